@@ -27,14 +27,41 @@ if TYPE_CHECKING:
 
 ROWS, COLS = 16, 64
 """The tile whose cycles are shown."""
+FAMILIES = {
+    "e4m3fn": "fp8",
+    "e5m2": "fp8",
+    "hif8": "fp8",
+    "f8_143": "fp8",
+    "f8_152": "fp8",
+    "e2m1": "fp4",
+    "e1m2": "fp4",
+}
+"""The families of formats, by which readers search."""
+SATURATES = {
+    "clamps": "saturates: numbers beyond the range become the largest or smallest number.",
+    "on": "saturates by default: numbers beyond the range become the largest or smallest number.",
+    "off": "does not saturate by default.",
+    "none: inf": "does not saturate: numbers beyond the range become infinity.",
+    "none: NaN": "does not saturate: numbers beyond the range become NaN.",
+    "none: low bits": "does not saturate: numbers beyond the range keep their low bits.",
+    "not needed": "needs no saturation: the destination holds every number of the source.",
+}
+SWITCHES = {
+    "never": "",
+    "always": " `sat_mode` switches saturation on and off.",
+    "with tmp": " `sat_mode` switches saturation off if the cast has a tmp tile.",
+    "by clip_fp": " The switch `clip_fp` turns an infinite result into the largest number.",
+}
 TINY = Fraction(1, 10**6)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the data of the page."""
+    """Add the data of the page, and a page per chip on which the search finds each cast."""
     from mkdocs.structure.files import File  # noqa: PLC0415 - linters need no MkDocs
 
     files.append(File.generated(config, "assets/casts.js", content=script()))
+    for chip in chips():
+        files.append(File.generated(config, f"casts/{chip['name']}.md", content=chip_page(chip)))
     return files
 
 
@@ -108,9 +135,9 @@ def cast(target: str, row: PairEntry) -> dict[str, Any]:
 
 
 @cache
-def script() -> str:
-    """Return all casts of all chips as a script, which a page opened from disk can load."""
-    chips = [
+def chips() -> list[dict[str, Any]]:
+    """Return all casts of all chips."""
+    return [
         {
             "name": name,
             "title": load_target(name).title,
@@ -118,7 +145,44 @@ def script() -> str:
         }
         for name in target_names()
     ]
+
+
+@cache
+def script() -> str:
+    """Return all casts of all chips as a script, which a page opened from disk can load."""
     modes = {mode.value: told(Rounding)[mode.name].rstrip(".").lower() for mode in Rounding}
     modes["csr"] = "that of the control register; after a reset nearest, ties to even"
-    lines = ",\n".join(json.dumps(chip, ensure_ascii=False) for chip in chips)
+    lines = ",\n".join(json.dumps(chip, ensure_ascii=False) for chip in chips())
     return f'const TILE = "{ROWS} x {COLS}", MODES = {json.dumps(modes)}, CHIPS = [\n{lines}\n];\n'
+
+
+def chip_page(chip: dict[str, Any]) -> str:
+    """Return a page with a section for each cast of a chip: whether it saturates, how it rounds, its cycles."""
+    name, core = chip["name"], chip["title"].removesuffix(" vector core")
+    sections = (_section(name, core, row) for row in chip["casts"])
+    intro = f"Every cast of `{name}`; [casts at a glance](../casts.md) has all results."
+    return "\n\n".join([f"# {core}: pairs of formats", intro, *sections]) + "\n"
+
+
+def _short(number: str) -> str:
+    return number if len(number) < 12 else f"{float(number):.5g}"
+
+
+def _section(name: str, core: str, row: dict[str, Any]) -> str:
+    """Return the section of one cast."""
+    src, dst = (f"{fmt} ({FAMILIES[fmt]})" if fmt in FAMILIES else fmt for fmt in (row["src"], row["dst"]))
+    examples = dict.fromkeys(
+        f"`{_short(given)}` gives `{_short(value)}`{f' ({tiles})' if tiles else ''}"
+        for given, _, value, _, outcome, tiles in row["results"]["default"]
+        if outcome not in ("exact", "rounded") and not given.startswith("-")
+    )
+    lines = [
+        f"## {src} -> {dst} on the {core} {{: #{row['src']}-{row['dst']} }}",
+        f"The cast from {src} to {dst} on {name} {SATURATES[row['saturation']]}{SWITCHES[row['switchable']]}",
+        f"For example, {', '.join(examples)}." if examples else "",
+        f"It rounds by `{row['default']}` by default." if row["default"] else "It rounds nothing.",
+        f"Its modes are {', '.join(row['modes'])}." if row["modes"] else "",
+        f"A {ROWS} x {COLS} tile takes {row['time']['cycles']:,} cycles.",
+        f'See <a href="../casts.html#{name}:{row["src"]}:{row["dst"]}">all results</a>.',  # its script knows the place
+    ]
+    return "\n\n".join([lines[0], " ".join(filter(None, lines[1:]))])

@@ -1,14 +1,15 @@
-"""Errors and warnings: each with its place in a text, and an error with its exit code and what would be legal."""
+"""Errors and warnings with their places in a text; errors have an exit code and legal alternatives."""
 
 from __future__ import annotations
 
 import inspect
 import re
+import traceback
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from enum import StrEnum
 from functools import cache, wraps
 from importlib.util import find_spec
@@ -40,7 +41,7 @@ class SourceText:
         return self._first_line + index, self._starts[index]
 
     def line_end(self, offset: int) -> int:
-        """Return the offset behind the last character of the line that holds an offset."""
+        """Return the offset of the end of the line that contains an offset."""
         starts = self._line_starts()
         index = bisect_right(starts, offset)
         end = starts[index] - 1 if index < len(starts) else len(self.text)
@@ -171,7 +172,29 @@ SHOWN_CHARACTERS = 200
 _CUT = "..."
 
 _CURE = re.compile(r"--|-I |// castsim:|castsim |pip install ")
-"""How alternatives begin that are something to do, an option or a line to add, not a value that would be legal."""
+"""The beginnings of alternatives that are remedies, such as options and lines to add, instead of legal values."""
+
+
+MOST_SUGGESTED = 5
+"""Values that a message suggests at most."""
+
+
+def legal_text(values: Sequence[str], message: str, span: Span | None = None) -> str:
+    """Return legal values in one line: all if there are few, else the closest ones first, and how many there are.
+
+    Close is what resembles the first word that the message quotes, or without quotes the source text at the caret.
+    """
+    if len(values) <= MOST_SUGGESTED:
+        return ", ".join(values)
+    quoted = re.search(r"'([^']+)'", message)
+    marked = span.text[span.column - 1 :][: span.length] if span else ""
+    matcher = SequenceMatcher(b=(quoted[1] if quoted else marked)[:64].lower())
+    likeness = {}
+    for value in values:
+        matcher.set_seq1(value.lower())
+        likeness[value] = matcher.ratio()
+    nearest = sorted(likeness, key=lambda value: -likeness[value])[:MOST_SUGGESTED]
+    return f"{', '.join(nearest)}, ... ({len(values)} in all)"
 
 
 def pointed_at(span: Span) -> tuple[str, str]:
@@ -187,12 +210,26 @@ def pointed_at(span: Span) -> tuple[str, str]:
     return prefix + behind, f"{before}{'^' * max(1, marked)}"
 
 
+_NOT_THE_READERS = ("castsim", "IPython")
+"""Packages whose frames a notebook leaves out of a traceback."""
+
+
+def notebook_traceback(error: CastsimError | EngineError) -> list[str]:
+    """Return what IPython shows of an error: the frames of the reader's own code, and the message as in `render`."""
+    frames = [
+        (frame, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in _NOT_THE_READERS
+    ]
+    return [*traceback.StackSummary.extract(iter(frames)).format(), f"{type(error).__name__}: {error.render()}"]
+
+
 class CastsimError(ValueError):
     """Root of all refusals.
 
-    `kind` names the class of the refusal in reports, `exit_code` is what the command line returns for it,
-    `span` says where in the input it is (None: nowhere in a file), `legal` lists what would be accepted. `further` are
-    the other errors that the same reading of a text found, in its order.
+    `kind` names the class of the refusal in reports, `exit_code` is the exit code of the command line, `span` the place
+    in the input (None: nowhere in a file), `legal` lists the legal alternatives. `further` are the other errors of the
+    same reading of a text, in its order.
     """
 
     kind: ClassVar[str] = "error"
@@ -214,31 +251,33 @@ class CastsimError(ValueError):
     def render(self) -> str:
         """Return the message as `file:line:col: message`, the source line, a caret, and the legal alternatives.
 
-        A message that names the place itself, in brackets, for those who read it alone, does not repeat it here. A long
-        source line is cut around the caret, and what would steer a terminal is escaped.
+        A message that names the place itself, in brackets, for separate use, does not repeat it here. A long source
+        line is cut around the caret, and terminal control characters are escaped.
         """
         head = f"{self.span}: {self.message.replace(f' ({self.span})', '')}" if self.span else self.message
         lines = [escaped(head)]
         if self.span and self.span.text:
             lines += (f"  {line}" for line in pointed_at(self.span))
         if self.values:
-            lines.append(f"  legal: {escaped(', '.join(self.values))}")
+            lines.append(f"  legal: {escaped(legal_text(self.values, self.message, self.span))}")
         if self.cures:
             lines.append(f"  help: {escaped(', '.join(self.cures))}")
         return "\n".join(lines)
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What of `legal` is a value."""
+        """The entries of `legal` that are values."""
         return tuple(each for each in self.legal if _CURE.match(each) is None)
 
     @property
     def cures(self) -> tuple[str, ...]:
-        """What of `legal` is something to do: options, lines to add, commands."""
+        """The entries of `legal` that are remedies: options, lines to add, commands."""
         return tuple(each for each in self.legal if _CURE.match(each))
 
     def __str__(self) -> str:
         return self.render()
+
+    _render_traceback_ = notebook_traceback
 
 
 class ReadError(CastsimError):
@@ -249,7 +288,7 @@ class ReadError(CastsimError):
 
 
 class IllegalError(CastsimError):
-    """Well-formed, but the target does not have it: a type pair, a mode, an operation."""
+    """An error for a well-formed type pair, mode or operation that the target lacks."""
 
     kind = "not legal on this target"
     exit_code = 1
@@ -298,10 +337,10 @@ class TargetDataError(CastsimError):
 
 
 class ErrorList:
-    """The errors that one reading of a text has found so far."""
+    """The errors of one reading of a text so far."""
 
     MOST = 200
-    """Errors after which a text is given up: it is not what it was taken for."""
+    """The number of errors after which reading stops, as the text is probably of another kind."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -326,7 +365,7 @@ class ErrorList:
             self.raise_found()
 
     def raise_found(self) -> None:
-        """Raise what has been found, if anything.
+        """Raise the collected errors, if any.
 
         Raises:
             CastsimError: the first error, with the others.
@@ -360,6 +399,8 @@ class EngineError(RuntimeError):
         """Return the message as `file:line:col: message` with the source line and a caret."""
         return CastsimError(self.message, span=self.span).render()
 
+    _render_traceback_ = notebook_traceback
+
 
 # What a refusal offers instead: words near to a misspelt one, an option that raises a limit.
 
@@ -385,7 +426,7 @@ def extra_command(extra: str) -> str:
 
 
 def missing_package(what: str, package: str, extra: str) -> ReadError:
-    """Return the error that says which package `what` needs, and how to install the extra that has it."""
+    """Return the error that names the package for `what`, and the installation of the extra that contains it."""
     return ReadError(f"{what} needs the package {package}, which is not installed", legal=(extra_command(extra),))
 
 
@@ -413,13 +454,13 @@ _NAMED = {
 """Classes of castsim by their names in annotations: one of the class that is named so, or is derived from it."""
 
 _BRACKETS = re.compile(r"\[[^\[\]]*\]")
-"""What stands in the innermost brackets of an annotation."""
+"""The content of the innermost brackets of an annotation."""
 
 
 def arguments_checked(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
     """Return a function that refuses arguments of other types than its annotations name.
 
-    Annotations that name anything but the types above take every value.
+    Annotations with any other type accept every value.
 
     Raises:
         ReadError: by the function, an argument of another type.
@@ -434,9 +475,7 @@ def arguments_checked(function: Callable[_Parameters, _Returned]) -> Callable[_P
             words = kinds.get(name, ())
             if words and not any(_is_a(value, word) for word in words):
                 kind = type(value).__name__
-                message = (
-                    f"{function.__name__}: {name} is of type {kind}{' with keys that are no str' * (kind == 'dict')}"
-                )
+                message = f"{function.__name__}: {name} has type {kind}{' with keys other than str' * (kind == 'dict')}"
                 raise ReadError(message, legal=[word for word in words if word != "None"])
         return function(*args, **kwargs)
 
@@ -444,7 +483,7 @@ def arguments_checked(function: Callable[_Parameters, _Returned]) -> Callable[_P
 
 
 def _alternatives(annotation: str) -> tuple[str, ...]:
-    """Return the names of the types of an annotation, without what is in brackets; () if one of them is not known."""
+    """Return the names of the types of an annotation, without brackets; () if one of them is unknown."""
     while (plain := _BRACKETS.sub("", annotation)) != annotation:
         annotation = plain
     words = tuple(word.strip() for word in annotation.split("|"))
@@ -479,7 +518,7 @@ def closest(word: str, legal: Iterable[str], *, everything_up_to: int = 12) -> t
 
 
 MAX_STATEMENTS = 200_000
-"""Statements of a program, unless the caller says otherwise; bundles count in assembly."""
+"""The default maximum of statements of a program; in assembly, of bundles."""
 
 
 def too_many_statements(limit: int, span: Span, what: str = "statements") -> LimitError:
@@ -495,22 +534,22 @@ def too_many_statements(limit: int, span: Span, what: str = "statements") -> Lim
 
 
 class WarningKind(StrEnum):
-    """What a warning is about."""
+    """The subject of a warning."""
 
     ATTRIBUTE = "attribute"
-    """An attribute that nobody knows and that has no effect."""
+    """An unknown attribute without effect."""
     ELEMENT_TYPE = "element type"
-    """An element type that is read as another one, or that only castsim knows."""
+    """An element type that is read as another one, or that only castsim supports."""
     LEFT_OUT = "left out"
-    """A function that cannot be read and is not asked for."""
+    """A function that cannot be read and was not requested."""
     SHARED_BYTES = "shared bytes"
     """Tiles that are never in use together share bytes, or the program would not fit."""
     UNTIMED = "untimed"
     """No cycles are counted for an operation: it belongs to a unit that is not modelled."""
     ROUNDING = "rounding"
-    """A rounding mode that was asked for in vain."""
+    """A requested rounding mode without effect."""
     SATURATION = "saturation"
-    """A saturation that was asked for in vain."""
+    """A requested saturation without effect."""
     DISTRIBUTION = "distribution"
     """A mode of pairs of registers for narrower elements than the registers have."""
     SCRATCH = "scratch"
@@ -520,9 +559,9 @@ class WarningKind(StrEnum):
     REGION = "region"
     """A load or store between a part of a view and a valid region of another size."""
     STRIDE = "stride"
-    """Rows or repeats that start elsewhere than the text says."""
+    """Rows or repeats that do not start where the text says."""
     BEYOND = "beyond"
-    """A write behind its tile."""
+    """A write beyond its tile."""
     COLUMN = "column"
     """A column that is lost."""
     DEFAULT_READ = "default read"
@@ -530,7 +569,7 @@ class WarningKind(StrEnum):
     SCALAR = "scalar"
     """A scalar that no definition gives: a float beyond its integer type."""
     OPERATION = "operation"
-    """What a vector operation does otherwise than its text says."""
+    """A vector operation whose effect differs from its text."""
     UNDOCUMENTED = "undocumented"
     """A use of an instruction that no source documents."""
     FORM = "form"
@@ -538,13 +577,13 @@ class WarningKind(StrEnum):
     SHORT_BUNDLE = "short bundle"
     """A line that counts slots and leaves some out."""
     NO_HALT = "no halt"
-    """A program that ends behind its last bundle."""
+    """A program that ends after its last bundle, without HALT."""
     ENCODING = "encoding"
     """A bundle that is encoded otherwise than expected."""
     OVERTAKING = "overtaking"
-    """A load of a vector function that nothing keeps behind an earlier store of the same bytes."""
+    """A load of a vector function that may overtake an earlier store of the same bytes."""
     UNDEFINED = "undefined"
-    """Bytes of an output that come from what nothing has defined."""
+    """Output bytes that derive from undefined values."""
     WIDE_INPUT = "wide input"
     """Codes with bits above those that they should have."""
 
@@ -568,11 +607,11 @@ class WarningText(str):
         return made
 
     def __getnewargs__(self) -> tuple[WarningKind, str, Span | str | None]:  # type: ignore[override]
-        """What a copy is made of."""
+        """Return the arguments of a copy."""
         return self.kind, self.text, self.place
 
     def at(self, place: Span | str) -> WarningText:
-        """Return the same warning at a place, before the one that it has."""
+        """Return the same warning with a place before its own."""
         return WarningText(self.kind, str(self), place)
 
 

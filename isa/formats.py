@@ -114,7 +114,7 @@ class FloatFormat(_Stored):
 
     @property
     def has_negative_zero(self) -> bool:
-        """Whether minus zero has a code of its own."""
+        """Whether minus zero has a separate code."""
         return self.signed and self.has_zero and self.specials is not Specials.NAN_NEGATIVE_ZERO
 
     @property
@@ -155,7 +155,7 @@ class Binade:
 
 @dataclass(frozen=True)
 class TaperedFormat(_Stored):
-    """A float whose fraction width depends on the binade (HiFloat8).
+    """A float format whose fraction width depends on the binade (HiFloat8).
 
     `binades` lists the positive numbers by rising exponent; a negative number has the top bit set as well. Code 0 is
     the only zero. `infinity_code` lies in the last binade; `nan_code` is the code that minus zero would have.
@@ -181,7 +181,7 @@ class TaperedFormat(_Stored):
 
     @property
     def max_finite_code(self) -> int:
-        """Code of the largest finite number: the one before infinity."""
+        """The code of the largest finite number, directly before infinity."""
         return self.infinity_code - 1
 
 
@@ -189,7 +189,7 @@ class TaperedFormat(_Stored):
 class IntFormat(_Stored):
     """A two's complement or unsigned integer; `boolean` integers read any nonzero value as 1.
 
-    `dtype` is the name that NumPy or ml_dtypes gives its numbers, or those of the next wider integer.
+    `dtype` is the name of its numbers in NumPy or ml_dtypes, or that of the next wider integer.
     """
 
     name: str
@@ -349,7 +349,7 @@ DETERMINISTIC = (
     Rounding.ODD,
     Rounding.HALF_UP,
 )
-"""The modes whose result depends on kept bits, half bit, sticky bit and sign only."""
+"""The modes whose result depends only on kept bits, half bit, sticky bit and sign."""
 
 
 class Overflow(StrEnum):
@@ -360,7 +360,7 @@ class Overflow(StrEnum):
     WRAP = "wrap"
     """The low bits of the rounded integer; integer destinations only."""
     SPECIAL = "special"
-    """What IEEE 754 says (infinity or NaN or largest finite by mode and format); float destinations only."""
+    """As in IEEE 754: infinity, NaN or the largest finite value by mode and format; float destinations only."""
 
 
 class Saturation(StrEnum):

@@ -35,7 +35,7 @@ OPTION = "--max-file-bytes"
 """The option of the command line that sets the limit for both."""
 
 STDIN = "-"
-"""The name that stands for standard input in place of a file."""
+"""The name of standard input in place of a file."""
 
 _limit: ContextVar[int | None] = ContextVar("file limit", default=None)
 
@@ -67,12 +67,12 @@ def limit_of(text: str) -> int:
     """
     digits = text.strip()
     if not (digits.isascii() and digits.isdecimal()) or len(digits) > 18 or int(digits) == 0:
-        raise ReadError(f"{OPTION} {digits[:40]}: not a positive integer", legal=(str(MAX_TEXT_BYTES), "67108864"))
+        raise ReadError(f"{OPTION} {digits[:40]}: must be a positive integer", legal=(str(MAX_TEXT_BYTES), "67108864"))
     return int(digits)
 
 
 def read_text(path: str | Path, what: str) -> str:
-    """Return the text of a file; `what` is what messages call it: a program, a table.
+    """Return the text of a file; `what` names it in messages: a program, a table.
 
     Raises:
         ReadError: as `read_bytes`; no UTF-8 text.
@@ -81,14 +81,14 @@ def read_text(path: str | Path, what: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ReadError(f"{what} '{path}': is not UTF-8 text") from None
+        raise ReadError(f"{what} '{path}'is not UTF-8 text") from None
 
 
 def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) -> bytes:
     """Return the content of a file, or of standard input for `-`; pipes and devices are read until they end.
 
     Raises:
-        ReadError: it is missing, unreadable or larger than the limit, `default` unless `file_limit` says otherwise.
+        ReadError: it is missing, unreadable or larger than the limit, `default` unless `file_limit` overrides it.
     """
     limit = _limit_or(default)
     try:
@@ -105,7 +105,7 @@ def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) ->
 
 
 def table_rows(path: Path) -> tuple[dict[str, str], ...]:
-    """Return the rows of a table that lies beside the code, by the names of its columns."""
+    """Return the rows of a table beside the code, by column names."""
     with path.open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
 
@@ -119,7 +119,7 @@ def is_file(path: Path) -> bool:
 
 
 def check_size(size: int, what: str, *, default: int = MAX_TEXT_BYTES) -> None:
-    """Reject files larger than the limit, `default` unless `file_limit` says otherwise.
+    """Reject files larger than the limit, `default` unless `file_limit` overrides it.
 
     Raises:
         ReadError: as said.
@@ -143,7 +143,7 @@ def _bounded(file: BinaryIO, what: str, limit: int) -> bytes:
 
 
 def _size(file: BinaryIO) -> int | None:
-    """Return the bytes of a regular file, None for what has no size before it ends."""
+    """Return the size of a regular file in bytes; None for streams."""
     try:
         state = os.fstat(file.fileno())
     except (OSError, AttributeError):  # standard input replaced by something without a descriptor
@@ -163,7 +163,7 @@ ELF_MAGIC = b"\x7fELF"
 
 
 class Language(Enum):
-    """What a program is written in; the values are the words of target descriptions for those that are text."""
+    """The language of a program; the values for texts are the words of target descriptions."""
 
     TILES = "pto"
     ASSEMBLY = "tpc"
@@ -173,9 +173,9 @@ class Language(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A program that has been read: `file` is what messages call it; of a binary `text` is empty.
+    """A program that has been read: `file` is its name in messages; `text` is empty for a binary.
 
-    `program` is what a recording made of a kernel in C++, whose own text is then `text`.
+    `program` is the recording of a kernel in C++, whose own text is then `text`.
     """
 
     file: str
@@ -186,16 +186,16 @@ class Source:
 
 
 def read_source(path: Path, prefers_assembly: Callable[[], bool]) -> Source:
-    """Read the file of a program, and tell its language: by its suffix, else by what it holds.
+    """Read the file of a program and determine its language: by its suffix, else by its contents.
 
-    `prefers_assembly` decides on a text of which neither tells: whether the target asked for runs nothing else.
+    `prefers_assembly` decides on an ambiguous text: it tells whether the requested target runs only assembly.
 
     Raises:
         ReadError: it is missing, unreadable, too large, not UTF-8 text where it should be text, or C++.
     """
     if path.suffix in CPP_SUFFIXES:
         raise ReadError(
-            f"'{path}' is a kernel in C++, which is executed to be read",
+            f"'{path}' is a C++ kernel, which castsim runs instead of parsing",
             legal=(
                 f"castsim record {quote(str(path))} --out {quote(f'{path.stem}.pto')}",
                 "castsim run",
@@ -217,12 +217,12 @@ def source_from(data: bytes, path: Path, prefers_assembly: Callable[[], bool]) -
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
-        raise ReadError(f"program '{path}': is not UTF-8 text") from None
+        raise ReadError(f"program '{path}'is not UTF-8 text") from None
     return source_of(text, str(path), prefers_assembly)
 
 
 def source_of(text: str, file: str, prefers_assembly: Callable[[], bool]) -> Source:
-    """Return a program from memory; `file` is what messages call it, its suffix tells the language."""
+    """Return a program from memory; `file` is its name in messages, and its suffix determines the language."""
     return Source(file, _language_of(text, file, prefers_assembly), text)
 
 

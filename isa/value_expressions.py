@@ -1,4 +1,4 @@
-"""What is typed for values: integer expressions over names, lists, formats and numbers as other languages have."""
+"""Typed values: integer expressions over names, lists, formats and numbers in the notation of other languages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Joined(ast.NodeTransformer):
     """Makes one name of names with dots between them."""
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """Return the name, or what stands there if it is none."""
+        """Return the name, or the node itself if it is none."""
         owner = self.visit(node.value)
         return ast.Name(f"{owner.id}.{node.attr}", ast.Load()) if isinstance(owner, ast.Name) else node
 
@@ -79,7 +79,7 @@ class Expression:
         """Return its value; a condition is 1 or 0.
 
         Raises:
-            ReadError: a name without a value, a division by zero, a number out of range, a word where none can stand.
+            ReadError: a name without a value, a division by zero, a number out of range, a misplaced word.
         """
         return self._value(self._root, names)
 
@@ -111,7 +111,7 @@ class Expression:
                 return value if isinstance(value, str) else self._limited(int(str(value)))
             case ast.Name(id=name):
                 if name not in names:
-                    self._refuse(f"'{name}' has no value", tuple(names))
+                    self._refuse(f"'{name}' is undefined", tuple(names))
                 return names[name]
             case ast.BinOp(left=left, op=op, right=right):
                 one, two = self._integer(left, names), self._integer(right, names)
@@ -134,7 +134,7 @@ class Expression:
         values = [self._value(node, names) for node in nodes]
         for one, op, two in zip(values, ops, values[1:], strict=False):
             if type(one) is not type(two) and not isinstance(op, ast.Eq | ast.NotEq):
-                self._refuse(f"{one!r} and {two!r} have no order")
+                self._refuse(f"{one!r} and {two!r} cannot be compared")
             if not _COMPARISONS[type(op)](one, two):
                 return 0
         return 1
@@ -147,7 +147,7 @@ class Expression:
 
     def _limited(self, value: int) -> int:
         if abs(value) >= LARGEST:
-            self._refuse("the number has more than 63 bits")
+            self._refuse("the number is wider than 63 bits")
         return value
 
     def _refuse(self, message: str, legal: tuple[str, ...] = _LEGAL) -> NoReturn:
@@ -167,7 +167,7 @@ _RANGE = re.compile(r"(\d{1,19})\s*\.\.\s*(\d{1,19})\s*(?:([:*])\s*(\d{1,19}))?"
 
 
 def read_values(source: SourceText, start: int, end: int) -> tuple[Value, ...]:
-    """Return the values that stand between two offsets of a text, in their order, each once.
+    """Return the distinct values between two offsets of a text, in order.
 
     Raises:
         ReadError: a malformed value or range, an empty range or list, too many values; carries its place.
@@ -196,22 +196,22 @@ def read_value(text: str, span: Span) -> Value:
             return value
     if _WORD.fullmatch(text):
         return text
-    raise ReadError(f"'{text}' is neither an integer nor a word", span=span, legal=("16", "0x10", "RINT"))
+    raise ReadError(f"'{text}' must be an integer or a word", span=span, legal=("16", "0x10", "RINT"))
 
 
 def _item(text: str, span: Span) -> range | tuple[Value, ...]:
     if ".." not in text:
         if not text:
-            raise ReadError("a value is missing", span=span, legal=LEGAL)
+            raise ReadError("missing value", span=span, legal=LEGAL)
         return (read_value(text, span),)
     given = _RANGE.fullmatch(text)
     if given is None:
         raise ReadError(f"'{text}' is not a range", span=span, legal=LEGAL)
     first, last, sign, by = int(given[1]), int(given[2]), given[3], int(given[4] or 1)
     if last < first:
-        raise ReadError(f"the range {text} is empty: it ends before it begins", span=span, legal=(f"{last}..{first}",))
+        raise ReadError(f"the range {text} is empty: it ends below its start", span=span, legal=(f"{last}..{first}",))
     if by == 0 or (sign == "*" and (by == 1 or first == 0)):
-        raise ReadError(f"the range {text} never gets to its end", span=span, legal=LEGAL)
+        raise ReadError(f"the range {text} never reaches its end", span=span, legal=LEGAL)
     if sign == "*":
         found = [first]
         while found[-1] * by <= last:
@@ -234,7 +234,7 @@ _LONGEST_TEXT, _LARGEST_EXPONENT = 1000, 20_000
 def format_spelled(text: str) -> Format:
     """Return the format that a name means in castsim or elsewhere.
 
-    Beside the names of `format_named`: `torch.bfloat16`, `fp16_t`, `int4b_t`, `fp8e4m3_t`, `float8e4m3fn`,
+    It accepts the names of `format_named` and also `torch.bfloat16`, `fp16_t`, `int4b_t`, `fp8e4m3_t`, `float8e4m3fn`,
     `float4_e2m1x2_t`, and C's `char`, `short`, `int` with `u` for unsigned ones, of 8, 16 and 32 bits.
 
     Raises:
@@ -281,7 +281,7 @@ def mode_named(kind: type[_Mode], text: str, what: str) -> _Mode:
     """Return the mode of a kind that a word names, in capitals or not.
 
     Raises:
-        ReadError: none of this name; `what` is what the message calls it.
+        ReadError: no value has this name; `what` describes it in the message.
     """
     try:
         return kind(text.lower())

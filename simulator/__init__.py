@@ -4,6 +4,7 @@
 
     castsim.cast([1.5, 70000.0], "f32", "f16", target="a2a3")
     castsim.estimate("f32", "f16", 16, 256, target="a5").cycles
+    castsim.formats("e4m3")[0].largest
     castsim.run("kernel.pto", inputs={"x": "random:1"})
     castsim.lower("f32", "i8", target="a2a3", spec="tosa")
     castsim.check("kernel.pto")
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from castsim.reports.notebooks.presentation import plot_of as plot_of
     from castsim.reports.notebooks.presentation import presentation_of as presentation_of
     from castsim.reports.notebooks.runs import timeline_of as timeline_of
+    from castsim.reports.pairs import formats
     from castsim.running.estimating import Estimate, Estimates, estimate
     from castsim.running.program_runs import Result, run
     from castsim.targets.loader import Target, load_target, target_names
@@ -92,6 +94,7 @@ __all__ = [
     "diff",
     "estimate",
     "file_limit",
+    "formats",
     "load_target",
     "lower",
     "quantise",
@@ -122,6 +125,7 @@ _HOMES = {
     "castsim.reports.notebooks.presentation": ("plot_of", "presentation_of"),
     "castsim.reports.notebooks.runs": ("timeline_of",),
     "castsim.reports.comparing": ("diff",),
+    "castsim.reports.pairs": ("formats",),
     "castsim.running.program_runs": ("Result", "run"),
     "castsim.targets.loader": ("Target", "load_target", "target_names"),
     "castsim.tpc_compiler.builtin_calls": ("BuiltinResult", "builtin"),

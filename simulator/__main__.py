@@ -5,25 +5,30 @@ Only what is needed to read the command is imported here; a command imports the 
 
 from __future__ import annotations
 
-import errno
-import gc
 import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
-from typing import TYPE_CHECKING
 
-from castsim.commands import command_line
+INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 plus the number of SIGINT, as shells count."""
+
+try:
+    import errno
+    import gc
+    import signal
+    from collections.abc import Iterator, Sequence
+    from contextlib import contextmanager
+    from types import FrameType
+    from typing import TYPE_CHECKING
+
+    from castsim.commands import command_line
+except KeyboardInterrupt:  # `main` is not there yet to say so
+    os.write(2, b"interrupted\n")
+    os._exit(INTERRUPTED)
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from castsim.commands.outcome import CommandOutcome
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 plus the number of SIGINT, as shells count."""
 
 _OBJECTS_BETWEEN_COLLECTIONS = 150_000
 """Python's 700 spends a tenth of a short command on looking for garbage among the classes that imports make.
@@ -83,8 +88,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = _run(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:  # whoever raised it may have added what was saved
+        from castsim.isa.errors import escaped  # noqa: PLC0415 - only an interrupted run pays for it
+
+        print(escaped("; ".join(("interrupted", *map(str, interrupt.args)))), file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         from castsim.commands.outcome import forget_stdout  # noqa: PLC0415 - only a failing run pays for it
@@ -126,7 +133,21 @@ def _run(arguments: list[str]) -> int:
     return deliver(outcome, options.json, quiet=options.quiet, summary=options.summary)
 
 
+INTERACTIVE = ("debug", "lsp", "view")
+"""Commands that wait for somebody, so that a bar would show nothing but their patience."""
+
+
 def _executed(name: str, options: Namespace) -> CommandOutcome:
+    """Do what a command is for; on a terminal, a bar appears if that takes long."""
+    if name in INTERACTIVE or not sys.stderr.isatty():
+        return _bounded(name, options)
+    from castsim.reports.progress import stage_progress  # noqa: PLC0415 - for terminals
+
+    with stage_progress(options, name):
+        return _bounded(name, options)
+
+
+def _bounded(name: str, options: Namespace) -> CommandOutcome:
     if options.max_file_bytes is None and options.max_memory is None:
         return _at_its_options(name, options)
     from castsim.commands.option_parsers import bounded  # noqa: PLC0415 - only who sets a limit pays for it

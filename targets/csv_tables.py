@@ -60,11 +60,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise TargetDataError(f"malformed TOML: {error}", span=_syntax_place(path, text, str(error))) from None
     except _BadNumberError as error:
         span = _place(path, text, text.find(error.text))
-        raise TargetDataError(f"{_short(error.text)} cannot be a fact: {error}", span=span) from None
+        raise TargetDataError(f"{_short(error.text)} is not usable as a number: {error}", span=span) from None
     except ValueError:  # Python reads no decimal numbers of thousands of digits
         found = _LONG_NUMBER.search(text)
         raise TargetDataError(
-            "a whole number does not fit into 64 bits", span=_place(path, text, found.start() if found else 0)
+            "an integer does not fit into 64 bits", span=_place(path, text, found.start() if found else 0)
         ) from None
     except RecursionError:
         raise TargetDataError(
@@ -99,7 +99,7 @@ def _text(path: Path) -> str:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise TargetDataError(
-                f"a description of more than {MOST_BYTES} bytes is not read", span=Span(str(path), 1, 1)
+                f"the description exceeds the limit of {MOST_BYTES} bytes", span=Span(str(path), 1, 1)
             )
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -115,12 +115,12 @@ def _decimal(text: str) -> Decimal:
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise _BadNumberError(text, "its exponent is beyond all use") from None
+        raise _BadNumberError(text, "its exponent is too large") from None
     if not value.is_finite():
         raise _BadNumberError(text, "it is not finite")
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or abs(exponent) > MOST_EXPONENT or abs(value.adjusted()) > MOST_EXPONENT:
-        raise _BadNumberError(text, f"its exponent is beyond -{MOST_EXPONENT} .. {MOST_EXPONENT}")
+        raise _BadNumberError(text, f"its exponent is outside -{MOST_EXPONENT} .. {MOST_EXPONENT}")
     return value
 
 
@@ -138,7 +138,7 @@ def _check_values(path: Path, text: str, data: dict[str, Any]) -> None:
             waiting += [((*keys, number), inner) for number, inner in enumerate(value)]
         elif isinstance(value, int) and not _LEAST <= value <= _GREATEST:
             name = ".".join(map(str, keys))
-            raise TargetDataError(f"{name}: a whole number does not fit into 64 bits", span=place_of(path, keys))
+            raise TargetDataError(f"{name}: an integer does not fit into 64 bits", span=place_of(path, keys))
 
 
 @lru_cache(maxsize=32)
@@ -259,13 +259,13 @@ class TableFile:
         """Read the rows as tables by their column `name`; empty cells leave a key out.
 
         Raises:
-            TargetDataError: as `rows`, or a name that is missing or stands twice.
+            TargetDataError: as `rows`, or a name that is missing or listed twice.
         """
         rows, found = self.rows(), dict[str, dict[str, Any]]()
         for line, row in zip(rows.lines, rows, strict=True):
             name = row.pop("name", None)
             if not isinstance(name, str) or name in found:
-                raise TargetDataError(f"{rows.file}:{line}: name {name!r} is missing or stands twice")
+                raise TargetDataError(f"{rows.file}:{line}: name {name!r} is missing or listed twice")
             found[name] = {key: value for key, value in row.items() if value not in (None, "")}
         return found
 
@@ -278,7 +278,8 @@ class TableFile:
             path = SHIPPED / name  # a copy of a shipped description keeps the tables it does not bring itself
         if not is_file(path):
             raise TargetDataError(
-                f"{self.owner.name}: {self.table}.table {name!r:.80} does not exist beside it", span=self._place()
+                f"{self.owner.name}: {self.table}.table {name!r:.80} does not exist in the same folder",
+                span=self._place(),
             )
         return path
 
@@ -290,7 +291,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
     """Yield line and cells of every row."""
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise TargetDataError(f"a table of more than {_MOST_BYTES} bytes is not read", span=Span(str(path), 1, 1))
+            raise TargetDataError(f"the table exceeds the limit of {_MOST_BYTES} bytes", span=Span(str(path), 1, 1))
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, strict=True)
             header = next(reader, [])

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
-
 from castsim.isa.formats import FORMATS
 from castsim.isa.pto.value_types import BLOCK_BITS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
@@ -34,6 +32,7 @@ from castsim.targets.description import (
     Words,
     built_for,
 )
+from castsim.targets.validated import Field, model_validator
 
 # Schema of the vector operations on tiles: which a chip has, for which elements, and where libraries differ.
 #
@@ -437,14 +436,14 @@ class DataflowTarget(TargetHeader):
             {name for rule in self.tile_operations for name in (*rule.types, *rule.library_types)} - {*FORMATS}
         )
         if unknown:
-            raise ValueError(f"tile_operations: no such formats: {', '.join(unknown)}")
+            raise ValueError(f"tile_operations: unknown formats: {', '.join(unknown)}")
         held = {name for rule in self.tile_arithmetic.saturation for name, _ in rule.holds_while}
         missing = sorted(held - {*self.options})
         if missing:
-            raise ValueError(f"tile_arithmetic.saturation: no such options: {', '.join(missing)}")
+            raise ValueError(f"tile_arithmetic.saturation: unknown options: {', '.join(missing)}")
         window = self.unreserved_scratch
         if window is not None and not window.start < window.end:
-            raise ValueError(f"unreserved_scratch: bytes {window.start} .. {window.end} are none")
+            raise ValueError(f"unreserved_scratch: bytes {window.start} .. {window.end} do not exist")
         return self
 
     @model_validator(mode="after")

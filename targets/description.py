@@ -12,7 +12,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import (
+from castsim.isa.errors import IllegalError, ReadError, TargetDataError
+from castsim.targets.validated import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
@@ -22,8 +23,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-
-from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 
 Cycles = Annotated[int, Field(ge=0, strict=True)]
 Count = Annotated[int, Field(gt=0, strict=True)]
@@ -50,7 +49,7 @@ class Status(StrEnum):
     MEASURED = "measured"
     """A measured number that the source reports."""
     FITTED = "fitted"
-    """Chosen here so that measured numbers come out."""
+    """Fitted by castsim to measured numbers."""
     ASSUMED = "assumed"
     """Inferred here; no source states it."""
 
@@ -260,7 +259,7 @@ class TargetHeader(Table):
         Raises:
             IllegalError: the target knows no such convention.
         """
-        raise IllegalError(f"{self.name} knows no convention of measurement, not '{convention}' either")
+        raise IllegalError(f"{self.name} has no convention '{convention}'")
 
     def times_programs(self, convention: str | None) -> bool:
         """Whether cycles of a convention say how long programs take; None: no convention is stated."""
@@ -349,7 +348,7 @@ def lifted(target: _Target, name: str) -> _Target:
         TargetDataError: the description would set a fact to what it cannot be.
     """
     if name not in target.what_if:
-        raise ReadError(f"{target.name} knows no what-if '{name}'", legal=target.what_if)
+        raise ReadError(f"{target.name} has no what-if '{name}'", legal=target.what_if)
     return with_facts(target, target.what_if[name].set)
 
 
@@ -440,7 +439,7 @@ class TransferTiming(Fact):
     @model_validator(mode="after")
     def _startup_is_one(self) -> TransferTiming:
         if self.overlaps and self.shared_startup_cycles is not None:
-            raise ValueError("transfers that overlap have one start-up, so no shared_startup_cycles")
+            raise ValueError("overlapping transfers share one start-up; leave out shared_startup_cycles")
         return self
 
 
@@ -488,7 +487,7 @@ def with_cores(target: _Target, cores: int | str) -> _Target:
     """
     held = getattr(target, "cores", None)
     if held is None:
-        raise IllegalError(f"nothing is known of what the cores of {target.name} share", legal=("no --cores",))
+        raise IllegalError(f"no source documents what the cores of {target.name} share", legal=("no --cores",))
     text = str(cores)
     legal = (f"1 to {held.count}",)
     if isinstance(cores, bool) or not (text.isascii() and text.isdigit() and text.strip("0") and len(text) < 10):

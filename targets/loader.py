@@ -16,15 +16,12 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
-
 from castsim.isa.errors import IllegalError, ReadError, Span, TargetDataError, arguments_checked, closest
 from castsim.isa.formats import Format, format_named
 from castsim.isa.reading import is_file
 from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile, place_of, read_toml
 from castsim.targets.description import Fact, Lineage, SourceKind, TargetHeader, TargetKind
+from castsim.targets.validated import VALIDATED, BaseModel, ValidationError, validated
 
 # Spellings of formats in tables of measurements that `castsim.isa.formats` does not take: those of C++ and of
 # packed pairs.
@@ -100,8 +97,8 @@ class Overlay:
         missing = [name for name in _NEEDED if name not in owner.change]
         if missing:
             message = (
-                f"{'.'.join(path)} is changed without saying where it comes from: write {' and '.join(missing)} into "
-                f"[{'.'.join(owner.path)}] as well; those of the base are of its own number"
+                f"{'.'.join(path)} is changed without a source: write {' and '.join(missing)} into "
+                f"[{'.'.join(owner.path)}] as well; those of the base belong to its own number"
             )
             self.unsaid.append(TargetDataError(message, span=place(path)))
 
@@ -161,6 +158,9 @@ def _same(one: object, other: object) -> bool:
 # Reading target descriptions: TOML files with inheritance and CSV tables, validated as a whole.
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
+
     from castsim.targets.specification import Specification
     from castsim.targets.strided_repeat import StridedRepeatTarget
     from castsim.targets.vector_function import VectorFunctionTarget
@@ -268,12 +268,15 @@ def _user_file(name: str | Path, what: str, legal: tuple[str, ...]) -> Path | No
     if not is_file(path):
         fault = "is a folder" if path.is_dir() else "does not exist"
         raise ReadError(f"{what} file '{text}' {fault}", legal=legal)
+    if VALIDATED:
+        raise ReadError(f"'{text}' cannot be checked here: only the shipped ones can be used", legal=legal)
     return path.resolve()
 
 
 def _not_runnable(name: str) -> IllegalError:
     return IllegalError(
-        f"{name} is a specification: it says what casts must give, nothing runs on it", legal=target_names()
+        f"{name} is a specification, not a chip: it defines the results of casts and cannot run programs",
+        legal=target_names(),
     )
 
 
@@ -294,11 +297,17 @@ def target_for_architecture(architecture: str) -> Target | None:
 
 @cache
 def _load_shipped(name: str) -> Target:
+    if VALIDATED:
+        target: Target = validated("target", name)
+        return target
     return _load(SHIPPED / f"{name}.toml")
 
 
 @cache
 def _load_shipped_specification(name: str) -> Specification:
+    if VALIDATED:
+        specification: Specification = validated("specification", name)
+        return specification
     return _load_specification(SHIPPED / f"{name}.toml")
 
 
@@ -307,7 +316,7 @@ def _load_specification(path: Path) -> Specification:
 
     data, overlay = _described(path)
     if data.get("kind") != TargetKind.SPECIFICATION:
-        raise TargetDataError(f"{path}: is the description of a chip, not of a specification")
+        raise TargetDataError(f"{path}describes a chip, not a specification")
     try:
         found = Specification.model_validate(data)
     except ValidationError as error:
@@ -322,7 +331,7 @@ def _load(path: Path) -> Target:
         raise _not_runnable(path.name)
     mechanism = data.get("mechanism")
     if mechanism is None:
-        fault = "describes no target: neither mechanism nor base is given"
+        fault = "does not describe a target: mechanism or base is missing"
         raise TargetDataError(f"{path}: {fault}", legal=[f'mechanism = "{each}"' for each in _MECHANISMS])
     if not isinstance(mechanism, str) or mechanism not in _MECHANISMS:
         raise TargetDataError(f"{path}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)
@@ -420,12 +429,10 @@ def _merged(path: Path, seen: tuple[Path, ...], overlay: Overlay) -> dict[str, A
     if path in seen:
         through = " -> ".join(each.name for each in seen)
         raise TargetDataError(
-            f"{path.name}: base refers back to itself through {through}", span=place_of(seen[-1], ("base",))
+            f"{path.name}: base leads to itself through {through}", span=place_of(seen[-1], ("base",))
         )
     if len(seen) == _MOST_BASES:
-        raise TargetDataError(
-            f"more than {_MOST_BASES} descriptions build on each other", span=place_of(seen[-1], ("base",))
-        )
+        raise TargetDataError(f"more than {_MOST_BASES} descriptions are bases", span=place_of(seen[-1], ("base",)))
     data = read_toml(path)
     for name, table in list(data.items()):  # the rows of a top-level table may stand in a CSV file
         if isinstance(table, dict) and "table" in table:
@@ -441,7 +448,7 @@ def _merged(path: Path, seen: tuple[Path, ...], overlay: Overlay) -> dict[str, A
         return data
     if not isinstance(base, str) or "\0" in base:
         raise TargetDataError(
-            f"base must be the name of a target or a file, not {base!r:.80}", span=place_of(path, ("base",)),
+            f"base must be a target name or a file, not {base!r:.80}", span=place_of(path, ("base",)),
             legal=(*target_names(), "PATH.toml"),
         )  # fmt: skip
     base_path = (path.parent / base if base.endswith(".toml") else SHIPPED / f"{base}.toml").resolve()

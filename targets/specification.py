@@ -13,10 +13,9 @@ from enum import StrEnum
 from itertools import product
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
-
 from castsim.isa.formats import DETERMINISTIC, FORMATS, FloatFormat, IntFormat, Overflow, Rounding
 from castsim.targets.description import Fact, Table, TargetKind, Words
+from castsim.targets.validated import BeforeValidator, Field, model_validator
 
 TEXT = "string"
 """Name of the type of text among the types of casts; it is not a number format."""
@@ -57,11 +56,7 @@ class Beyond(StrEnum):
     """Overflow is acceptable as soon as the interval reaches beyond the range."""
 
 
-def _text(value: object) -> object:
-    return str(value) if isinstance(value, int) else value
-
-
-Version = Annotated[str, BeforeValidator(_text)]
+Version = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
 Ulps = Annotated[Decimal, Field(ge=0, le=1)]
 
 
@@ -100,7 +95,7 @@ class AcceptanceRule(Fact):
         elif self.below_ulps or self.above_ulps or self.flush_source or self.flush_result or self.zero_of_either_sign:
             raise ValueError("below_ulps, above_ulps, flush_* and zero_of_either_sign belong to intervals")
         if len(self.roundings) > 1 and self.accept is Accept.TEXT:
-            raise ValueError("text is read by one rounding")
+            raise ValueError("casts from text take exactly one rounding")
         if not set(self.roundings) <= set(DETERMINISTIC):
             raise ValueError(f"roundings must be among {', '.join(DETERMINISTIC)}")
         return self
@@ -256,7 +251,7 @@ class Specification(Table):
         used += [entry.name for entry in self.types]
         for name in (*used, *(self.subnormals.may_flush if self.subnormals else ())):
             if name not in legal:
-                raise ValueError(f"'{name}' is neither a format nor a class of this file")
+                raise ValueError(f"'{name}' is not a format or a class of this file")
         introduced = {entry.name for entry in self.types}
         if introduced and (stray := sorted(set(used) - introduced)):
             raise ValueError(f"types {', '.join(stray)} appear in casts but not in the table of types")
@@ -291,7 +286,7 @@ class Specification(Table):
         for row in self.casts:
             for name, value in (row.when or {}).items():
                 if name not in self.attributes or value not in map(str, self.attributes[name].values):
-                    raise ValueError(f"when {name}={value}: no such attribute, or no value of it")
+                    raise ValueError(f"when {name}={value}: unknown attribute or value")
             for pair in self.pairs(row):
                 rows[pair].append(row)
         for (src, dst), candidates in rows.items():

@@ -9,8 +9,6 @@ from __future__ import annotations
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
-
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Rounding
 from castsim.targets.dataflow import (
@@ -24,6 +22,7 @@ from castsim.targets.dataflow import (
     structures_of,
 )
 from castsim.targets.description import Count, Cycles, Fact, Listed, Rate, Table, with_options
+from castsim.targets.validated import Field, model_validator
 
 
 class RepeatInstruction(Fact):
@@ -318,9 +317,7 @@ class StridedRepeatTarget(DataflowTarget):
         """
         found = self.measured_conventions.get(convention)
         if found is None:
-            raise IllegalError(
-                f"{self.name} has no convention of measurement '{convention}'", legal=self.measured_conventions
-            )
+            raise IllegalError(f"{self.name} has no convention '{convention}'", legal=self.measured_conventions)
         pipe = self.timing.vector_pipe.model_copy(update=_stated(found, "tail_cycles", "mask_change_cycles"))
         loads = {
             name.removeprefix("load_"): value

@@ -13,30 +13,40 @@ from enum import StrEnum
 from functools import cache
 from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
-
 from castsim.isa.errors import TargetDataError
 from castsim.isa.tpc.forms import Feature
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import LIST_SEPARATOR, Listed, Status, Table
+from castsim.targets.validated import VALIDATED, BeforeValidator, Field, TypeAdapter, ValidationError, key_of, validated
 from castsim.targets.vliw import VliwTarget
 
 # Tables of facts that belong to no single description: CSV files beside the targets, one model per row.
 
-_Row = TypeVar("_Row", bound=Table)
+
+class CsvTable(Table):
+    """A row of a CSV file beside the targets, whose header names the fields."""
+
+    csv_file: ClassVar[str]
+
+
+_Row = TypeVar("_Row", bound=CsvTable)
 
 
 @cache
-def csv_rows(name: str, model: type[_Row]) -> tuple[_Row, ...]:
-    """Return all rows of a table; its header names the fields of the model.
+def csv_rows(model: type[_Row]) -> tuple[_Row, ...]:
+    """Return all rows of a table.
 
     Raises:
         TargetDataError: a cell that the model does not take; names the row, counted from 0, and the column.
     """
+    if VALIDATED:
+        rows: tuple[_Row, ...] = validated("rows", key_of(model))
+        return rows
+    name = model.csv_file
     with (SHIPPED / name).open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, strict=True))
+        texts = list(csv.DictReader(file, strict=True))
     try:
-        return TypeAdapter(tuple[model, ...]).validate_python(rows)  # type: ignore[valid-type]
+        return TypeAdapter(tuple[model, ...]).validate_python(texts)  # type: ignore[valid-type]
     except ValidationError as error:
         first = error.errors()[0]
         row, *column = first["loc"]
@@ -44,8 +54,6 @@ def csv_rows(name: str, model: type[_Row]) -> tuple[_Row, ...]:
         raise TargetDataError(f"{name}: row {row}: {place}: {first['msg']}") from None
 
 
-_CHAINS, _TYPES, _MATRIX = "tpc_chains.csv", "tpc_c_types.csv", "tpc_lowering_matrix.csv"
-_IR_CASTS = "tpc_ir_casts.csv"
 _BETWEEN = {">": True, "~": False}
 
 
@@ -129,8 +137,10 @@ def _printed_step(text: str) -> dict[str, object]:
     raise ValueError(f"'{text}' is neither `TYPE ROUNDING` nor `and MASK TYPE`")
 
 
-class ChainRow(Table):
+class ChainRow(CsvTable):
     """A pair that a generation without the instruction does otherwise; `reading` is None where all accounts agree."""
+
+    csv_file: ClassVar[str] = "tpc_chains.csv"
 
     src: str
     dst: str
@@ -152,11 +162,13 @@ class IrStep(Table):
     mask: int = 0
 
 
-class IrCastRow(Table):
+class IrCastRow(CsvTable):
     """A cast of LLVM IR that the compiler prints otherwise than as one CONVERT with the unit's usual rounding word.
 
     `unit` is `scalar` or `vector`; `elements` are the numbers of elements, none: any.
     """
+
+    csv_file: ClassVar[str] = "tpc_ir_casts.csv"
 
     unit: str
     src: str
@@ -168,8 +180,10 @@ class IrCastRow(Table):
     source: Annotated[str, Field(min_length=1)]
 
 
-class CType(Table):
+class CType(CsvTable):
     """A scalar type of TPC-C; vector types add a number of elements (`short128`). `promotion` orders promotions."""
+
+    csv_file: ClassVar[str] = "tpc_c_types.csv"
 
     name: str
     element: str
@@ -178,8 +192,10 @@ class CType(Table):
     source: Annotated[str, Field(min_length=1)]
 
 
-class LoweringRow(Table):
+class LoweringRow(CsvTable):
     """A pair of element types, and how casts between vectors of them with these element counts are lowered."""
+
+    csv_file: ClassVar[str] = "tpc_lowering_matrix.csv"
 
     generation: str
     src: str
@@ -191,25 +207,25 @@ class LoweringRow(Table):
 @cache
 def chains() -> tuple[ChainRow, ...]:
     """Return the pairs that need more than an instruction."""
-    return csv_rows(_CHAINS, ChainRow)
+    return csv_rows(ChainRow)
 
 
 @cache
 def ir_casts() -> tuple[IrCastRow, ...]:
     """Return the casts of LLVM IR that the compiler prints in a way of their own."""
-    return csv_rows(_IR_CASTS, IrCastRow)
+    return csv_rows(IrCastRow)
 
 
 @cache
 def c_types() -> tuple[CType, ...]:
     """Return the element types of TPC-C."""
-    return csv_rows(_TYPES, CType)
+    return csv_rows(CType)
 
 
 @cache
 def lowering_matrix(generation: str) -> tuple[LoweringRow, ...]:
     """Return the compiler's table of a generation; of one that it does not know, none."""
-    return tuple(row for row in csv_rows(_MATRIX, LoweringRow) if row.generation == generation)
+    return tuple(row for row in csv_rows(LoweringRow) if row.generation == generation)
 
 
 # The cast builtins of TPC-C with their steps per generation.
@@ -217,7 +233,6 @@ def lowering_matrix(generation: str) -> tuple[LoweringRow, ...]:
 # Sources: the vendor's document `tpc_builtin_support` (names and signatures), docs/reference/tpc.md section 3 (value
 # steps, operation counts, lane orders of the helper headers), section 2.5 (what moves lanes).
 
-_CASTS, _ROUNDING = "tpc_builtins.csv", "tpc_builtin_rounding.csv"
 _STEP = re.compile(r"(?P<head>\S.*?) x(?:, (?P<operand>\S+))?")
 
 
@@ -285,7 +300,7 @@ Steps = Annotated[tuple[StepText, ...], BeforeValidator(_steps)]
 """Instructions in order; the word MODE stands for the rounding of the generation's builtins."""
 
 
-class BuiltinRow(Table):
+class BuiltinRow(CsvTable):
     """A cast builtin of a generation.
 
     `signature` is output(inputs) in C types, `source` and `result` are the formats of their elements. `before` is done
@@ -293,6 +308,8 @@ class BuiltinRow(Table):
     moves the elements between. `vector_operations` counts all instructions of the vector unit, zeroing and copies of
     registers aside.
     """
+
+    csv_file: ClassVar[str] = "tpc_builtins.csv"
 
     generation: str
     builtin: str
@@ -309,8 +326,10 @@ class BuiltinRow(Table):
     note: str
 
 
-class BuiltinRounding(Table):
+class BuiltinRounding(CsvTable):
     """The rounding of a generation's builtins; `build_options` are the modes that a build option can choose instead."""
+
+    csv_file: ClassVar[str] = "tpc_builtin_rounding.csv"
 
     generation: str
     mode: str
@@ -321,17 +340,17 @@ class BuiltinRounding(Table):
 
 def builtins_of(target: VliwTarget) -> tuple[BuiltinRow, ...]:
     """Return the cast builtins of a target: those of the generation that it is or inherits from."""
-    return tuple(row for row in csv_rows(_CASTS, BuiltinRow) if row.generation in target.architectures)
+    return tuple(row for row in csv_rows(BuiltinRow) if row.generation in target.architectures)
 
 
 def all_builtins() -> tuple[BuiltinRow, ...]:
     """Return the cast builtins of all generations."""
-    return csv_rows(_CASTS, BuiltinRow)
+    return csv_rows(BuiltinRow)
 
 
 def builtin_rounding(target: VliwTarget) -> BuiltinRounding | None:
     """Return the rounding of a target's builtins; None if its generation is unknown."""
-    rows = csv_rows(_ROUNDING, BuiltinRounding)
+    rows = csv_rows(BuiltinRounding)
     return next((row for row in rows if row.generation in target.architectures), None)
 
 
@@ -355,10 +374,6 @@ class FunctionKind(StrEnum):
     """A word of a tensor's descriptor."""
 
 
-def _yes(cell: object) -> object:
-    return {"yes": True, "no": False}.get(str(cell), cell)
-
-
 def _number(cell: object) -> object:
     return int(cell, 0) if isinstance(cell, str) and cell else None if cell == "" else cell
 
@@ -367,16 +382,18 @@ Number = Annotated[int, BeforeValidator(_number)]
 """Decimal or hexadecimal digits."""
 
 
-class SpecialFunction(Table):
+class SpecialFunction(CsvTable):
     """A builtin that is not a cast.
 
     `published` says that the vendor's table of builtins has it; the others are functions of the library that those are
     built from. `operations` counts the instructions of a call on gaudi2, copies of registers in the LOAD slot aside.
     """
 
+    csv_file: ClassVar[str] = "tpc_special_functions.csv"
+
     builtin: str
     signature: str
-    published: Annotated[bool, BeforeValidator(_yes)]
+    published: Annotated[bool, BeforeValidator(lambda cell: {"yes": True, "no": False}.get(str(cell), cell))]
     generations: Listed
     kind: FunctionKind
     tables: Listed
@@ -390,8 +407,10 @@ class SpecialFunction(Table):
         return self.builtin.removeprefix(PREFIX)
 
 
-class FunctionTable(Table):
+class FunctionTable(CsvTable):
     """A look-up table of the vendor's library: its entries, each of c0, c1 and c2, and its function ids."""
+
+    csv_file: ClassVar[str] = "tpc_function_tables.csv"
 
     columns: ClassVar[int] = 3
     """Values of an entry."""
@@ -408,8 +427,10 @@ class FunctionTable(Table):
         return self.later if Feature.TYPED_LOOKUP in target.dialect.features else self.goya
 
 
-class Descriptors(Table):
+class Descriptors(CsvTable):
     """Where the descriptors of tensors lie in the configuration space of a generation; all in bytes."""
+
+    csv_file: ClassVar[str] = "tpc_descriptors.csv"
 
     generation: str
     base: Number
@@ -421,7 +442,7 @@ class Descriptors(Table):
 
 def library_functions() -> tuple[SpecialFunction, ...]:
     """Return all special functions."""
-    return csv_rows("tpc_special_functions.csv", SpecialFunction)
+    return csv_rows(SpecialFunction)
 
 
 def special_functions() -> tuple[SpecialFunction, ...]:
@@ -431,10 +452,10 @@ def special_functions() -> tuple[SpecialFunction, ...]:
 
 def function_tables() -> tuple[FunctionTable, ...]:
     """Return the look-up tables of the functions."""
-    return csv_rows("tpc_function_tables.csv", FunctionTable)
+    return csv_rows(FunctionTable)
 
 
 def descriptors_of(target: VliwTarget) -> Descriptors | None:
     """Return where a target has its descriptors; None if no source says."""
-    rows = csv_rows("tpc_descriptors.csv", Descriptors)
+    rows = csv_rows(Descriptors)
     return next((row for row in rows if row.generation in target.architectures), None)

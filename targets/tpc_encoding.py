@@ -61,7 +61,7 @@ def _check_features(target: VliwTarget) -> None:
     ):
         if target.features.has[feature] != given:
             said = "has" if given else "lacks"
-            raise TargetDataError(f"{target.name}: encoding {said} what features.has.{feature} denies or promises")
+            raise TargetDataError(f"{target.name}: encoding {said} {feature}, unlike features.has")
 
 
 def _layout(target: VliwTarget, name: str, size_bytes: int) -> Layout:

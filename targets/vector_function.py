@@ -14,11 +14,10 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, model_validator
-
 from castsim.isa.formats import FORMATS, Rounding
 from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, Level, VectorBytes, check_kernel
 from castsim.targets.description import Count, Cycles, Fact, Table
+from castsim.targets.validated import BeforeValidator, model_validator
 from castsim.targets.vector_function_operations import (
     STRUCTURES,
     ComputeInstruction,
@@ -137,7 +136,7 @@ def parse_instruction(text: str) -> RegisterInstruction:
     match = _LINE.fullmatch(text.strip())
     mnemonic = match.group(2) if match else ""
     if match is None or mnemonic not in _FORMS:
-        raise ValueError(f"'{text}': not a register instruction; there are {', '.join(_FORMS)}")
+        raise ValueError(f"'{text}': not a register instruction")
     results = tuple(re.split(r", *", match.group(1))) if match.group(1) else ()
     operands = tuple(match.group(4).split())
     kinds, counts, wide = _FORMS[mnemonic]

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
-
 from castsim.targets.dataflow import DataflowTiming, TileOperationFacts, structures_of
 from castsim.targets.description import Count, Fact, Table, Words
+from castsim.targets.validated import BeforeValidator, Field
 
 # Timing facts of chips that run vector functions (docs/reference/a5.md sections 1, 6 and 7).
 #

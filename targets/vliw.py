@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Set
 from functools import cache, cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
-
 from castsim.isa.formats import FORMATS, Rounding
 from castsim.isa.tpc.forms import Dialect, Feature
 from castsim.isa.tpc.forms import ShortImmediates as ShortCodes
@@ -26,6 +24,7 @@ from castsim.targets.description import (
     TargetHeader,
     built_for,
 )
+from castsim.targets.validated import BeforeValidator, Field, ValidationInfo, model_validator
 from castsim.targets.vliw_latency import (
     WHOLE_SLOT,
     EntryPort,
@@ -43,10 +42,6 @@ from castsim.targets.vliw_latency import (
 # docs/reference/tpc.md section 6.2.
 
 
-def _settings(cell: Any) -> Any:
-    return {} if cell is None or cell == "" else cell
-
-
 def _distances(cell: Any) -> Any:
     """Split a cell of distances; one alone has been read as a number."""
     if isinstance(cell, str):
@@ -54,7 +49,7 @@ def _distances(cell: Any) -> Any:
     return () if cell is None else (cell,) if isinstance(cell, int) else cell
 
 
-Settings = Annotated[dict[str, str], BeforeValidator(_settings)]
+Settings = Annotated[dict[str, str], BeforeValidator(lambda cell: {} if cell is None or cell == "" else cell)]
 Distances = Annotated[tuple[int, ...], BeforeValidator(_distances)]
 
 
@@ -502,7 +497,7 @@ class IntegerConvertRow(Table):
 
 def _refuse_lanes_without_form(lane_sel_max: int | None, lanes: tuple[str, ...]) -> None:
     if lane_sel_max is not None and lanes and "single_lane" not in lanes:
-        raise ValueError(f"lane_sel_max {lane_sel_max} is of the single_lane form, which the pair lacks")
+        raise ValueError(f"lane_sel_max {lane_sel_max} is of the single_lane form, which the pair does not have")
 
 
 class GlobalMemoryRate(Fact):
@@ -620,7 +615,7 @@ class VliwTarget(EncodedHeader):
             if held.allocatable_bytes != held.capacity_bytes:
                 raise ValueError(
                     f"memories.{memory}: allocatable_bytes {held.allocatable_bytes} is not simulated: programs place "
-                    f"their data themselves, in all of capacity_bytes, {held.capacity_bytes}"
+                    f"their data anywhere in capacity_bytes, {held.capacity_bytes}"
                 )
         if self.small_vector_memory.capacity_bytes > self.memories["vlm"].capacity_bytes:
             raise ValueError("small_vector_memory is larger than memories.vlm")

@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic_core import PydanticCustomError
-
 from castsim.targets.description import LIST_SEPARATOR, Fact, Table
+from castsim.targets.validated import AfterValidator, BeforeValidator, Field, PydanticCustomError
 
 # Schema of the stage tables of an exposed pipeline: when results are committed and operands are read.
 #
@@ -70,10 +68,6 @@ def _marks(cell: Any) -> Any:
     return frozenset(cell.split(LIST_SEPARATOR) if cell else ()) if isinstance(cell, str) or cell is None else cell
 
 
-def _optional(cell: Any) -> Any:
-    return None if cell == "" else cell
-
-
 Stage = Annotated[int, Field(ge=-1, le=_LAST, strict=True), BeforeValidator(_stage)]
 Opcode = Annotated[int, Field(ge=0, lt=64, strict=True)]
 
@@ -105,7 +99,7 @@ class StageRow(Table):
     operand: Annotated[str, Field(pattern=r"^(predicate|dst|(src|dst)_[a-z0-9_]+)$")]
     register_file: FileName
     stage: Stage
-    entry_port: Annotated[str | None, BeforeValidator(_optional)]
+    entry_port: Annotated[str | None, BeforeValidator(lambda cell: None if cell == "" else cell)]
     marks: Annotated[frozenset[RowMark], BeforeValidator(_marks)]
 
     @property

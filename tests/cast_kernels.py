@@ -74,7 +74,7 @@ def codes(array: np.ndarray) -> np.ndarray:
 
 
 def given(src: str, shape: tuple[int, int], seed: int = 3) -> np.ndarray:
-    """Numbers within and beyond the range of every integer format."""
+    """Numbers within and out of range for every integer format."""
     generator = np.random.default_rng(seed)
     if src in INTEGERS:
         ends = np.iinfo(INTEGERS[src])

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 import oracle
 import programs_oracle
-from expected_files import PROGRAMS, ROOT, SEED, digest, evaluated, printed, sections, write
+from expected_files import PROGRAMS, ROOT, SEED, digest, evaluated, reported, sections, write
 
 
 @dataclass
@@ -225,7 +225,7 @@ def arguments(name: str) -> list[str]:
 
 def report(name: str) -> list[str]:
     """Return the text that castsim prints for the program."""
-    return printed(arguments(name))
+    return reported(arguments(name))
 
 
 def refresh(name: str) -> None:

@@ -77,10 +77,16 @@ def elements(text: str) -> Elements:
 
 
 def data_of(text: str) -> dict[str, Any]:
-    """The data of a page."""
+    """The data of a page, with its result as it was before it was deflated."""
     (data,) = re.findall('<script type="application/json" id="data">([^<]*)</script>', text)
     found: dict[str, Any] = json.loads(data)
+    found["result"] = plain(found["result"])
     return found
+
+
+def plain(value: Any) -> Any:
+    """A value that may be deflated."""
+    return unpacked(value)["value"] if isinstance(value, dict) and {*value} == {"packed"} else value
 
 
 def run_page(
@@ -103,7 +109,7 @@ def blocks(data: dict[str, Any], kind: str, name: str | None = None) -> list[dic
     found = []
     for section in data.get("sections", [data]):
         for block in section["blocks"] if name in (None, section.get("name")) else ():
-            found += [block] if block["kind"] == kind else []
+            found += [{key: plain(value) for key, value in block.items()}] if block["kind"] == kind else []
             found += blocks(block, kind) if block["kind"] == "folded" else []
     return found
 
@@ -122,3 +128,20 @@ def intervals(block: dict[str, Any], row: str) -> Iterator[tuple[int, int, str, 
         at, item = at + gap, item + more
         yield at, at + length, block["tones"][tone]["tone"], item - 1
         at += length
+
+
+def long_program(folder: Path, lines: int = 3000) -> Path:
+    """Write the trips of a kernel one after the other, without its loop: a program of at least as many lines."""
+    text = (PROGRAMS / "f32_to_f16_pipelined.pto").read_text()
+    head, _, loop = text.partition("    scf.for %r0 = %c0 to %rows step %step {\n")
+    body, _, tail = loop.partition("    }\n")
+    trips = -(-lines // (body.count("\n") + 1))
+    own = re.compile(r"%(r0|r1|src0|src1|dst0|dst1)\b")
+    parts = (
+        f"    %r0_{trip} = arith.constant {32 * trip} : index\n" + own.sub(rf"%\1_{trip}", body)
+        for trip in range(trips)
+    )
+    head = head.replace("%rows = arith.constant 512 ", f"%rows = arith.constant {32 * trips} ")
+    path = folder / "long.pto"
+    path.write_text(head + "".join(parts) + tail)
+    return path

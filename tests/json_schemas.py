@@ -5,29 +5,25 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from castsim.reports.schemas.registry import every_command, every_form, form_schema, version_of
+from castsim.reports.schemas.registry import every_command, form_schema
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "docs" / "reference" / "json-schemas.json"
 
 
 def bundle() -> str:
     """Return one JSON Schema that holds every object, a line each, with the documents of each command."""
-    definitions = {name: each for form in every_form() for name, each in form_schema(form)["$defs"].items()}
+    definitions = {
+        name: each
+        for _, forms in every_command()
+        for form in forms
+        for name, each in form_schema(form)["$defs"].items()
+    }
     documents = {
         command: [{"$ref": f"#/$defs/{form.__name__}"} for form in forms] for command, forms in every_command()
     }
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "documents": documents}
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(each)}" for name, each in sorted(definitions.items()))
     return f'{json.dumps(head, indent=1)[:-2]},\n "$defs": {{\n{lines}\n }}\n}}\n'
-
-
-def table() -> str:
-    """Return the documents of each command with their versions, as a table in Markdown."""
-    rows = [
-        f"| `{command}` | {', '.join(f'`{form.NAME}` {version_of(form)}' for form in forms)} |"
-        for command, forms in every_command()
-    ]
-    return "\n".join(["| command | documents and their `schema_version` |", "|---|---|", *rows])
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from fractions import Fraction
 
 import ml_dtypes
 import numpy as np
-from expected_files import PROGRAMS, ROOT, derivation, digest, printed, sections
+from expected_files import PROGRAMS, ROOT, derivation, digest, printed, reported, sections
 from expected_reports import vector_rows
 from work_model import Model
 
@@ -241,8 +241,8 @@ def refresh(target: str, name: str) -> None:
         "== outputs, digests by the NumPy model of the formulas ==",
         *(f"{output} sha256 {value}" for output, value in digests(target, name).items()),
         "",
-        "== report ==",
-        *printed(line),
+        "== report, with --report full ==",
+        *reported(line),
     ]
     (PROGRAMS / f"{file}.expected").write_text("\n".join(text) + "\n")
 
@@ -252,4 +252,4 @@ if __name__ == "__main__":
     for chip, kernels in FILES.items():
         for each, file in kernels.items():
             refresh(chip, each)
-            print(f"refreshed {file}: {sections(file)['report'][2]}")
+            print(f"refreshed {file}: {sections(file)['report'][0]}")

@@ -40,16 +40,16 @@ VIEW, PART = "!pto.tensor_view<?x?xf32>", "!pto.partition_tensor_view<16x64xf32>
 CONSTANTS = (0, 1, 2, 3, 8, 16, 64, 100)
 ROWS = """
 ## types
-zero rows | %a = §pto.alloc_tile : !pto.tile_buf<vec, 0x64xf32> | 0 rows and 64 columns has no element
-zero columns | %a = §pto.alloc_tile : !pto.tile_buf<vec, 16x0xf32> | 16 rows and 0 columns has no element
+zero rows | %a = §pto.alloc_tile : !pto.tile_buf<vec, 0x64xf32> | 0 rows and 64 columns is empty
+zero columns | %a = §pto.alloc_tile : !pto.tile_buf<vec, 16x0xf32> | 16 rows and 0 columns is empty
 fractal of boxes | %a = pto.alloc_tile : !pto.tile_buf<§mat, 16x64xf32, slayout=row_major, fractal=100> | boxes of 100 bytes
 fractal without boxes | %a = pto.alloc_tile : !pto.tile_buf<§vec, 16x64xf32, fractal=100> | boxes of 100 bytes
-negative fractal | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32, fractal=§-1> | whole number
+negative fractal | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32, fractal=§-1> | positive integer
 unknown location | %a = pto.alloc_tile : !pto.tile_buf<§ub, 16x64xf32> | unknown loc: ub
 unknown pad | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32, pad=§4> | unknown pad: 4
 unknown layout | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32, blayout=§diagonal> | unknown blayout
 key twice | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32, pad=1, §pad=1> | given twice
-order of keys | %a = pto.alloc_tile : !pto.tile_buf<loc=vec, dtype=f32, rows=16, cols=64, §blayout=row_major> | order of the keys
+order of keys | %a = pto.alloc_tile : !pto.tile_buf<loc=vec, dtype=f32, rows=16, cols=64, §blayout=row_major> | order of keys
 more valid rows than rows | %a = pto.alloc_tile : !pto.tile_buf<§vec, 16x64xf32, valid=17x64> | 17 valid rows
 open rows without operand | %a = pto.alloc_tile : §!pto.tile_buf<vec, 16x64xf32, valid=?x64> | valid_row operand is required because result type v_row is ?
 operand for stated rows | %a = pto.alloc_tile valid_row = §%c8 : $T | valid_row operand is not allowed
@@ -61,7 +61,7 @@ buffer too small | %a = §pto.alloc_tile : !pto.tile_buf<vec, 2048x64xf32> | byt
 ## programs
 entry with a result | func.func §@k(%n: i32) -> i32 attributes {pto.entry} { ; return %n : i32 ; } | must return nothing
 entry that calls itself | func.func @k(%n: i32) attributes {pto.entry} { ; §func.call @k(%n) : (i32) -> () ; return ; } | calls are recursive
-some tiles with addresses | %a = arith.constant 0 : i64 ; %s = pto.alloc_tile addr = %a : $T ; %r = §pto.alloc_tile : $T | needs one too
+some tiles with addresses | %a = arith.constant 0 : i64 ; %s = pto.alloc_tile addr = %a : $T ; %r = §pto.alloc_tile : $T | missing address
 address beyond the buffer | %a = arith.constant 400000 : i64 ; %s = §pto.alloc_tile addr = %a : $T | bytes past the end
 misaligned address | %a = arith.constant 16 : i64 ; %s = §pto.alloc_tile addr = %a : $T | not 32-byte aligned
 undefined value | %r = arith.addi %c1, §%nothing : index | not defined
@@ -70,12 +70,12 @@ used under another type | pto.texp ins(%t : $T) outs(%u : §$H) | is defined as
 event of eight | pto.set_flag[<PIPE_V>, <PIPE_MTE3>, <§EVENT_ID8>] | EVENT_ID8
 blocks | §^bb1: | jumps between blocks
 ## views
-view of other elements | %w = pto.make_tensor_view %p, shape = [%c16, %c64], strides = [%c64, %c1] : §!pto.tensor_view<?x?xf16> | a view of f16 elements on a pointer to f32
+view of other elements | %w = pto.make_tensor_view %p, shape = [%c16, %c64], strides = [%c64, %c1] : §!pto.tensor_view<?x?xf16> | the view has f16 elements, its pointer f32
 layout of a view | %w = §pto.make_tensor_view %p, shape = [%c16, %c64], strides = [%c64, %c1] {layout = #pto.layout<dn>} : $VIEW | layout
 extent of a view | %w = §pto.make_tensor_view %p, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<8x64xf32> | 16
-part of other elements | %w = pto.partition_view %view, offsets = [%c0, %c0], sizes = [%c16, %c64] : $VIEW -> §!pto.partition_tensor_view<16x64xf16> | a part of f16 elements
+part of other elements | %w = pto.partition_view %view, offsets = [%c0, %c0], sizes = [%c16, %c64] : $VIEW -> §!pto.partition_tensor_view<16x64xf16> | the part has f16 elements
 part of another size | %w = §pto.partition_view %view, offsets = [%c0, %c0], sizes = [%c8, %c64] : $VIEW -> $PART | 8
-part behind its view | %w = §pto.partition_view %view, offsets = [%c8, %c0], sizes = [%c16, %c64] : $VIEW -> $PART | beyond the view
+part behind its view | %w = §pto.partition_view %view, offsets = [%c8, %c0], sizes = [%c16, %c64] : $VIEW -> $PART | exceed the view
 store of another count | §pto.tstore ins(%ragged : $RAGGED) outs(%part : $PART) | elements
 load of another type | §pto.tload ins(%part : $PART) outs(%h : $H) | the view holds f32
 row-major load of a column-major tile | %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32, blayout=col_major> ; §pto.tload ins(%part : $PART) outs(%a : !pto.tile_buf<vec, 16x64xf32, blayout=col_major>) | needs a row_major tile
@@ -87,25 +87,25 @@ mode that is none | pto.tcvt ins(%t {rmode = §#pto<round_mode NEAR>} : $T) outs
 mode that is a number | pto.tcvt ins(%t {rmode = §1 : i32} : $T) outs(%h : $H) | round_mode
 saturation that is none | pto.tcvt ins(%t {sat_mode = §#pto<saturation_mode MAYBE>} : $T) outs(%h : $H) | MAYBE
 ## parts
-part without size | %a = pto.subview %t[%c0, %c0] sizes §[0, 64] : $T | from 1
-part of three dimensions | %a = pto.subview %t[%c0, %c0] sizes §[1, 1, 64] : $T | rows and columns
-part with one valid extent | %a = pto.subview %t[%c0, %c0] sizes [8, 64] valid §[%c8] : $T | a row and a column
+part without size | %a = pto.subview %t[%c0, %c0] sizes §[0, 64] : $T | positive integer
+part of three dimensions | %a = pto.subview %t[%c0, %c0] sizes §[1, 1, 64] : $T | (rows, columns)
+part with one valid extent | %a = pto.subview %t[%c0, %c0] sizes [8, 64] valid §[%c8] : $T | (row, column)
 part with too many valid rows | %a = pto.subview %t[%c0, %c0] sizes [8, 64] valid [§%c16, %c64] : $T | 16 valid rows of a part of 8
 part of another type | %a = pto.subview %t[%c0, %c0] sizes [8, 64] : $T -> §!pto.tile_buf<vec, 8x64xf16> | the result of pto.subview is
 part of another shape | %a = pto.subview %t[%c0, %c0] sizes [8, 64] : $T -> §!pto.tile_buf<vec, 4x64xf32> | the result of pto.subview is
 part with another pad | %a = pto.subview %t[%c0, %c0] sizes [8, 64] : $T -> §!pto.tile_buf<vec, 8x64xf32, pad=1> | the result of pto.subview is
-valid rows of a part | %a = pto.subview %t[%c0, %c0] sizes [8, 64] valid [%c3, %c64] : $T -> §!pto.tile_buf<vec, 8x64xf32, valid=4x64> | the type says 4 valid rows
-open rows of a part | %a = pto.subview %t[%c0, %c0] sizes [8, 64] : $T -> §!pto.tile_buf<vec, 8x64xf32, valid=?x64> | leaves the valid rows open
+valid rows of a part | %a = pto.subview %t[%c0, %c0] sizes [8, 64] valid [%c3, %c64] : $T -> §!pto.tile_buf<vec, 8x64xf32, valid=4x64> | the type has 4 valid rows
+open rows of a part | %a = pto.subview %t[%c0, %c0] sizes [8, 64] : $T -> §!pto.tile_buf<vec, 8x64xf32, valid=?x64> | the number of valid rows is missing
 part behind its tile | %a = pto.subview %t[§%c16, %c0] sizes [8, 64] : $T | of a tile of 16 rows
 part beside its tile | %a = pto.subview %t[%c0, §%c8] sizes [8, 64] : $T | of a tile of 64 columns
 part of boxes | %a = §pto.subview %acc[%c8, %c0] sizes [8, 64] : $ACC | whole boxes
 misaligned part | %a = pto.subview %t[%c0, %c3] sizes [16, 8] : $T ; §pto.texp ins(%a : !pto.tile_buf<vec, 16x8xf32>) outs(%a : !pto.tile_buf<vec, 16x8xf32>) | 32-byte aligned
 part as another shape | %a = pto.subview %t[%c0, %c0] sizes [8, 16] : $T ; %r = §pto.treshape %a : !pto.tile_buf<vec, 8x16xf32> -> !pto.tile_buf<vec, 4x32xf32> | treshape
-slot behind the last | %m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 16x64xf32, count=2> ; %a = pto.multi_tile_get %m[§%c2] : !pto.multi_tile_buf<vec, 16x64xf32, count=2> -> $T | slot 2 of 2
-bytes of a reshape | %a = §pto.treshape %t : $T -> !pto.tile_buf<vec, 8x64xf32> | keeps the size
+slot behind the last | %m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 16x64xf32, count=2> ; %a = pto.multi_tile_get %m[§%c2] : !pto.multi_tile_buf<vec, 16x64xf32, count=2> -> $T | no slot 2
+bytes of a reshape | %a = §pto.treshape %t : $T -> !pto.tile_buf<vec, 8x64xf32> | cannot change the size
 reshape of boxes | %a = §pto.treshape %t : $T -> $BOXED | boxed
-wider bits | %a = §pto.bitcast %h : $H -> $T | wider
-bits of another shape | %a = §pto.bitcast %t : $T -> !pto.tile_buf<vec, 8x64xi32> | the element type alone
+wider bits | %a = §pto.bitcast %h : $H -> $T | widen
+bits of another shape | %a = §pto.bitcast %t : $T -> !pto.tile_buf<vec, 8x64xi32> | only the element type
 reshape in brackets | pto.treshape §ins(%t : $T) outs(%u : $T) | no ins/outs form
 ## scalars
 loaded under another type | %a = pto.load_scalar %q[%c0] : !pto.ptr<i32> -> §f32 | element type i32
@@ -128,22 +128,22 @@ column-major operand | texp column -> column | column-major
 reciprocal in place | trecip t -> t | in place | a2a3
 scalar of another type | tadds t n -> u | i32
 scalar of texpands | texpands n -> t | i32
-tile where a scalar stands | pto.tadds ins(%t, %u : §$T, $T) outs(%v : $T) | not written with these operands
+tile where a scalar stands | pto.tadds ins(%t, %u : §$T, $T) outs(%v : $T) | does not take these operands
 two results | pto.tadd ins(%t, %u : $T, $T) outs(%v, %t : $T, §$T) | writes one tile
-fill without a value | tfillpad ragged -> t | declares no pad value
-fill in place elsewhere | tfillpad_inplace ragged -> zero | must be the same bytes
+fill without a value | tfillpad ragged -> t | does not declare a pad value
+fill in place elsewhere | tfillpad_inplace ragged -> zero | must be at the same address
 fill of a smaller tile | tfillpad_expand wide -> zero | smaller
 comparison of the manual | pto.tcmp ins(%t, %u {cmpMode = §#pto<cmp less_than>} : $T, $T) outs(%s8 : $S8) | less_than
 comparison to a float tile | tcmp t u {cmpMode = #pto<cmp lt>} -> v | tcmp
-choice without tmp | §pto.tsel ins(%s8, %t, %u : $S8, $T, $T) outs(%v : $T) | not written with these operands
+choice without tmp | §pto.tsel ins(%s8, %t, %u : $S8, $T, $T) outs(%v : $T) | does not take these operands
 row sum to a full tile | trowsum t u -> v | one valid column
 row sum of other rows | trowsum small u -> column | rows
 scratch of another type | trowmin t i -> column | tmp
 row maximum with tmp | trowexpandmax t column u -> v | tmp | a5
 row difference with tmp | trowexpandexpdif t column u -> v | tmp | a5
 broadcast of half a block | trowexpandmul t u -> v | one full block
-column sum with tmp alone | %one2 = pto.alloc_tile : !pto.tile_buf<vec, 1x64xf32> ; §pto.tcolsum ins(%t, %u : $T, $T) outs(%one2 : !pto.tile_buf<vec, 1x64xf32>) | isBinary if and only if
-column sum by pairs without tmp | %one2 = pto.alloc_tile : !pto.tile_buf<vec, 1x64xf32> ; §pto.tcolsum ins(%t {isBinary = true} : $T) outs(%one2 : !pto.tile_buf<vec, 1x64xf32>) | isBinary if and only if
+column sum with tmp alone | %one2 = pto.alloc_tile : !pto.tile_buf<vec, 1x64xf32> ; §pto.tcolsum ins(%t, %u : $T, $T) outs(%one2 : !pto.tile_buf<vec, 1x64xf32>) | isBinary and tmp only together
+column sum by pairs without tmp | %one2 = pto.alloc_tile : !pto.tile_buf<vec, 1x64xf32> ; §pto.tcolsum ins(%t {isBinary = true} : $T) outs(%one2 : !pto.tile_buf<vec, 1x64xf32>) | isBinary and tmp only together
 column broadcast of other columns | tcolexpandmul t wide -> u | columns
 move to another shape | tmov small -> t | shape | a2a3
 ramp of another type | tci x -> one | f32
@@ -167,10 +167,10 @@ quotients of integers | tcolexpanddiv i j -> i | i32 | a2a3
 8-bit fills | %m = arith.constant 1 : i8 ; §pto.texpands ins(%m : i8) outs(%s8 : $S8) | i8 | a2a3
 ## names
 misspelt | §pto.tad ins(%t, %u : $T, $T) outs(%v : $T) | unknown operation pto.tad
-known | §pto.tsubc ins(%t, %u : $T, $T) outs(%v : $T) | known, not modelled
+known | §pto.tsubc ins(%t, %u : $T, $T) outs(%v : $T) | is not modelled
 no operation | §pto.tlaod %t | unknown operation
 number of the core | %a = pto.get_block_idx -> §i32 | i64
-array of the scalar unit | %a = §pto.declare_local_array | no text at hand
+array of the scalar unit | %a = §pto.declare_local_array | no source documents
 """
 """A case a row: name | lines behind a common beginning, ` ; ` between them | reason | targets, where not all.
 

@@ -84,7 +84,7 @@ def said_first(page: Path) -> str:
     with redirect_stdout(StringIO()) as said:
         assert main([*RUN, str(page)]) == 0
     lines = said.getvalue().splitlines()
-    return "\n".join(line for line in lines if " cycles = " in line or " is the bottleneck" in line)
+    return "\n".join(line for line in lines if " cycles = " in line or " limits (" in line)
 
 
 def described(png: bytes, text: str) -> bytes:

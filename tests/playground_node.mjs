@@ -1,24 +1,20 @@
-// Commands under Pyodide in node: `node playground_node.mjs FOLDER REQUESTS.json`, of the built playground; prints JSON.
+// Python code under Pyodide in node, beside the packages of a built playground: `node playground_node.mjs FOLDER CODE.py`.
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { pathToFileURL } from "node:url";
+import { createRequire } from "node:module";
+import { gunzipSync } from "node:zlib";
 
-const [, , folder, requests] = process.argv;
+const [, , folder, code] = process.argv;
 const core = fs.mkdtempSync(path.join(os.tmpdir(), "pyodide-"));
-const files = new Map();
-globalThis.PLAYGROUND = { add: (name, data) => files.set(name, new Uint8Array(Buffer.from(data, "base64"))) };
-const { parts, missing } = new Function(`${fs.readFileSync(path.join(folder, "manifest.js"))}; return PLAYGROUND_BUILT;`)();
-for (const name of parts) new Function(fs.readFileSync(path.join(folder, `${name}.js`), "utf8"))();
-for (const [name, bytes] of files) if (/^(pyodide|python_stdlib)/.test(name)) fs.writeFileSync(path.join(core, name), bytes);
+globalThis.PLAYGROUND = { add: (name, data) => fs.writeFileSync(path.join(core, name), gunzipSync(Buffer.from(data, "base64"))) };
+for (const name of fs.readdirSync(folder)) if (name !== "manifest.js") new Function(fs.readFileSync(path.join(folder, name), "utf8"))();
 
-const { loadPyodide } = await import(pathToFileURL(path.join(core, "pyodide.mjs")));
+const { loadPyodide } = createRequire(import.meta.url)(path.join(core, "pyodide.js"));
 const py = await loadPyodide({ indexURL: `${core}/` });
-for (const [name, bytes] of files) {
-  if (name.endsWith(".whl")) py.unpackArchive(bytes, "wheel");
-  else if (name.endsWith(".py")) py.FS.writeFile(`/home/pyodide/${name}`, bytes);
-}
-const session = py.pyimport("session");
-const results = JSON.parse(fs.readFileSync(requests)).map(([line, name, text]) => session.execute(line, name, text).toJs());
+const bytes = (name) => new Uint8Array(fs.readFileSync(path.join(core, name)));
+py.unpackArchive(bytes("packages.zip"), "zip", { extractDir: "/lib/python3.12/site-packages" });
+py.FS.writeFile("/home/pyodide/session.py", bytes("session.py"));
+py.pyimport("importlib").invalidate_caches();
+py.runPython(fs.readFileSync(code, "utf8"));
 fs.rmSync(core, { recursive: true });
-console.log(JSON.stringify({ missing, results }));

@@ -216,7 +216,11 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("program", "message"),
-    [("a=vlds A; ?", "is not an instruction"), ("a=vlds", "names no buffer"), ("a=vlds A; b=vnothing a", "no latency")],
+    [
+        ("a=vlds A; ?", "is not an instruction"),
+        ("a=vlds", "does not name a buffer"),
+        ("a=vlds A; b=vnothing a", "no latency"),
+    ],
 )
 def test_refusals_name_the_cell(tmp_path: Path, program: str, message: str) -> None:
     file = file_of(tmp_path / "mine.csv", HEADER + f"bad,fp32,1,10,1,60,{program}\n")

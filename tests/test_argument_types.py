@@ -48,7 +48,7 @@ def test_an_argument_of_another_type_is_refused(function: str, arguments: Mappin
     with pytest.raises(ReadError) as refused:
         getattr(castsim, function)(**arguments)
     assert isinstance(refused.value, CastsimError)
-    assert str(refused.value).startswith(f"{function}: {wrong} is of type {type(arguments[wrong]).__name__}")
+    assert str(refused.value).startswith(f"{function}: {wrong} has type {type(arguments[wrong]).__name__}")
     assert refused.value.legal
 
 

@@ -248,7 +248,7 @@ def test_a_target_without_such_a_limit_says_what_it_has(capsys):
     program = str(PROGRAMS / "tpc_f32_i16_quantise_greco.tpc")
     assert main(["run", program, "--timing-only", "--what-if", "no-bank-conflicts"]) == 2
     said = capsys.readouterr().err
-    assert "greco knows no what-if 'no-bank-conflicts'" in said
+    assert "greco has no what-if 'no-bank-conflicts'" in said
     assert "deep-global-queue" in said
 
 

@@ -166,5 +166,5 @@ def test_a_refusal_of_a_repeated_bundle_points_to_its_own_place() -> None:
 
 
 def test_the_page_states_the_bound_that_the_benchmark_holds() -> None:
-    words = f"within {BASE_SECONDS} s and another {MICROSECONDS / 1000:g} ms for each statement"
+    words = f"at most {BASE_SECONDS} s plus {MICROSECONDS / 1000:g} ms per statement"
     assert words in " ".join((ROOT / "docs" / "inputs-outputs.md").read_text(encoding="utf-8").split())

@@ -238,7 +238,7 @@ def test_flat_pairs_by_the_rule_nv() -> None:
     """The library makes the exponents of ocp, of f16 from its bits read as bf16: a group of maximum 7."""
     x = np.zeros((1, 64), np.float16)
     x[0, 0] = 7
-    with pytest.raises(IllegalError, match="makes those of ocp"):
+    with pytest.raises(IllegalError, match="computes MXFP4 by rule ocp"):
         blocks(x, "MXFP4_E2M1", "nv")
     found = blocks(x, "MXFP4_E2M1", "nv", ("nv_flat_fp4", "as_library"))
     assert (found["exponents"][0, 0], found["scaling"][0, 0], found["codes"][0, 0]) == (140, 0x3900, 0)
@@ -301,14 +301,14 @@ DOWN = {
         (tiles(x=Spot("x", "f32", 64, 96, 0, (64, 64))), "", TileError, "all valid where exponents are one line"),
         (tiles(x=Spot("x", "f32", 64, 64, 0, (64, 40)), d=Spot("d", "ui8", 64, 64, 0x10000, (64, 40))), "", TileError,
          "whole groups of 32 elements"),
-        (tiles("bf16", e=Spot("e", "ui8", 64, 32, 0x18000, (64, 2))), "", IllegalError, "refused by the assembler"),
+        (tiles("bf16", e=Spot("e", "ui8", 64, 32, 0x18000, (64, 2))), "", IllegalError, "rejected by the assembler"),
         (tiles(**DOWN, x=Spot("x", "f32", 64, 64, 0, (40, 64)), d=Spot("d", "ui8", 64, 64, 0x10000, (40, 64))), AXIS0,
          TileError, "whole groups of 32 rows"),
         (tiles(**DOWN), AXIS0 + ", interleave = true", IllegalError, "f32 with interleaved exponents"),
-        (tiles(), ", interleave = true", IllegalError, "of groups of rows only"),
+        (tiles(), ", interleave = true", IllegalError, "interleaves exponents only for groups of rows"),
         (tiles(**(DOWN | {"m": Spot("m", "f32", 2, 72, 0x1A000, (2, 64))})), AXIS0, TileError, "has 72 columns"),
         (tiles(**(DOWN | {"e": Spot("e", "ui8", 1, 128, 0x18000)})), AXIS0, TileError, "the groups are 2 x 64"),
-        ([*tiles(), Spot("z", "ui8", 1, 128, 0x1E000)], "", ReadError, "only the CPU simulator writes a fifth tile"),
+        ([*tiles(), Spot("z", "ui8", 1, 128, 0x1E000)], "", ReadError, "works only in the CPU simulator"),
     ],
 )  # fmt: skip
 def test_refused_forms(spots: list[Spot], more: str, error: type[CastsimError], told: str) -> None:
@@ -465,7 +465,13 @@ def test_codes_to_nz(element: str, rows: int, cols: int, compact: int) -> None:
         (Spot("x", "ui8", 1, 128, 0, (1, 96)), boxed("ui8", 32, 3, (32, 3), ZZ), "1x128", TileError, "boxes hold two"),
         (Spot("x", "ui8", 1, 128, 0), boxed("ui8", 32, 4, (20, 4), ZZ), "1x128", TileError, "without gaps"),
         (Spot("x", "ui8", 1, 96, 0, (1, 80)), boxed("ui8", 32, 4, (20, 4), ZZ), "1x128", TileError, "128 are needed"),
-        (Spot("x", "ui8", 1, 128, 0, (1, 80)), boxed("ui8", 32, 4, (20, 4), ZZ), "1x64", CastsimError, "8 missing"),
+        (
+            Spot("x", "ui8", 1, 128, 0, (1, 80)),
+            boxed("ui8", 32, 4, (20, 4), ZZ),
+            "1x64",
+            CastsimError,
+            "8 bytes too few",
+        ),
         (Spot("x", "i8", 1, 128, 0, (1, 80)), boxed("ui8", 32, 4, (20, 4), ZZ), "1x128", ReadError, "holds i8"),
         (Spot("x", "ui8", 32, 32, 0), boxed("ui8", 32, 64, (32, 64), NZ), "", TileError, "%b is 32 x 64"),
     ],

@@ -287,7 +287,7 @@ def test_the_function(generation: str) -> None:
 
 def test_bad_arguments_of_the_function() -> None:
     for x, args, words in (
-        (X[:100], {"shift": 0}, "x has 100 elements; a call of __builtin_cast_i32_to_i16_lin_order takes 128"),
+        (X[:100], {"shift": 0}, "x has 100 elements, but a call of __builtin_cast_i32_to_i16_lin_order takes 128"),
         (X[:0], {"shift": 0}, "x has 0 elements"),
         (X.astype(np.float64), {"shift": 0}, "float64"),
         (X, {}, "no value for shift"),
@@ -429,12 +429,12 @@ def test_other_chips_have_none(capsys: Capture) -> None:
         (["get_dim_stride", "--target", "goya"], 2, "takes tensor, dimension"),
         (["get_pad_value", "--target", "goya"], 2, "several builtins are called 'get_pad_value'"),
         (["coz", "--target", "goya"], 2, "__builtin_v_cos_f32"),
-        (["cos", "--target", "goya", "--rounding", "rz"], 2, "--rounding is for casts"),
-        (["pow", "--target", "goya", "--in", "x=zeros"], 2, "takes y too"),
-        (["cos", "--target", "goya", "--in", "sin_cos=zeros"], 2, "without operands nothing is computed"),
+        (["cos", "--target", "goya", "--rounding", "rz"], 2, "--rounding applies only to casts"),
+        (["pow", "--target", "goya", "--in", "x=zeros"], 2, "also needs y"),
+        (["cos", "--target", "goya", "--in", "sin_cos=zeros"], 2, "no operands to compute with"),
         ([NARROW, "--target", "a5"], 1, "a5 has no builtins"),
         ([NARROW, "--target", "gaudi7"], 2, "unknown target"),
-        ([NARROW], 2, "name the generation by --target"),
+        ([NARROW], 2, "choose the generation with --target"),
         ([NARROW, "--target", "gaudi", "--in", "x=zeros"], 2, "no value for shift"),
         ([NARROW, "--target", "gaudi", "--in", "z=zeros"], 2, "no tensor argument 'z'"),
         ([NARROW, "--target", "gaudi", "--in", "x=nothing.npy", "--arg", "shift=0"], 2, "does not exist"),
@@ -477,7 +477,7 @@ def test_the_undocumented_builtin_is_emitted_and_counted(capsys: Capture) -> Non
     assert "VPU operations: 4 counted in the run, 4 documented" in text
     assert "result order: undefined" in text
     option = ["--in", "x=zeros", "--option", "unpacked_lane_order=every_second"]
-    assert "which source element reaches which lane" in shown(capsys, "i16_to_32bits", "--target", "gaudib", *option)
+    assert "the source element of each lane" in shown(capsys, "i16_to_32bits", "--target", "gaudib", *option)
 
 
 def test_a_target_of_the_users_own_inherits_builtins(tmp_path: Path, capsys: Capture) -> None:

@@ -112,15 +112,15 @@ def test_slots_lie_one_behind_the_other_and_each_call_has_tiles_of_its_own(tmp_p
     ("body", "helpers", "message"),
     [
         ("func.call @stepp(%vx) : (!pto.tensor_view<?x?xf32>) -> ()", HELPERS, "no function @stepp"),
-        ("func.call @out() : () -> ()", "func.func private @out()", "@out is declared here without a body"),
+        ("func.call @out() : () -> ()", "func.func private @out()", "@out is declared without a body"),
         ("func.call @row(%c0) : (index) -> ()", HELPERS, "@row returns index"),
         ("%c = arith.constant 1 : i32\n%r = func.call @row(%c) : (i32) -> index", HELPERS, "@row takes index"),
         ("func.call @a() : () -> ()", "func.func @a() {\nfunc.call @b() : () -> ()\nreturn\n}\nfunc.func @b() {\nfunc.call @a() : () -> ()\nreturn\n}", "calls are recursive: @k calls @a calls @b calls @a"),
         ("func.call @bad() : () -> ()", "func.func @bad() {\nnonsense\nreturn\n}", "unknown operation 'nonsense'"),
-        (f"%m = pto.alloc_multi_tile : {MANY}\n%a = pto.multi_tile_get %m[%c2] : {MANY} -> {A}", "", "slot 2 of 2"),
+        (f"%m = pto.alloc_multi_tile : {MANY}\n%a = pto.multi_tile_get %m[%c2] : {MANY} -> {A}", "", "no slot 2"),
         (f"%m = pto.alloc_multi_tile : {MANY}\n%a = pto.multi_tile_get %m[%c0] : {MANY} -> {B}", "", "its tiles are !pto.tile_buf<vec, 8x64xf32>"),
-        ("%m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 8x64xf32>", "", "how many tiles there are"),
-        ("%m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 256x128xf32, count=2>", "", "bytes missing"),
+        ("%m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 8x64xf32>", "", "the number of tiles"),
+        ("%m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 256x128xf32, count=2>", "", "bytes too few"),
         (f"%m = pto.alloc_multi_tile : {A}", "", "is not several tiles"),
     ],
 )  # fmt: skip
@@ -343,7 +343,7 @@ def test_no_element_no_work(name: str, form: tuple[Role, ...], target: str, tmp_
         by_rows = VECTOR_OPERATIONS[name].kind in (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT)
         reduces = by_rows or VECTOR_OPERATIONS[name].kind in (Kind.COLUMN_REDUCE, Kind.COLUMN_ARGUMENT)
         kept = reduces and (rows if by_rows else cols)
-        assert ("stays as it is" in "".join(nothing)) is bool(kept)
+        assert ("keeps its contents" in "".join(nothing)) is bool(kept)
 
 
 MOVES = """

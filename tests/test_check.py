@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import castsim
 from castsim.__main__ import main
-from castsim.exploration.checking import Severity, check, check_text
+from castsim.exploration.checking import Severity, check, check_text, files_of
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 CASES = [
@@ -307,3 +307,31 @@ def test_a_byte_order_mark_is_no_part_of_a_text(name: str, text: str, words: lis
     assert main(["check", str(file), *words]) == before == 0
     if name.endswith((".pto", ".tpc", ".c")):
         assert check_text(name, "\ufeff" + text) == check_text(name, text)
+
+
+def test_a_folder_means_the_files_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, kernel = tmp_path / "kernels", (PROGRAMS / "f32_to_f16.pto").read_text()
+    for name, text in {
+        "b.pto": kernel, "a/z.tpc": "broken", "a/c.PTO": kernel, "notes.md": "", "a/sweep.toml": "[sweep]",
+        ".git/x.pto": "no",
+        "chip.toml": 'base = "a5"\nname = "chip"\n', "cut.toml": "[", ".hidden.pto": "no",
+    }.items():  # fmt: skip
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "a" / "loop").symlink_to(folder, target_is_directory=True)
+    walk = files_of([str(folder), str(folder / "b.pto")])
+    assert [Path(one).relative_to(folder).as_posix() for one in walk.files] == [
+        "b.pto", "chip.toml", "cut.toml", "a/c.PTO", "a/z.tpc",
+    ]  # fmt: skip
+    assert [Path(one).relative_to(folder).as_posix() for one in walk.skipped] == ["notes.md", "a/sweep.toml"]
+    assert main(["check", str(folder)]) == 2
+    shown = capsys.readouterr().out
+    assert shown.startswith("2 errors in 5 files.\n")
+    assert "\nskipped 2 files of no kind that castsim checks:" in shown
+    assert shown.count(str(folder / "notes.md")) == 1
+    assert main(["check", str(folder), "--json", "-"]) == 2
+    found = {Path(one["file"]).name for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert found == {"cut.toml", "z.tpc"}
+    (tmp_path / "empty").mkdir()
+    assert main(["check", str(tmp_path / "empty")]) == 2
+    assert "no file in" in capsys.readouterr().err

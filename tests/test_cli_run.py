@@ -60,7 +60,7 @@ def test_without_out_nothing_is_written_and_the_report_says_how(
 ) -> None:
     path = written(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert "not written; --out DIR writes DIR/NAME.npy" in out_of(capsys, ["run", path, "--in", "%x=zeros"])
+    assert "not written (--out DIR writes it)" in out_of(capsys, ["run", path, "--in", "%x=zeros"])
     assert [file.name for file in tmp_path.iterdir()] == ["kernel.pto"]
     assert document(capsys, path, "--in", "x=zeros")["outputs"][0]["file"] is None
 
@@ -320,7 +320,7 @@ def test_bundles_of_assembly(capsys: pytest.CaptureFixture[str]) -> None:
         ("tcvt f32 -> f16 4by64", 2, (1, 17), "not a shape"),
         ("tcvt f32 -> f16 0x64", 2, (1, 17), "not a shape"),
         ("tcvt f32 -> f16 4x64 sideways", 2, (1, 22), "'sideways' cannot be used here"),
-        ("tadd f32 4x64 3", 2, (1, 15), "not written as tadd"),
+        ("tadd f32 4x64 3", 2, (1, 15), "expected tadd"),
         ("tmuls f32 4x64 many", 2, (1, 16), "not a number"),
         ("tadd f32 4x64; tcvt f32 -> f64 4x64", 1, (1, 16), "has no cast f32 -> f64"),
         ("tadd f32 4x64\ntcvt f32 -> f64 4x64", 1, (2, 1), "has no cast f32 -> f64"),
@@ -357,17 +357,19 @@ def assembled(folder: Path, text: str) -> str:
 def test_the_report_begins_with_them(tmp_path: Path, capsys: Capture) -> None:
     path = assembled(tmp_path, EARLY)
     out = out_of(capsys, ["run", path])
-    head = " ".join(out.partition(f"{path} @kernel")[0].split())
-    assert head.startswith("warning: 1 stale read: the values are the old ones")
+    answer, _, head = " ".join(out.partition(" limits (")[0].split()).partition(" warning: ")
+    assert answer.startswith(f"{path} on gaudi2: ")
+    assert head.startswith("1 stale read: the values are the old ones")
     assert "'mov V1, V0' (line 4, bundle 1) reads the old value of V0" in head
     assert "distance 1, needed 4, 3 missing" in head
     assert "--stale-reads stop" in head
-    assert out.startswith("warning: ")
 
 
 def test_a_fresh_run_does_not_mention_them_above(tmp_path: Path, capsys: Capture) -> None:
     path = assembled(tmp_path, FRESH)
-    assert out_of(capsys, ["run", path]).startswith(f"{path} @kernel")
+    out = out_of(capsys, ["run", path])
+    assert out.startswith(f"{path} on gaudi2: ")
+    assert "warning: " not in out
 
 
 def test_json_names_them_among_the_warnings(tmp_path: Path, capsys: Capture) -> None:
@@ -418,5 +420,5 @@ def test_values_are_old_ones_in_every_mode(tmp_path: Path) -> None:
 
 
 def test_words_that_mean_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ReadError, match="unknown way to treat stale reads 'never'"):
+    with pytest.raises(ReadError, match="unknown treatment of stale reads 'never'"):
         run(assembled(tmp_path, FRESH), stale_reads="never")  # type: ignore[arg-type]

@@ -217,10 +217,10 @@ def test_a_part_that_leaves_its_tile_is_refused(row: int, column: int, target: s
 
 
 def test_operands_of_another_kind_are_refused() -> None:
-    with pytest.raises(ReadError, match="not written with these operands") as caught:
+    with pytest.raises(ReadError, match="does not take these operands") as caught:
         parse(program("pto.textract ins(%a : WHOLE) outs(%b : SMALL)\n"))
     assert "ins(%tile, %row, %column : T, index, index) outs(%tile : T)" in caught.value.legal
-    with pytest.raises(ReadError, match="copies elements of one type: %a holds f32, %b f16"):
+    with pytest.raises(ReadError, match="cannot change the element type: %a holds f32, %b f16"):
         parse(program(EXTRACT, element="f16"))
 
 

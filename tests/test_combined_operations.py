@@ -295,15 +295,15 @@ HALF, NUMBERS, SHORT = (
     [
         (statement("taddreluconv", [A, B], T), [A, B, T], "narrows f32 to f16: %t holds f32"),
         (two_results("tinterleave", [A, B], (T, SHORT)), [A, B, T, SHORT], "128 valid columns of the sources"),
-        (two_results("tinterleave", [A, B], (T, HALF)), [A, B, T, HALF], "one element type: %h is f16, not f32"),
+        (two_results("tinterleave", [A, B], (T, HALF)), [A, B, T, HALF], "single element type: %h is f16, not f32"),
         (two_results("tdeinterleave", [A], (T, B)), [A, T, B], "64 valid columns of the sources do not make"),
         (statement("tinterleave", [A, B], T), [A, B, T], "writes two tiles"),
         (two_results("tpartargmin", [A, B, HALF, HALF], (T, HALF)), [A, B, T, HALF], "integer type: %h holds f16"),
         (statement("tgatherb", [A, B], T), [A, B, T], "takes numbers from a tile of 32-bit integers, %b holds f32"),
         (statement("tpairreducesum", [A], T), [A, T], "valid region of %a is 16 x 64, of %t 16 x 64"),
-        (statement("tpow", [A, NUMBERS], T), [A, NUMBERS, T], "works on one element type: %i is i32, not f32"),
+        (statement("tpow", [A, NUMBERS], T), [A, NUMBERS, T], "needs a single element type: %i is i32, not f32"),
         (two_results("tinterleave", [A, B], (T, T)), [A, B, T], "share bytes"),
-        (statement("tfusedmuladd", [HALF, HALF], T), [HALF, T], "one element type: %t is f32, not f16"),
+        (statement("tfusedmuladd", [HALF, HALF], T), [HALF, T], "single element type: %t is f32, not f16"),
     ],
 )  # fmt: skip
 def test_operands_that_do_not_fit(operation: str, spots: list[Spot], message: str) -> None:

@@ -113,14 +113,14 @@ def test_compiled_predicates_fill_as_many_registers_as_the_result(capsys: pytest
     ("arguments", "message"),
     [
         ("bool float --order scalar", "gaudi2 has no elements of bool"),
-        ("i1 f32 --order scalar", "no source says how a scalar predicate is cast"),
+        ("i1 f32 --order scalar", "no source documents how a scalar predicate is cast"),
         ("bool64 half", "half64: 64 elements of f16 do not fill"),
         ("bool128 float64 --order lane", "bool128 is not one register"),
         ("float128 short64 --order lane", "float128 is not one register"),
         ("f32 i32 --form reinterpret --order lane", "its order cannot be lane"),
-        ("f8_143@11 f32", "a register of the chip holds the exponent bias"),
+        ("f8_143@11 f32", "the exponent bias is in a register of the chip"),
         ("i1 i1 --form explicit --order swizzle --emit", "selects no i1 by a predicate"),
-        ("u32 short100000 --form ir", "uint100000: all vector registers hold 2560 elements"),
+        ("u32 short100000 --form ir", "uint100000: the vector registers hold only 2560 elements"),
     ],
 )
 def test_compiled_refusals(arguments: str, message: str) -> None:

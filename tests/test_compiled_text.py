@@ -57,7 +57,7 @@ def test_a_missing_number_of_elements_fills_a_register_of_the_narrower_type() ->
             ("bf16 f32", {"form": form, "rounding": "SW_RZ"}, "round to nearest even", None)
             for form in ("implicit", "explicit", "ir")
         ),
-        ("bfloat128 short128", {"form": "implicit"}, "promotes bfloat128 to: float", None),
+        ("bfloat128 short128", {"form": "implicit"}, "promotes bfloat128 implicitly to float", None),
         ("i32 i16", {"rounding": "SW_RZ"}, "integer steps take none", None),
         ("float64 short64", {"form": "reinterpret"}, "float64 has 2048, short64 1024", ("short128",)),
         ("float64 int64", {"form": "reinterpret", "rounding": "SW_RZ"}, "takes no rounding mode", None),
@@ -75,7 +75,7 @@ def test_implicit_conversions_follow_the_order_of_promotions(place: int) -> None
     for later in PROMOTIONS[place + 1 :]:
         assert compile_cast(f"{src}256", f"{later}256", "gaudi", form="implicit").mode in (None, "rhne")
     for earlier in PROMOTIONS[:place]:
-        with pytest.raises(IllegalError, match="only by an explicit cast"):
+        with pytest.raises(IllegalError, match="only with an explicit cast"):
             compile_cast(f"{src}256", f"{earlier}256", "gaudi", form="implicit")
         assert compile_cast(f"{src}256", f"{earlier}256", "gaudi", form="explicit").path.hops
 
@@ -148,7 +148,7 @@ def test_reinterpretation_keeps_bits_and_takes_no_instruction() -> None:
         (("f32", "i16", "--target", "gaudi", "--order", "up"), 2, "unknown order 'up'"),
         (("f32", "--target", "gaudi"), 2, "SRC and DST are needed"),
         (("f32", "i16", "--target", "gaudi", "--table"), 2, "leave out SRC and DST"),
-        (("i32", "u32", "--target", "gaudi", "--form", "ir"), 1, "one type in LLVM IR"),
+        (("i32", "u32", "--target", "gaudi", "--form", "ir"), 1, "the same type in LLVM IR"),
         (("f32", "i16", "many", "--target", "gaudi"), 2, "many"),
         (("short128", "float64", "1", "--form", "reinterpret", "--target", "gaudi"), 2, "not a whole number of f32"),
     ],
@@ -345,12 +345,12 @@ def test_calls_round_as_their_switches_say_and_results_keep_their_signs(mode: in
         ("%y = fpext <128 x float> %x to <128 x bfloat>", "1:6", "does not lead from"),
         ("%y = zext <64 x i32> %x to <64 x i32>", "1:6", "does not lead from"),
         ("%y = fptosi <96 x float> %x to <96 x i32>", "1:6", "96 elements of f32 do not fill"),
-        ("%y = call <128 x i32> @llvm.tpc.convert.swch(<128 x float> %x, i32 0)", "1:23", "there is no @llvm.tpc.conv"),
+        ("%y = call <128 x i32> @llvm.tpc.convert.swch(<128 x float> %x, i32 0)", "1:23", "unknown intrinsic @llvm"),
         ("%y = call <128 x bfloat> @llvm.tpc.fptrunc.swch(<128 x float> %x)", "1:26", "cannot be read"),
-        ("%y = call <128 x bfloat> @llvm.tpc.fptrunc.swch(<128 x float> %x, i32 %s)", "1:71", "no constant"),
+        ("%y = call <128 x bfloat> @llvm.tpc.fptrunc.swch(<128 x float> %x, i32 %s)", "1:71", "not a constant"),
         ("%y = call <128 x bfloat> @llvm.tpc.fptrunc.swch(<128 x float> %x, i32 1)", "1:71", "more than a rounding"),
         ("%y = call <128 x bfloat> @llvm.tpc.fptrunc.swch(<128 x float> %x, i32 458752)", "1:71", "no rounding mode 7"),
-        ("%y = fadd <128 x float> %x, %x", "", "holds no cast"),
+        ("%y = fadd <128 x float> %x, %x", "", "contains no LLVM IR cast"),
     ],
 )  # fmt: skip
 def test_refusals_name_their_place(text: str, place: str, message: str) -> None:
@@ -373,4 +373,4 @@ def test_the_command_shows_each_cast_with_its_place(tmp_path: Path, capsys: pyte
     assert main(["compiled", str(path), "--emit", "--target", "gaudi2"]) == 0
     assert capsys.readouterr().out.count("// castsim: target gaudi2") == 3
     assert main(["compiled", str(path), "--form", "as_is", "--target", "gaudi2"]) == 2
-    assert "--form does not go with a text of LLVM IR" in capsys.readouterr().err
+    assert "--form does not apply to LLVM IR text" in capsys.readouterr().err

@@ -301,7 +301,7 @@ def test_stretches_of_changes_lead_back() -> None:
 
 
 def test_conditions_do_not_name_pipes_of_other_machines() -> None:
-    with pytest.raises(ReadError, match="no pipe"):
+    with pytest.raises(ReadError, match="unknown pipe"):
         parse_condition("pipe MTE2 is waiting", ("LOAD", "SPU"))
 
 
@@ -379,7 +379,7 @@ def test_a_session_of_a_process(kernel: Path) -> None:
         "the program has ended",
         f"y[3,63] = {last} (0x{last:04x})",
     ]
-    assert done.stderr.startswith("error: unknown command 'prynt'\n  legal: step, next, continue, ")
+    assert done.stderr.startswith("error: unknown command 'prynt'\n  legal: print, next, ")
     assert done.returncode == 2
 
 

@@ -88,7 +88,7 @@ def test_a_session_over_standard_input_and_output(kernel: Path) -> None:
 
 def look_at_variables(client: Client) -> None:
     (frame,) = client.body("stackTrace", threadId=1)["stackFrames"]
-    assert re.search(r"cycle \d+$", frame["name"])
+    assert re.fullmatch(rf"line {frame['line']}: \w+ .* on \w+, cycle \d+", frame["name"])
     scopes = {each["name"]: each["variablesReference"] for each in client.body("scopes", frameId=frame["id"])["scopes"]}
     assert set(scopes) == {"Locals", "Tiles", "Tensors", "Memory", "Pipes"}
     tiles = {each["name"]: each for each in client.body("variables", variablesReference=scopes["Tiles"])["variables"]}
@@ -176,7 +176,7 @@ def test_breakpoints_before_the_program_is_there(kernel: Path) -> None:
     assert [each["verified"] for each in early] == [False, False]
     changed = [each["breakpoint"] for each in events(found, "breakpoint")]
     assert [(each["id"], each["verified"]) for each in changed] == [(early[0]["id"], True), (early[1]["id"], False)]
-    assert "no operation there" in changed[1]["message"]
+    assert "no operation at or after" in changed[1]["message"]
     (stopped,) = events(found, "stopped")
     assert (stopped["reason"], stopped["hitBreakpointIds"]) == ("breakpoint", [early[0]["id"]])
     assert found[-1]["body"]["stackFrames"][0]["line"] == TCVT - 1
@@ -214,11 +214,31 @@ def test_arguments_as_the_command_line_has_them(tmp_path: Path) -> None:
         launch = ("launch", {"program": str(kernel), "in": ["x=zeros"], "arg": arg})
         found = answers(("initialize", {}), launch, ("configurationDone", {}))
         counts.add(events(found, "stopped")[0].get("description", ""))
-        behind = (("next", {}), ("stepOut", {}), ("stackTrace", {}))
-        found = answers(("initialize", {}), launch, ("configurationDone", {}), *behind)
-        counts.add(re.sub("cycle .*", "", found[-1]["body"]["stackFrames"][0]["name"]).split(":")[0])
+        found = answers(("initialize", {}), launch, ("configurationDone", {}), ("next", {}), ("stepOut", {}))
+        counts.add(events(found, "stopped")[-1]["description"].partition(": ")[0].partition(", ")[2])
     assert sorted(counts)[-1] == "operation 13 of 13"  # loop, arithmetic, load, cast: three times, and the store
     assert len(counts) == 2
+
+
+def test_step_out_stops_at_breakpoints_and_says_where(tmp_path: Path) -> None:
+    """A breakpoint in a later trip of the loop ends the step; without one it ends behind the loop."""
+    kernel, lines = Path(written(tmp_path, LOOP)), LOOP.split("\n")
+    load = next(number for number, line in enumerate(lines, 1) if "pto.tload" in line)
+    broken = ("setBreakpoints", {"source": {"path": str(kernel)}, "breakpoints": [{"line": load}]})
+    watched = ("setFunctionBreakpoints", {"breakpoints": [{"name": "if cycle >= 300"}]})
+    seen = {}
+    for placed in (broken, watched, ("threads", {})):
+        begin = (("initialize", {}), start(kernel, stopOnEntry=True), ("configurationDone", {}))
+        moves = (("stepIn", {}), placed, ("stepOut", {}), ("stackTrace", {}))
+        found = answers(*begin, *moves)
+        stopped, frame = events(found, "stopped")[-1], found[-1]["body"]["stackFrames"][0]
+        assert stopped["description"].startswith(f"line {frame['line']}, operation ")
+        assert frame["name"].startswith(f"line {frame['line']}: ")
+        seen[placed[0]] = stopped["reason"], frame["line"], bool(stopped["hitBreakpointIds"])
+    assert seen["setBreakpoints"] == ("breakpoint", load, True)
+    assert seen["setFunctionBreakpoints"][::2] == ("breakpoint", True)
+    assert seen["threads"][0] == "step"
+    assert seen["threads"][1] > load
 
 
 def moved(path: Path, moves: list[str], **more: Any) -> Iterator[tuple[int, dict[str, str]]]:
@@ -273,7 +293,7 @@ def test_memory_is_shown_and_nothing_is_changed(kernel: Path) -> None:
     assert [b64decode(each["body"]["data"]) for each in memory] == [data[4:16], b"", data[-4:]]
     assert memory[2]["body"]["unreadableBytes"] == 5
     assert "nobody" in nobody["message"] and not nobody["success"]
-    assert not changed["success"] and "no value of it can be changed" in changed["message"]
+    assert not changed["success"] and "cannot change values of a recorded run" in changed["message"]
 
 
 def test_a_kernel_in_c_is_launched_with_its_tensors() -> None:
@@ -287,7 +307,7 @@ def test_a_kernel_in_c_is_launched_with_its_tensors() -> None:
     assert entry["reason"] == "entry", found
     assert {each["name"] for each in found[-1]["body"]["variables"]} >= {"x", "y"}
     refused = answers(("initialize", {}), ("launch", {**launch, "index-space": "x"}))
-    assert "one to five numbers" in refused[2]["message"]
+    assert "1 to 5 positive numbers" in refused[2]["message"]
     elsewhere = answers(("initialize", {}), ("launch", {**launch, "program": str(PROGRAMS / "f32_to_f16.pto")}))
     assert not elsewhere[2]["success"] and ".c" in elsewhere[2]["body"]["error"]["format"]
 

@@ -231,9 +231,9 @@ def test_speed_is_a_ratio_and_a_share_of_cycles() -> None:
     """9979 / 4724 = 2.112, 1 - 4724 / 9979 = 52.66 %."""
     side = side_of(castsim.run(GREATER, timing_only=True), "", values=False)
     made = [replace(side, cycles=cycles) for cycles in (9979, 4724)]
-    assert speed_of(difference(*made)) == "2.1 times as fast, 52.7 % fewer cycles"
-    assert speed_of(difference(*reversed(made))) == "2.1 times as slow, 111.2 % more cycles"
-    assert speed_of(difference(made[0], replace(side, cycles=9978))) == "1.0001 times as fast, 0.01 % fewer cycles"
+    assert speed_of(difference(*made)) == "52.7 % fewer cycles, 2.1x faster"
+    assert speed_of(difference(*reversed(made))) == "111.2 % more cycles, 2.1x slower"
+    assert speed_of(difference(made[0], replace(side, cycles=9978))) == "0.01 % fewer cycles"
     assert speed_of(difference(made[0], made[0])) == ""
 
 
@@ -383,8 +383,8 @@ def test_what_is_no_json_has_a_place(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("{small}", "only one program, and nothing to compare it with"),
-        ("{small} {small}", "no input given (side A)"),
+        ("{small}", "the second program is missing"),
+        ("{small} {small}", "no input was given (side A)"),
         ("{small} {small} --in src=random:0 --target-b goya", "(side B)"),
         ("{small} {greater} --timing-only --option native_off_infinity=clamp", None),
         ("{small} nosuch.pto --timing-only", "No such file"),
@@ -398,8 +398,8 @@ def test_what_is_no_json_has_a_place(tmp_path: Path, capsys: Capture) -> None:
         ("{small} {timed} --timing-only --target-b a5", "B is a result"),
         ("{timed} {small} --timing-only --option zz=1", "no option 'zz'"),
         ("casts.mlir {small} --timing-only", "is a graph"),
-        ("{small} {small} --timing-only --max-slowdown nan", "not a percentage"),
-        ("{small} {small} --timing-only --max-slowdown -1", "not a percentage"),
+        ("{small} {small} --timing-only --max-slowdown nan", "expected a percentage"),
+        ("{small} {small} --timing-only --max-slowdown -1", "expected a percentage"),
     ],
 )
 def test_what_cannot_be_compared_gives_two(words: str, message: str | None, tmp_path: Path, capsys: Capture) -> None:

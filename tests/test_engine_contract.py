@@ -184,7 +184,7 @@ def test_what_is_refused():
     with pytest.raises(ReadError, match="unknown engine 'quick'") as caught:
         simulate(program(), a2a3(), engine="quick")
     assert caught.value.legal == ("fast", "event")
-    with pytest.raises(ReadError, match="engine 'fast' tells nobody of segments"):
+    with pytest.raises(ReadError, match="engine 'fast' does not report segments"):
         simulate(program(), a2a3(), Recorder(), engine="fast")
     with pytest.raises(ReadError, match="cycle limit 0 is not positive"):
         simulate(program(), a2a3(), max_cycles=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from decimal import Decimal
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castsim import estimate, run
+from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.timing import Cause
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
@@ -25,6 +27,7 @@ from castsim.running.estimating.cast_estimates import SCALAR, CastShape, Operand
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.running.estimating.tile_estimates import TileEstimator, estimate_load, estimator_of
 from castsim.running.estimating.vliw_estimate import KernelEstimator
+from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vliw import VliwTarget
@@ -250,8 +253,8 @@ def test_numpy_integers_are_single_shapes() -> None:
         ({"valid_rows": 5}, TileError, "valid region 5 x 64"),
         ({"rows": 4000}, TileError, "the buffer has 196608"),
         ({"rows": 4.0}, ReadError, "not 4.0"),
-        ({"rows": np.array([4.0])}, ReadError, "rows: integers are wanted, not float64"),
-        ({"rows": None}, ReadError, "rows and cols are integers or arrays of them, not None"),
+        ({"rows": np.array([4.0])}, ReadError, "rows: must be integers, not float64"),
+        ({"rows": None}, ReadError, "rows and cols must be integers or arrays of integers, not None"),
         ({"rows": np.array([4]), "cols": None}, ReadError, "not None"),
         ({"rows": np.ones(2, int), "cols": np.ones(3, int)}, ReadError, "shapes (2,), (3,) do not broadcast"),
         ({"rounding": "up"}, ReadError, "rounding mode 'up'"),
@@ -262,10 +265,10 @@ def test_numpy_integers_are_single_shapes() -> None:
         (
             {"rows": 128, "cols": 192, "valid_cols": 100, "dst": "i16", "scratch": True, "saturation": "off"},
             ScratchError,
-            "bytes missing",
+            "bytes too few",
         ),
         ({"target": "goya", "dst": "i32", "rounding": "up"}, ReadError, "rounding mode 'up'"),
-        ({"target": "goya", "dst": "f32"}, IllegalError, "converts nothing"),
+        ({"target": "goya", "dst": "f32"}, IllegalError, "is not a conversion"),
         ({"target": "goya", "dst": "e4m3fn"}, IllegalError, "e4m3fn"),
         ({"target": "goya", "dst": "i32", "valid_cols": 65}, TileError, "4 x 65"),
     ],
@@ -284,9 +287,9 @@ def test_where_every_shape_fits_cycles_are_integers() -> None:
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
 def test_a_tile_without_rows_is_refused_as_where_it_is_simulated(target: str) -> None:
-    with pytest.raises(TileError, match="of 0 rows and 64 columns has no element"):
+    with pytest.raises(TileError, match="of 0 rows and 64 columns is empty"):
         estimate("f32", "f16", 0, 64, target=target)
-    assert "of 0 rows and 64 columns has no element" in estimate("f32", "f16", [4, 0], 64, target=target).reasons[1]
+    assert "of 0 rows and 64 columns is empty" in estimate("f32", "f16", [4, 0], 64, target=target).reasons[1]
 
 
 @pytest.mark.parametrize(
@@ -401,3 +404,49 @@ def test_rounding_goes_by_the_chips_words_and_the_abstract_ones() -> None:
     assert estimate("f32", "i32", 4, 64, target="goya", rounding="rhne") == estimate(
         "f32", "i32", 4, 64, target="goya", rounding="rint"
     )
+
+
+# ---------------------------------------------------------------------------------------- `castsim estimate`, options
+
+
+def test_the_command_answers_as_the_library(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["estimate", "f32", "f16", "16x256", "--target", "a2a3", "--valid", "15x256", "--json", "-"]
+    assert main(argv) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["cycles"] == estimate("f32", "f16", 16, 256, valid_rows=15, target="a2a3").cycles
+    assert sum(answer["causes"].values()) == sum(each["cycles"] for each in answer["shares"]) == answer["cycles"]
+    assert (answer["target"], answer["src"], answer["rows"], answer["cols"]) == ("a2a3", "f32", 16, 256)
+    assert main(argv[:-2]) == 0
+    assert capsys.readouterr().out.startswith(f"{answer['cycles']} cycles = ")
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        (("f32", "f16", "16by2"), 2, "'16by2' is not a tile shape"),
+        (("f32", "f16", "0x2"), 2, "'0x2' is not a tile shape"),
+        (("f32", "f17", "1x16"), 2, "unknown format 'f17'"),
+        (("f32", "u64", "16x256"), 1, "a2a3 has no cast f32 -> u64"),
+        (("f32", "f16", "16x256", "--option", "foo=1"), 2, "a2a3 has no option 'foo'"),
+        (("f32", "f16", "16x256", "--valid", "3"), 2, "--valid '3' is not a tile shape"),
+        (("f32", "f16", "16x256", "--row-stride", "x"), 2, "--row-stride x"),
+        (("f32", "f16", "16x256", "--rounding", "bad"), 2, "unknown rounding mode 'bad'"),
+    ],
+)
+def test_what_cannot_be_estimated(
+    argv: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["estimate", *argv, "--target", "a2a3"]) == code
+    assert message in capsys.readouterr().err
+
+
+def test_an_estimate_takes_options_of_the_target() -> None:
+    options = {"f32_to_f16": "line"}
+    chip = with_options(load_target("a2a3"), options)
+    for target in ("a2a3", load_target("a2a3")):
+        for rows in (16, np.array([16, 32])):
+            found = estimate("f32", "f16", rows, 256, target=target, options=options)
+            assert np.array_equal(found.cycles, estimate("f32", "f16", rows, 256, target=chip).cycles)
+            assert not np.array_equal(found.cycles, estimate("f32", "f16", rows, 256, target="a2a3").cycles)
+    with pytest.raises(ReadError, match="no option 'foo'"):
+        estimate("f32", "f16", 16, 256, target="a2a3", options={"foo": 1})

@@ -445,7 +445,7 @@ def test_wrapping_narrow_arithmetic_in_a_loop(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_part_outside_the_view_in_the_last_trip_is_found() -> None:
-    with pytest.raises(TileError, match=r"leave the view of 100 x 64") as caught:
+    with pytest.raises(TileError, match=r"exceed the view of 100 x 64") as caught:
         walk(program(loop(step()), rows=100))
     assert caught.value.span is not None
     assert caught.value.span.text.lstrip().startswith("%px")

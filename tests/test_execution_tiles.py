@@ -119,7 +119,7 @@ def test_level_2_capacity_is_192_kib() -> None:
         if fits:
             walk(text)
             continue
-        with pytest.raises(TileError, match=f"{256 * 6} bytes missing") as caught:
+        with pytest.raises(TileError, match=f"{256 * 6} bytes too few") as caught:
             walk(text)
         assert caught.value.span is not None
 
@@ -196,12 +196,12 @@ def alloc(kind: str) -> str:
 @pytest.mark.parametrize(
     ("kind", "message", "legal"),
     [
-        ("0x64xf32", "tile %t of 0 rows and 64 columns has no element", None),
-        ("8x0xf32", "tile %t of 8 rows and 0 columns has no element", None),
+        ("0x64xf32", "tile %t of 0 rows and 64 columns is empty", None),
+        ("8x0xf32", "tile %t of 8 rows and 0 columns is empty", None),
         ("8x64xf32, valid=9x64", "9 valid rows in a tile of 8 rows", None),
-        ("16x64xf32, slayout=row_major, fractal=100", "no tile has boxes of 100 bytes", "fractal=512"),
-        ("0x64xf32, slayout=row_major", "tile %t of 0 rows and 64 columns has no element", None),
-        ("2048x64xf32, slayout=row_major", "the buffer has 196608: 327680 bytes missing", None),
+        ("16x64xf32, slayout=row_major, fractal=100", "a tile cannot have boxes of 100 bytes", "fractal=512"),
+        ("0x64xf32, slayout=row_major", "tile %t of 0 rows and 64 columns is empty", None),
+        ("2048x64xf32, slayout=row_major", "the buffer has 196608: 327680 bytes too few", None),
         ("8x4xf32", "8 x f32 is 16 bytes per line, not a multiple of 32", None),
         ("4x8xf32, blayout=col_major", "is 16 bytes per line", None),
     ],
@@ -221,11 +221,11 @@ T = VEC.format("8x64xf32")
 @pytest.mark.parametrize(
     ("body", "message", "line"),
     [
-        (f"%p = arith.constant 0 : i64\n%a = pto.alloc_tile addr = %p : {T}\n%b = pto.alloc_tile : {T}", "this one needs one too", 15),
+        (f"%p = arith.constant 0 : i64\n%a = pto.alloc_tile addr = %p : {T}\n%b = pto.alloc_tile : {T}", "missing address", 15),
         (f"%p = arith.constant 16 : i64\n%a = pto.alloc_tile addr = %p : {T}", "not 32-byte aligned", 14),
         (f"%p = arith.constant 196608 : i64\n%a = pto.alloc_tile addr = %p : {T}", "the buffer has 196608", 14),
-        (f"%p = arith.constant 64 : i64\n%a = pto.alloc_tile addr = %p : {T}\n%m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 8x64xf32, count=2>", "this one needs one too", 15),
-        ("return %c0 : index", "declares 0 results and returns 1", 14),
+        (f"%p = arith.constant 64 : i64\n%a = pto.alloc_tile addr = %p : {T}\n%m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 8x64xf32, count=2>", "missing address", 15),
+        ("return %c0 : index", "declares 0 results but returns 1", 14),
     ],
 )  # fmt: skip
 def test_addresses_and_results_that_cannot_be(body: str, message: str, line: int):
@@ -293,10 +293,10 @@ def test_a_chain_of_tiles_shares_bytes() -> None:
 
 def test_what_is_in_use_together_does_not_fit() -> None:
     body = "\n".join([tiles(4), *(fill(n) for n in range(4)), *(step(n, (n + 1) % 4) for n in range(4))])
-    with pytest.raises(TileError, match="65536 bytes missing") as caught:
+    with pytest.raises(TileError, match="65536 bytes too few") as caught:
         walked(lifetimes(body), target("a2a3"))
     assert caught.value.span is not None
-    with pytest.raises(TileError, match="8192 bytes missing"):
+    with pytest.raises(TileError, match="8192 bytes too few"):
         walked(lifetimes(body), target("a5"))
 
 

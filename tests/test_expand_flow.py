@@ -173,8 +173,8 @@ def test_rotary_cache_writes_where_its_position_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (f"pto.tcmps ins(%t, %s : {F32}, f32) outs(%m : {{M}})", "its loops follow %rows and %cols"),
-        ("%v = pto.load_scalar %x[%c0] : !pto.ptr<f32> -> f32", "no function of vector instructions has it"),
+        (f"pto.tcmps ins(%t, %s : {F32}, f32) outs(%m : {{M}})", "its loops depend on %rows and %cols"),
+        ("%v = pto.load_scalar %x[%c0] : !pto.ptr<f32> -> f32", "functions of vector instructions do not support it"),
     ],
 )
 def test_what_needs_settled_arguments_says_so_where_it_stands(body: str, said: str, tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def test_validated_operations() -> None:
 
 def test_operations_without_a_kernel_are_refused() -> None:
     fewer = A5.model_copy(update={"tile_operations": (A5.tile_operation("texp"),)})
-    with pytest.raises(IllegalError, match="no kernel of pto") as caught:
+    with pytest.raises(IllegalError, match="no kernel for pto") as caught:
         lower_work(fewer, lanewise("tlog", "f32", 1, 64))
     assert caught.value.legal == ("texp",)
 

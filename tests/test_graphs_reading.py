@@ -63,13 +63,13 @@ def test_operands_of_rescale_as_attributes(tmp_path: Path) -> None:
     [
         ("%arg0 : (", "%arg1 : (", (2, 18), "%arg1 is not defined"),
         ("tosa.cast", "tosa.exp", (2, 8), "operator tosa.exp is not supported"),
-        ("-> tensor<2x3xi8>\n  return", "-> tensor<2x4xi8>\n  return", (2, 8), "another shape"),
-        ("(tensor<2x3xf32>) ->", "(tensor<2x3xf16>) ->", (2, 26), "of another type"),
+        ("-> tensor<2x3xi8>\n  return", "-> tensor<2x4xi8>\n  return", (2, 8), "different shapes"),
+        ("(tensor<2x3xf32>) ->", "(tensor<2x3xf16>) ->", (2, 26), "has a different type"),
         ("tensor<2x3xf32>) -> tensor<2x3xi8> {", "tensor<2x3xui8>) -> tensor<2x3xi8> {", (1, 24), "element type 'ui8'"),
         ("tensor<2x3xf32>) -> tensor<2x3xi8> {", "tensor<*xf32>) -> tensor<2x3xi8> {", (1, 24), "element type"),
         ("  return", "  %0 = tosa.identity %0 : (tensor<2x3xi8>) -> tensor<2x3xi8>\nreturn", (3, 3), "defined already"),
         ("return %0 : tensor<2x3xi8>\n}\n", "return %0 : tensor<2x3xi8>", (3, 29), "'}', found the end of the file"),
-        ("return %0 : tensor<2x3xi8>\n}", "return\n}", (3, 3), "0 results returned, 1 declared"),
+        ("return %0 : tensor<2x3xi8>\n}", "return\n}", (3, 3), "0 results returned, but 1 declared"),
         ("@main", "main", (1, 11), "expected the name of the function"),
         ("func.func", "func", (1, 1), "expected 'func.func'"),
         ("return", "&", (3, 3), "unexpected character '&'"),
@@ -287,7 +287,7 @@ def test_texts_become_numbers_and_numbers_texts(tmp_path: Path, opset: int, kind
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("random:1", "holds texts"),
+        ("random:1", "holds strings"),
         (np.zeros((2, 2)), "not float64"),
         (np.array([["1", "x"], ["2", "3"]]), "not a number"),
     ],
@@ -335,7 +335,7 @@ def test_inputs_that_do_not_fit(tmp_path: Path) -> None:
     for given, sizes, said in (
         ({}, {}, "no input given for x"),
         ({"z": good}, {}, "no input 'z'"),
-        ({"x": good[:, :5]}, {}, "the graph wants \\?x64"),
+        ({"x": good[:, :5]}, {}, "the graph needs \\?x64"),
         ({"x": good.reshape(-1)}, {}, "shape"),
         ({"x": good}, {"rows": 4}, "4x64"),
         ({"x": good.astype(np.float64)}, {}, "input 'x'"),

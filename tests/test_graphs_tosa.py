@@ -161,7 +161,7 @@ def test_random_input_of_48_bits_is_whole_range_and_refused_by_chips(tmp_path: P
     assert values.max() > 1 << 46
     assert ((values >= -(1 << 47)) & (values < 1 << 47)).all()
     found = run_graph(graph, load_target("a2a3"), tensors)
-    assert found.nodes[0].refusal == "no target holds elements of 48 bits"
+    assert found.nodes[0].refusal == "no target supports 48-bit elements"
 
 
 def test_a_value_beyond_the_shift_is_unpredictable_and_said_so(tmp_path: Path) -> None:

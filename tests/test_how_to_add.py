@@ -1,4 +1,4 @@
-"""Contributing, "How to add something": each list is carried out on a copy of castsim; the files that it names suffice.
+"""The page "Extend castsim": each list is carried out on a copy of castsim; the files that it names suffice.
 
 The edits touch no test and no file that the lists do not name.
 """
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "contributing.md"
+PAGE = ROOT / "docs" / "extending.md"
 PACKAGES = {"simulator": "castsim", "isa": "castsim/isa", "targets": "castsim/targets"}
 
 
@@ -73,8 +73,8 @@ def matched(number: int) -> set[str]:
 
 def listed(number: int) -> set[str]:
     """Return the paths that an item of the page's list names."""
-    text = PAGE.read_text(encoding="utf-8").split("## How to add something\n")[1].split("\n## ")[0]
-    item = re.search(rf"^{number}\. (.*?)(?=^\d+\. |\Z)", text, re.MULTILINE | re.DOTALL)
+    text = PAGE.read_text(encoding="utf-8")
+    item = re.search(rf"^{number}\. (.*?)(?=^\d+\. |^\[|\Z)", text, re.MULTILINE | re.DOTALL)
     return set(re.findall(r"`((?:isa|targets|simulator)/[^`]+)`", item[1]))
 
 

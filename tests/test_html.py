@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from html import unescape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from html_pages import (
     elements,
     graph_command,
     intervals,
+    long_program,
     run_command,
     run_page,
     unpacked,
@@ -45,6 +47,7 @@ from castsim.reports.pages.run_timeline import run_timeline
 from castsim.reports.views.recording import SegmentRecorder, Window, operation_segments
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
+from castsim.targets.loader import target_names
 
 KINDS = [
     "f32_to_f16_pipelined.pto",
@@ -178,13 +181,13 @@ def test_bad_destinations_are_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     same, both = str(tmp_path / "same"), str(tmp_path / "both")
     for argv, words in (
         ([*run, "--html", str(tmp_path / "none" / "page.html")], "no such folder"),
-        ([*run, "--html", str(tmp_path)], "itself a folder"),
-        ([*run, "--html", "-"], "--html takes a file"),
+        ([*run, "--html", str(tmp_path)], "it is a folder"),
+        ([*run, "--html", "-"], "--html needs a file"),
         ([*run, "--html", program], "name the same file"),
         ([*run, "--html", same, "--trace", same], "name the same file"),
         ([*run, "--html", both, "--json", both], "name the same file"),
-        ([*run, "--html", same, "--all-entries"], "--html is about one function"),
-        ([*run, "--html", same, "--window", "0:99999999"], "the run ends in cycle"),
+        ([*run, "--html", same, "--all-entries"], "--html applies to one function"),
+        ([*run, "--html", same, "--window", "0:99999999"], "the run ends at cycle"),
     ):
         assert words in err_of(capsys, argv)
     assert not Path(same).exists()
@@ -320,35 +323,69 @@ def test_offers_are_diffs_that_hold(tmp_path: Path, capsys: pytest.CaptureFixtur
     cycles = json.loads(changed.read_text())["total_cycles"]
     assert title.startswith(f"{cycles} cycles ({100 * (1 - cycles / document['total_cycles']):.1f} % fewer, ")
     data, _, _, _ = run_page([*run, "--sync", "program"], tmp_path, advised=True)
-    assert blocks(data, "text", "summary")[-1]["lines"][0]["text"] == "No changes were tried: the run has --sync."
+    assert blocks(data, "text", "summary")[-1]["lines"][0]["text"] == "Changes are not tried on a run with --sync."
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        '{"schema_version": 1, "findings": [1]}',
+        '{"schema_version": 1, "findings": {"a": 1}}',
+        '{"schema_version": 1, "file": 3, "out": null, "program": []}',
+        '{"schema_version": 1, "targets": [], "specifications": [[]]}',
+        '{"schema_version": 9, "findings": []}',
+    ],
+)
+def test_look_ups_with_other_values_are_refused(found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = file_of(tmp_path / "found.json", found)
+    said = err_of(capsys, ["view", str(path), "--no-open", "--out", str(tmp_path / "page.html")], 2)
+    assert "found.json" in said
+    assert "internal" not in said
+    assert not (tmp_path / "page.html").exists()
 
 
 @pytest.mark.parametrize(
     "words",
     [
+        ["targets"],
+        *(["targets", name] for name in (*target_names(), "tosa", "onnx", "exact")),
         ["targets", "--diff", "a5", "a2a3"],
-        ["targets", "gaudi2"],
+        ["targets", "--diff", "gaudi", "gaudi2"],
+        ["targets", "a2a3", "f32", "i16"],
+        ["targets", "gaudi2", "f32", "bf16"],
+        ["targets", "onnx", "f32", "e8m0"],
+        ["scratch", "f32", "i16", "--rows", "4", "--cols", "200", "--audit"],
+        ["scratch", "f32", "i16", "--rows", "0:4", "--cols", "0:9", "--sweep"],
+        ["scratch", "all", "--rows", "4", "--cols", "200"],
+        ["scratch", "programs/f32_to_i16_partial.pto"],
+        ["scratch", "programs/f32_to_i8_own_barriers.pto"],
+        ["advise", "programs/f32_to_i8_own_barriers.pto"],
+        ["check", "programs/f32_to_f16.pto"],
         ["scratch", "f32", "i16", "--rows", "4", "--cols", "200", "--row-stride", "256"],
         ["check", "programs/f32_to_f16.pto", "nosuch.pto"],
         ["expand", "programs/a5_bf16_to_e2m1.pto"],
     ],
-    ids=lambda words: words[0],
+    ids=" ".join,
 )
-def test_pages_of_reports_say_what_is_printed(
+def test_pages_of_look_ups_are_views_of_their_json(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every word that is printed stands in the page, in its data and in what is read without scripts."""
+    """`view` makes the same page of the JSON; its sentence is printed first; nothing in it is written as in Python."""
     data, document, text, code = run_page(words, tmp_path)
     assert data["result"] == document
+    assert main(["view", str(tmp_path / "run.json"), "--no-open", "--out", str(tmp_path / "view.html"), "--quiet"]) == 0
+    assert (tmp_path / "view.html").read_text() == text
     capsys.readouterr()
     assert main(words) == code
-    printed = {word.strip("-") for word in capsys.readouterr().out.split()} - {""}
-    shown = json.dumps(data["sections"], ensure_ascii=False)
-    plain = unescape(re.sub("<[^>]*>", " ", text.partition("<noscript>")[2].partition("</noscript>")[0]))
-    assert [word for word in printed if word not in shown.replace('\\"', '"')] == []
-    assert len([word for word in printed if word not in plain]) <= len(printed) // 20  # rows that scripts show
-    assert "itself a folder" in err_of(capsys, [*words, "--html", str(tmp_path)])
+    printed = " ".join(capsys.readouterr().out.split())
+    (sentence,) = data["sections"][0]["blocks"][0]["lines"]
+    assert words[0] in ("check", "expand", "advise") or printed.startswith(sentence["text"])
+    cells = [cell for table in blocks(data, "table") for row in table["rows"] for cell in row if isinstance(cell, str)]
+    assert [cell for cell in cells if re.search(r"\b(None|True|False|null)\b|[{}\[]'|Decimal|<\w+\.", cell)] == []
+    if data["kind"] != "accuracy":  # which draws
+        assert len(text.encode()) <= 150_000
+    assert "it is a folder" in err_of(capsys, [*words, "--html", str(tmp_path)])
 
 
 def test_casts_are_shown_as_the_json_counts_them() -> None:
@@ -560,3 +597,47 @@ def test_a_page_replaces_an_older_one(tmp_path: Path, capsys: Capture) -> None:
     assert f"html: written to {page}" in out_of(capsys, [*COMMANDS["lower"], "--html", str(page)])
     assert data_of(page.read_text())["kind"] == "lower"
     assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
+
+
+# Pages of long programs, and of answers without a chart.
+
+
+def test_the_page_of_a_long_program_is_small_and_soon_there(tmp_path: Path) -> None:
+    path, page = long_program(tmp_path), tmp_path / "page.html"
+    words = [sys.executable, "-m", "castsim", "run", str(path), "--timing-only", "--quiet", "--html", str(page)]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(words, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 15  # 8 s on the machine of pages.json
+    assert page.stat().st_size < 2_000_000
+    (listing,) = blocks(data_of(page.read_text()), "program", "program")
+    assert [row["text"] for row in listing["rows"]] == path.read_text().split("\n")
+    (line,) = blocks(data_of(page.read_text()), "text", "summary")[1]["lines"]
+    assert "castsim advise" in line["text"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "charts"),
+    [
+        (["lower", "f32", "i16", "--spec", "onnx", "--target", "gaudi"], False),
+        (["check", "programs/f32_to_f16.pto"], False),
+        (["run", "programs/f32_to_f16.pto", "--timing-only"], True),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_only_a_page_with_a_chart_has_the_chart_library(argv: list[str], charts: bool, tmp_path: Path) -> None:
+    _, _, text, _ = run_page(argv, tmp_path)
+    assert ("ZRender" in text) == charts
+    assert charts or len(text.encode()) <= 150_000
+
+
+def test_copies_of_an_instruction_have_one_row(tmp_path: Path) -> None:
+    """The functions of the kernel are inlined wherever they are called: no line and instruction stands there twice."""
+    argv = ["run", "programs/pto_cpp/f32_to_f16_pipelined.cpp", "--in", "src=random:1"]
+    data, document, _, _ = run_page(argv, tmp_path)
+    rows = [row for table in blocks(data, "table", "causes") for row in table["rows"] if isinstance(row[0], int)]
+    assert len({tuple(row[:3]) for row in rows}) == len(rows)
+    executions = Counter((each["line"], each["pipe"]) for each in document["instructions"])
+    for line, _, pipe, times, *_ in rows:
+        assert times <= executions[line, pipe]
+    assert sum(row[3] for row in rows if row[2] == "V" and "tcvt" in row[1]) == 32

@@ -23,6 +23,7 @@ from castsim.__main__ import main
 
 pytestmark = NEEDED
 
+CONFORM = "conform --spec tosa --target a5 a2a3 --src i32 --dst f32"
 PIXELS = """() => {
   const canvas = document.querySelector("#timeline-lanes canvas");
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -160,7 +161,7 @@ def test_paper_shows_every_chart(name: str, tones: tuple[str, ...], browser: Any
     screen, printed = (colours(tmp_path / f"{each}.png") for each in ("screen", "printed"))
     for tone, colour in shown.items():
         parts = [found.get(colour, 0) / found[shown["busy"]] for found in (screen, printed)]
-        assert parts[1] == pytest.approx(parts[0], rel=0.4), tone
+        assert parts[1] == pytest.approx(parts[0], rel=0.6), tone  # hatching blends on paper
         assert printed[colour] > 200, tone
     opened.tab.emulate_media(media="print")
     opened.tab.set_viewport_size({"width": 700, "height": 900})
@@ -182,13 +183,22 @@ def test_a_page_without_scripts_has_answer_and_tables(name: str, browser: Any, t
     assert opened.asked == [(tmp_path / "page.html").as_uri()]
 
 
-def test_a_racy_run_has_a_page_that_says_so(opened: Opened, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def racy_program(folder: Path) -> Path:
+    """Write a program whose load and cast are not ordered."""
     text = (PROGRAMS / "f32_to_i8_own_barriers.pto").read_text()
-    racy, page = tmp_path / "racy.pto", tmp_path / "page.html"
-    racy.write_text("\n".join(line for line in text.splitlines() if "<PIPE_MTE2>, <PIPE_V>" not in line))
+    lines = [line for line in text.splitlines() if "<PIPE_MTE2>, <PIPE_V>" not in line]
+    return file_of(folder / "racy.pto", "\n".join(lines))
+
+
+def test_a_racy_run_has_a_page_that_says_so(opened: Opened, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    racy, page = racy_program(tmp_path), tmp_path / "page.html"
     assert "race" in err_of(capsys, ["run", str(racy), "--in", "src=random:1", "--html", str(page)], 1)
     opened.go(page)
     assert opened.tab.locator("#summary .alarm").text_content().startswith("1 race, lines 16, 17: ")
+    links = opened.tab.locator("#summary .alarm a")
+    assert links.all_inner_texts() == ["16", "17"]
+    links.last.click()
+    opened.tab.wait_for_selector("tr.found[data-line='17']")
     opened.quiet(page)
 
 
@@ -324,37 +334,92 @@ def test_light_dark_and_narrow(browser: Any, tmp_path: Path) -> None:
     assert backgrounds["dark"] != backgrounds["light"]
 
 
+CPP_KERNELS = ["f32_to_f16_pipelined", "f32_to_i8_own_barriers", "f32_to_i32_barriers", "f16_to_i8_wrap"]
+"""Kernels in C++ without arguments."""
+PAGES = [
+    *(run_command(path) for path in SAMPLES),
+    *(graph_command(name) for name in GRAPHS),
+    *(["run", f"programs/pto_cpp/{name}.cpp", "--in", "src=random:1"] for name in CPP_KERNELS),
+    ["run", "RACY", "--in", "src=random:1"],
+    ["lower", "f32", "i16", "--spec", "onnx", "--target", "gaudi"],
+    ["tune", "programs/tuning/f32_to_bf16_tiles.pto"],
+    CONFORM.split(),
+    ["diff", "programs/f32_to_f16.pto", "--timing-only", "--target-b", "a5"],
+    ["accuracy", "--target", "a2a3"],
+    ["targets", "--diff", "a5", "a2a3"],
+    ["targets", "gaudi2"],
+    ["targets", "onnx"],
+    ["targets", "a2a3", "f32", "i16"],
+    ["check", "programs/f32_to_f16.pto", "nosuch.pto"],
+    ["expand", "programs/a5_bf16_to_e2m1.pto"],
+    ["scratch", "f32", "i16", "--rows", "4", "--cols", "200", "--row-stride", "256"],
+    ["check", "programs/f32_to_f16.pto", "programs/bank_conflict.pto"],
+    ["advise", "programs/f32_to_i8_own_barriers.pto"],
+]
+"""Commands that make a page, of every sample and of every kind."""
+MODES = [("light", 1280, "screen"), ("light", 400, "screen"), ("dark", 1280, "screen"), ("dark", 400, "screen"),
+         ("light", 700, "print")]  # fmt: skip
+"""Theme, width of the window and medium in which pages are read."""
+
+
 @pytest.mark.skipif(
     find_spec("axe_playwright_python") is None, reason="needs axe-playwright-python, of the extra `test`"
 )
-@pytest.mark.parametrize(
-    "words",
-    [
-        run_command(PROGRAMS / "f32_to_i8_own_barriers.pto"),
-        run_command(PROGRAMS / "tpc_f32_i8_quantise_gaudi2.tpc"),
-        graph_command("quantise_block.onnx"),
-        ["targets", "--diff", "a5", "a2a3"],
-        ["expand", "programs/a5_bf16_to_e2m1.pto"],
-        ["scratch", "f32", "i16", "--rows", "4", "--cols", "200", "--row-stride", "256"],
-        ["check", "programs/f32_to_f16.pto", "programs/bank_conflict.pto"],
-        ["advise", "programs/f32_to_i8_own_barriers.pto"],
-    ],
-    ids=lambda words: words[0],
-)
+@pytest.mark.parametrize("words", PAGES, ids=lambda words: "-".join(Path(word).name for word in words[:2]))
 def test_axe_finds_nothing(words: list[str], browser: Any, tmp_path: Path) -> None:
-    _, document, _, _ = run_page(words, tmp_path, advised=True)
+    """Nor does the page scroll sideways or write to the console; its charts are drawn, and what is folded is open."""
+    if "RACY" in words:
+        words = [words[0], str(racy_program(tmp_path)), *words[2:]]
+    _, document, _, _ = run_page(words, tmp_path, advised="barriers" in words[1])
     rules = Path(str(find_spec("axe_playwright_python").submodule_search_locations[0])) / "axe.min.js"  # type: ignore
-    for scheme in ("light", "dark"):
+    for scheme, width, medium in MODES:
         opened = Opened(browser, color_scheme=scheme)
-        opened.tab.set_viewport_size({"width": 400, "height": 800})
+        opened.tab.set_viewport_size({"width": width, "height": 800})
+        opened.tab.emulate_media(media=medium)
         opened.tab.add_init_script(path=rules)
         opened.go(tmp_path / "page.html")
-        assert opened.tab.evaluate("() => document.documentElement.scrollWidth") <= 400
         opened.tab.evaluate("() => { for (const each of document.querySelectorAll('details')) each.open = true; }")
+        opened.tab.evaluate("() => dispatchEvent(new Event('beforeprint'))")  # draws all
+        opened.settle()
+        assert opened.tab.evaluate("() => document.documentElement.scrollWidth") <= width
         found = opened.tab.evaluate("() => axe.run()")
-        assert [(each["id"], each["nodes"][0]["html"]) for each in found["violations"]] == []
-        assert opened.tab.evaluate("() => page.data.result.schema_version") == document["schema_version"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found["violations"]] == [], (scheme, width, medium)
+        assert opened.tab.evaluate("() => page.plain(page.data.result).schema_version") == document["schema_version"]
         opened.quiet(tmp_path / "page.html")
+        opened.tab.close()
+
+
+def test_a_target_fits_three_screens_and_its_tables_are_sorted_and_searched(opened: Opened, tmp_path: Path) -> None:
+    """By keys alone: the field of the casts, the heading that sorts, the button that shows the others."""
+    _, document, _, _ = run_page(["targets", "a5"], tmp_path)
+    opened.tab.set_viewport_size({"width": 1280, "height": 800})
+    opened.go(tmp_path / "page.html")
+    assert opened.tab.evaluate("() => document.documentElement.scrollHeight") <= 3 * 800
+    rows = opened.tab.locator("#casts tbody tr:visible")
+    assert rows.count() < document["casts"]
+    field = opened.tab.get_by_label("search this table").first
+    field.focus()
+    opened.tab.keyboard.type("hif8")
+    assert rows.count() == sum("hif8" in (pair["src"], pair["dst"]) for pair in document["pairs"])
+    field.fill("")
+    heading = opened.tab.locator("#casts th button", has_text="from")
+    heading.focus()
+    for order in ("ascending", "descending"):
+        opened.tab.keyboard.press("Enter")
+        assert opened.tab.locator("#casts th").first.get_attribute("aria-sort") == order
+    opened.tab.locator("#casts").get_by_role("button", name="more rows").press("Enter")
+    names = [row.split("\t")[0] for row in rows.all_inner_texts()]
+    assert len(names) == document["casts"]
+    assert names == sorted(names, key=natural, reverse=True)
+    opened.tab.locator("#search").fill("timing.store_barrier")
+    opened.tab.locator("#search").press("Enter")
+    assert opened.tab.locator("tr.found").is_visible()
+    opened.quiet(tmp_path / "page.html")
+
+
+def natural(text: str) -> list[tuple[bool, int | str]]:
+    """A text as it is sorted: by its letters and the sizes of its numbers."""
+    return [(not part.isdigit(), int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", text)]
 
 
 def test_a_hostile_program_stays_text(opened: Opened, tmp_path: Path) -> None:
@@ -382,7 +447,6 @@ def test_the_data_of_the_page_are_json_in_the_page(opened: Opened, tmp_path: Pat
     assert found["total_cycles"] == document["total_cycles"]
 
 
-CONFORM = "conform --spec tosa --target a5 a2a3 --src i32 --dst f32"
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'\x1b[2J\u202e"
 
 

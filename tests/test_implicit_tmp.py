@@ -50,7 +50,7 @@ def test_an_implicit_tmp_is_as_good_as_one_in_the_text(pair, words, shape, valid
     assert found["y"].shape == without["y"].shape
     ((choice, _),) = result.choices
     assert choice.value == "2026-07"
-    assert "has no tmp tile and gets one of 1 x" in choice.effect
+    assert "has no tmp tile; castsim adds one of 1 x" in choice.effect
     size = int(choice.effect.split(" x ")[1].split()[0])
     assert size % 32 == 0 < size
     explicit = kernel(pair, (shape, shape), words or OFF, valid=region, arch="a3")
@@ -90,7 +90,7 @@ def test_a_tmp_tile_takes_place(tmp_path: Path) -> None:
 def test_at_level_3_a2a3_wants_tmp(pair: tuple[str, str], tmp_path: Path) -> None:
     file = tmp_path / "k.pto"
     file.write_text(kernel(pair, ((8, 64), (8, 64)), level3=True, arch="a3"))
-    with pytest.raises(IllegalError, match="requires explicit tmp when PlanMemory is skipped") as caught:
+    with pytest.raises(IllegalError, match="needs an explicit tmp tile") as caught:
         run(file, "a2a3", timing_only=True, toolchain="2026-07")
     assert caught.value.span is not None
     assert "pto.tcvt" in caught.value.span.text
@@ -238,7 +238,7 @@ def test_operations_in_loops_get_their_tmp_too(loop: str, tmp_path: Path) -> Non
     given = operands_of("txor")
     result, found = outputs(file, chip("a2a3", toolchain="2026-07"), given)
     ((choice, _),) = result.choices
-    assert choice.effect == f"txor has no tmp tile and gets one of {OPERATIONS['txor'][2]}"
+    assert choice.effect == f"txor has no tmp tile; castsim adds one of {OPERATIONS['txor'][2]}"
     check("txor", given, found["pd"])
 
 
@@ -248,7 +248,7 @@ def test_operations_get_their_tmp_on_a2a3(mnemonic: str, tmp_path: Path) -> None
     given = operands_of(mnemonic)
     result, found = outputs(file, chip("a2a3", toolchain="2026-07"), given)
     ((choice, span),) = result.choices
-    assert choice.effect == f"{mnemonic} has no tmp tile and gets one of {OPERATIONS[mnemonic][2]}"
+    assert choice.effect == f"{mnemonic} has no tmp tile; castsim adds one of {OPERATIONS[mnemonic][2]}"
     assert f"pto.{mnemonic}" in span.text
     check(mnemonic, given, found["pd"])
 
@@ -265,7 +265,7 @@ def test_the_a5_ignores_tmp(mnemonic: str, level3: bool, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("mnemonic", OPERATIONS)
 def test_level_3_is_refused_with_the_tools_reason(mnemonic: str, tmp_path: Path) -> None:
-    with pytest.raises(IllegalError, match="requires explicit tmp when PlanMemory is skipped") as caught:
+    with pytest.raises(IllegalError, match="needs an explicit tmp tile") as caught:
         run(kernel_file(tmp_path, program(mnemonic, "a3", level3=True)), timing_only=True, toolchain="2026-07")
     assert caught.value.span is not None
     assert f"pto.{mnemonic}" in caught.value.span.text
@@ -276,7 +276,7 @@ def test_level_3_is_refused_with_the_tools_reason(mnemonic: str, tmp_path: Path)
 @pytest.mark.parametrize("arch", ["a3", "a5"])
 @pytest.mark.parametrize("version", ["older", "2026-05"])
 def test_older_assemblers_want_tmp_in_the_text(mnemonic: str, arch: str, version: str, tmp_path: Path) -> None:
-    with pytest.raises(ReadError, match="assemblers add a tmp tile from 2026-07 on") as caught:
+    with pytest.raises(ReadError, match="assemblers since 2026-07 add a tmp tile") as caught:
         run(kernel_file(tmp_path, program(mnemonic, arch)), timing_only=True, toolchain=version)
     assert caught.value.span is not None
     assert caught.value.span.column > 0
@@ -320,5 +320,5 @@ def test_a_cast_whose_sequence_lacks_its_tmp_tile_says_what_differs(capsys: pyte
 @pytest.mark.parametrize("operation", ["txor i16", "trem f32", "tprelu f32"])
 def test_an_operation_without_the_tmp_tile_that_its_call_needs_says_so(operation, capsys) -> None:
     (found,) = warned(capsys, f"{operation} 4x64", "a2a3")
-    assert "has no call without one" in found
+    assert "has no tmp tile, which" in found
     assert not warned(capsys, f"{operation} 4x64", "a5")

@@ -115,10 +115,10 @@ def test_lists_without_a_source_are_what_numpy_makes_of_them() -> None:
 @pytest.mark.parametrize(
     ("given", "formats", "message"),
     [
-        ([1, 300], ("i8", "f32"), "i8 does not hold all of [1, 300]"), ([-1], ("u8", "f32"), "u8 does not hold"),
-        ([9], ("i4", "f32"), "i4 does not hold"), ([1.5], ("i8", "f32"), "i8 holds integers, not float64"),
+        ([1, 300], ("i8", "f32"), "i8 cannot represent all of [1, 300]"), ([-1], ("u8", "f32"), "u8 cannot represent"),
+        ([9], ("i4", "f32"), "i4 cannot represent"), ([1.5], ("i8", "f32"), "i8 holds integers, not float64"),
         ([1 << 70], ("i64", "f32"), "i64 holds integers, not object"), (["a"], ("f32", "f16"), "'a' is not a number"),
-        (["300"], ("i8", "f32"), "i8 does not hold '300'"), (["0xp1"], ("f32", "f16"), "not a hexadecimal float"),
+        (["300"], ("i8", "f32"), "i8 cannot represent '300'"), (["0xp1"], ("f32", "f16"), "not a hexadecimal float"),
         (None, ("f16",), "does not name a format"), ([[1], [1, 2]], ("f16",), "not an array"),
         ([1.5], ("hif8", "f16"), "hif8 has no NumPy type"), ([1.5], (), "the format of the results is missing"),
     ],

@@ -9,7 +9,7 @@ import kernels_expected
 import numpy as np
 import oracle
 import pytest
-from expected_files import PROGRAMS, printed, sections
+from expected_files import PROGRAMS, printed, reported, sections
 from kernels_expected import ARGUMENTS, FILES, KERNELS, bf16_ties_away
 from work_programs import NATIVE
 
@@ -117,7 +117,7 @@ def test_digests_are_the_models_and_the_report_is_the_expected_one(target: str, 
     found = sections(FILES[target][name])
     digests = {line.split()[0]: line.split()[2] for line in found["outputs"] if line.strip()}
     assert digests == kernels_expected.digests(target, name)
-    report = printed(kernels_expected.words(target, name))
+    report = reported(kernels_expected.words(target, name))
     assert report == found["report"]
     text = " ".join(report)  # long lines are wrapped
     for output, digest in digests.items():

@@ -144,7 +144,7 @@ def test_memory_beyond_the_limit_is_refused_with_the_option(tmp_path: Path) -> N
     words = ("run", str(path), "--target", "a2a3", "--in", "p=random:1", "--races", "ignore", "--max-memory")
     done = castsim(*words, "200M")
     assert done.returncode == 1, done.stderr
-    assert "more memory is needed than 209715200 bytes, the limit of --max-memory" in done.stderr
+    assert "the run needs more than 209715200 bytes of memory, the limit of --max-memory" in done.stderr
     assert "help: --max-memory N with a larger N" in done.stderr
     assert "Traceback" not in done.stderr
     document = castsim(*words, "200M", "--json", "-")

@@ -250,10 +250,10 @@ def test_what_is_not_defined_in_moves() -> None:
 @pytest.mark.parametrize(
     ("op", "name", "words", "scalars", "message"),
     [
-        ("vdup", "i16", ("MIDDLE",), (), "no position MIDDLE"),
-        ("vci", "i16", ("UP",), (0,), "no order UP"),
+        ("vdup", "i16", ("MIDDLE",), (), "does not take position MIDDLE"),
+        ("vci", "i16", ("UP",), (0,), "does not take order UP"),
         ("vsunpack", "i16", (), (2,), "no half 2"),
-        ("vcmp", "i8", ("ult",), (), "no comparison ult"),
+        ("vcmp", "i8", ("ult",), (), "unknown comparison ult"),
     ],
 )
 def test_words_that_an_instruction_does_not_know(

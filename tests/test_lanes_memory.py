@@ -81,7 +81,7 @@ def test_nothing_is_written_beyond_what_lanes_write() -> None:
     loads_stores.store([VectorRegister(np.full(256, 7, np.uint8))], memory, 64, "NORM_B8", few)
     assert memory[:64].max() == 0 and memory[64:].min() == 7
     loads_stores.store([VectorRegister(noise())], memory, 96, "NORM_B8", NONE)
-    with pytest.raises(TileError, match=r"reaches bytes 96 \.\. 159 of a memory of 128"):
+    with pytest.raises(TileError, match=r"accesses bytes 96 \.\. 159 of a memory of 128"):
         loads_stores.store([VectorRegister(noise())], memory, 96, "NORM_B8", few)
 
 
@@ -193,7 +193,7 @@ def test_misaligned_loads(dist: str, address: int, legal: int) -> None:
 
 
 def test_accesses_that_are_refused() -> None:
-    with pytest.raises(TileError, match=r"reaches bytes 3872 \.\. 4127 of a memory of 4096") as beyond:
+    with pytest.raises(TileError, match=r"accesses bytes 3872 \.\. 4127 of a memory of 4096") as beyond:
         loads_stores.load(MEMORY, 3872, "NORM")
     assert beyond.value.legal == ("addresses 0 to 3840",)
     assert loads_stores.load(MEMORY, 4095, "BRC_B8")[0].data[0] == MEMORY[4095]

@@ -298,14 +298,14 @@ def test_pairs_from_standard_input_keep_their_order(capsys: Capture, monkeypatch
 @pytest.mark.parametrize(
     ("line", "place", "message"),
     [
-        ("add.f32 V1, V2, V3", "<stdin>:2", "a line is PRODUCER -> CONSUMER"),
-        ("add.f32 V1, V2, V3 -> mov V1, V2 -> mov V1, V2", "<stdin>:2", "a line is PRODUCER -> CONSUMER"),
-        ("", "<stdin>:2", "a line is PRODUCER -> CONSUMER"),
+        ("add.f32 V1, V2, V3", "<stdin>:2", "write a line as PRODUCER -> CONSUMER"),
+        ("add.f32 V1, V2, V3 -> mov V1, V2 -> mov V1, V2", "<stdin>:2", "write a line as PRODUCER -> CONSUMER"),
+        ("", "<stdin>:2", "write a line as PRODUCER -> CONSUMER"),
         ("add.f32 V1, V2, V3 -> frobnicate V1", "<stdin>:2:23", "unknown instruction 'frobnicate'"),
         ("add.f32 V1, V2 -> mov V1, V2", "<stdin>:2:1", "needs 3 operands"),
         ("nop -> mov V1, V2", "<stdin>:2:1", "'nop' is not one instruction"),
         ("mov V1, V2; mov.i32 S1, S2 -> mov V1, V2", "<stdin>:2:1", "is not one instruction"),
-        ("mac.bf16 acc_fp32 D5, V1, V2 -> mov V1, V2", "<stdin>:2:19", "there is no register D5"),
+        ("mac.bf16 acc_fp32 D5, V1, V2 -> mov V1, V2", "<stdin>:2:19", "unknown register D5"),
     ],
 )
 def test_a_line_that_cannot_be_read(
@@ -323,7 +323,7 @@ def test_a_line_that_cannot_be_read(
     ("argv", "code", "message"),
     [
         (["mov V1, V2", "--target", "goya"], 2, "needs two instructions"),
-        (["-", "mov V1, V2", "--target", "goya"], 2, "pairs come from standard input alone"),
+        (["-", "mov V1, V2", "--target", "goya"], 2, "pairs are read only from standard input"),
         (["mov V1, V2", "mov V3, V1"], 2, "required: --target"),
         (["mov V1, V2", "mov V3, V99", "--target", "goya"], 2, "CONSUMER:1:9"),
         (["madd.f32 V1, V2, V3, V4", "mov V3, V1", "--target", "gaudi"], 1, "gaudi has no madd"),

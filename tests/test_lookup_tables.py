@@ -50,7 +50,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "TABLE(-128) = 127" in told
     assert "TABLE(5) = -6" in told
     assert "by look-ups of gaudi2:" in told
-    assert "--target is for TABLE" in err_of(capsys, ["tosa", "reciprocal_scale", "3", "--target", "gaudi2"])
+    assert "--target applies only to TABLE" in err_of(capsys, ["tosa", "reciprocal_scale", "3", "--target", "gaudi2"])
     assert main(["tosa", "TABLE", "1", "--table", str(entries), "--target", "a5"]) in (1, 2)
     assert "has no look-ups" in capsys.readouterr().err
 

@@ -82,7 +82,7 @@ def test_a_cause_that_the_headline_names_has_a_limit_that_saves_a_like_share(pat
     if line.limit:
         named[line.limit] = max(named.get(line.limit, 0), line.causes[line.cause])
         assert f"mostly {line.cause}" in line.sentence()
-    assert (f", {found.cause}" in found.sentence(named=bool(report.limit))) == bool(report.limit)
+    assert (f"; {found.cause} takes" in found.sentence(named=bool(report.limit))) == bool(report.limit)
     for limit, cycles in named.items():
         (gain,) = what_if(path, (limit,), args=args)
         assert 2 * gain.gained >= cycles, (limit, cycles, gain.gained)
@@ -114,9 +114,9 @@ def test_every_cause_of_a_mechanism_has_a_limit(name: str) -> None:
 
 
 def test_a_cause_without_a_limit_is_not_named() -> None:
-    found = Limiter("V", Cause.PORT, 30, 60, 100)
-    assert found.sentence() == "V is the bottleneck: in use 60.0 % of the time, port 30.0 %"
-    assert found.sentence(named=False) == "V is the bottleneck: in use 60.0 % of the time"
+    found = Limiter("V", Cause.PORT, 30, 60, 20, 100)
+    assert found.sentence() == "V limits (60.0 % occupied, 20.0 % busy); port takes 30.0 %"
+    assert found.sentence(named=False) == "V limits (60.0 % occupied, 20.0 % busy)"
     result = ran(ROOT / "programs/f32_to_f16.pto")
     target = result.loaded.target.model_copy(update={"what_if": {}})
     assert limit_behind(result.loaded.tree, result.timing, target, "MTE2", {Cause.MEMORY_LATENCY: 207}) == ""
@@ -151,8 +151,8 @@ def test_a_launch_that_takes_longer_than_the_pipes_is_the_headline(capsys: pytes
     target, result = load_target("a5"), ran(path)
     assert target.kernel_launch.cycles > result.cycles
     text = out_of(capsys, ["run", str(path), "--timing-only"])
-    assert f"The launch costs most: about {target.kernel_launch.cycles:,} cycles, beside {result.cycles:,} in" in text
-    assert "launch: about" not in text
+    assert f"launch takes longest: about {target.kernel_launch.cycles:,} cycles, against {result.cycles:,} in" in text
+    assert "The launch adds" not in text
     document = document_of(capsys, "run", str(path), "--timing-only")
     assert document["launch_cycles"] == target.kernel_launch.cycles
 
@@ -219,7 +219,7 @@ def test_reports_tell_it(capsys: pytest.CaptureFixture[str]) -> None:
     document = document_of(capsys, *words)["lost_most"]
     (line,) = shown
     assert f"costs {document['lost_cycles']:,} of the 643 cycles" in line
-    assert f"Line {document['line']} " in line
+    assert f"Line {document['line']}, " in line
     assert document["causes"][document["cause"]] == max(document["causes"].values())
 
 
@@ -228,7 +228,7 @@ def test_a_run_that_is_too_long_to_be_timed_again_says_what_a_line_occupies(monk
     monkeypatch.setattr("castsim.exploration.lifted_limits._MOST_OPERATIONS", 0)
     found = costliest_line(result.loaded.tree, result.timing, result.loaded.target)
     assert isinstance(found, LineCost)
-    assert found.sentence() == "Line 14 (tload) occupies MTE2 for 225 of the 450 cycles, mostly memory latency"
+    assert found.sentence() == "Line 14, tload, occupies MTE2 for 225 of the 450 cycles, mostly memory latency"
 
 
 @pytest.mark.parametrize("engine", ["fast", "event"])

@@ -231,9 +231,9 @@ def test_programs_against_exact_arithmetic(chip: str, name: str, src: str, way: 
     ("chip", "src", "name", "reason"),
     [
         ("a5", "f32", "mxfp6_e3m2", "no cast from f32 to e3m2"),
-        ("a5", "f32", "mxfp4_e2m1", "takes elements of 16 bits"),
+        ("a5", "f32", "mxfp4_e2m1", "takes 16-bit elements"),
         ("a5", "bf16", "nvfp4", "nvfp4 has 16 and e4m3fn"),
-        ("a2a3", "f16", "mxfp8_e4m3", "no operation that shares exponents"),
+        ("a2a3", "f16", "mxfp8_e4m3", "no operation for shared exponents"),
         ("gaudi2", "f32", "mxfp8_e4m3", "castsim writes chains for tiles only"),
     ],
 )

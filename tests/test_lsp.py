@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import re
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ from lsp_client import Editor, applied, session, uri
 from lsprotocol import types as lsp
 
 from castsim import check_text
+from castsim.commands.editor.actions import repaired as mended
 from castsim.commands.editor.actions import repairs
 from castsim.commands.editor.checker import line_cycles
 from castsim.commands.editor.program_slice import EditedText, Settings
@@ -489,6 +493,53 @@ def test_only_words_of_the_right_type_are_offered(name: str, text: str, line: in
     (found,) = [one for one in findings if one.line == line and one.severity == "error"]
     assert len(found.legal) == (3 if line == 5 else 1)
     assert [one.title for one in repairs(EditedText(name, name[2:], text), found, findings, Settings())] == titles
+
+
+def mutants(count: int) -> Iterator[tuple[str, str]]:
+    """Yield short samples with one change each: a letter, a word, a type, or a line that is missing."""
+    rng = random.Random(48)
+    short = [path for path in SAMPLES if len(path.read_text(encoding="utf-8").split("\n")) < 90]
+    for _ in range(count):
+        path = rng.choice(short)
+        lines = path.read_text(encoding="utf-8").split("\n")
+        words = [
+            (number, word) for number, line in enumerate(lines) if not line.strip().startswith("//")
+            for word in re.finditer(r"[%@!#]?[\w.]+", line)
+        ]  # fmt: skip
+        number, word = rng.choice(words)
+        place = rng.randrange(len(word[0]))
+        new = rng.choice(
+            [
+                word[0][:place] + word[0][place + 1 :],
+                word[0][:place] + "x" + word[0][place:],
+                re.sub("f32|f16|i8", rng.choice(("f32", "f16", "i16", "bf16")), word[0]),
+                rng.choice(words)[1][0],
+                None,
+            ]
+        )
+        line = lines[number]
+        lines[number : number + 1] = [] if new is None else [line[: word.start()] + new + line[word.end() :]]
+        yield path.name, "\n".join(lines)
+
+
+def test_every_offered_fix_removes_its_diagnostic_and_adds_no_error() -> None:
+    """Messages are compared without numbers: lines move where a fix inserts some."""
+
+    def told(findings: tuple[Finding, ...]) -> Counter[str]:
+        return Counter(re.sub(r"\d+", "", one.message) for one in findings if one.severity == "error")
+
+    tried = 0
+    for name, text in (*mutants(80), *WRONG[::3]):
+        edited = EditedText(name, name.rpartition(".")[2], text)
+        findings = check_text(name, text)
+        for finding in findings:
+            for repair in repairs(edited, finding, findings, Settings()):
+                left = told(check_text(name, mended(edited, repair.edits).text))
+                message = re.sub(r"\d+", "", finding.message)
+                assert left <= told(findings), (name, finding, repair)
+                assert left[message] < told(findings)[message], (name, finding, repair)
+                tried += 1
+    assert tried > 20
 
 
 TILE, HALF = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x64xf16>"

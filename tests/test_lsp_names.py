@@ -322,16 +322,16 @@ def test_rename() -> None:
         assert await renamed("t.tpc", assembly, "x in f32", "source") == assembly.replace("x in f32", "source in f32")
         assert await renamed("k.c", kernel, "row}", "line") == kernel.replace("row", "line")
         for name, text, word, new, said in (
-            ("ten.pto", TEN, "arith.addi", "x", "word of the language"),
-            ("ten.pto", TEN, "%c1, %d", "n", "already named in line 1"),
-            ("ten.pto", TEN, "%c1, %d", "b", "already named in line 5"),
+            ("ten.pto", TEN, "arith.addi", "x", "a keyword"),
+            ("ten.pto", TEN, "%c1, %d", "n", "already exists in line 1"),
+            ("ten.pto", TEN, "%c1, %d", "b", "already exists in line 5"),
             ("ten.pto", TEN, "%b, %c1", "a b", "cannot be a name"),
-            ("t.tpc", assembly, "mul.f32", "x", "word of the language"),
-            ("t.tpc", assembly, "V1, S0", "V4", "already named in line"),
-            ("t.tpc", assembly, "V1, S0", "S7", "not a register of the same file as V1"),
-            ("t.tpc", assembly, "0x1, I1, V4", "x", "by its number"),
+            ("t.tpc", assembly, "mul.f32", "x", "a keyword"),
+            ("t.tpc", assembly, "V1, S0", "V4", "already exists in line"),
+            ("t.tpc", assembly, "V1, S0", "S7", "not in the same register file as V1"),
+            ("t.tpc", assembly, "0x1, I1, V4", "x", "by number"),
             ("k.c", kernel, "row}", "float64", "cannot be a name"),
-            ("k.c", kernel, "row}", "column", "already named in line 9"),
+            ("k.c", kernel, "row}", "column", "already exists in line 9"),
             ("k.c", kernel, "get_index_space_offset", "x", "is not defined"),
         ):
             document, at = lsp.TextDocumentIdentifier(uri(name)), position(text, word)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -131,23 +130,15 @@ def test_cycles_follow_from_the_facts_by_hand_and_the_report_is_the_expected_one
     assert [f"{output} sha256 {value}" for output, value in digests.items()] == [
         each for each in found["outputs"] if each
     ]
-    report = expected_files.printed(micro_expected.words(name))
+    report = expected_files.reported(micro_expected.words(name))
     assert report == found["report"]
     text = " ".join(report)  # long lines are wrapped
     assert all(f"sha256 {value} " in text.split(f"output {output}: ")[1] for output, value in digests.items())
 
 
-# ---- the micro cases of the vendor's index: what they are made of is known, and counted in the reference as they are
+# ---- the micro cases of the vendor's index: what they are made of is known
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 FACTS = Path(__file__).parent / "vectors" / "micro_index.csv"
-COUNTED = {
-    "binary-vector": "{} of binary and", "unary-vector": "{} of unary vector operations",
-    "conversion": "{} of conversions", "materialization-predicate": "{} of predicates and",
-    "predicate-load-store": "{} of predicates in memory", "vector-load-store": "{} of loads and stores",
-    "rearrangement": "{} of rearrangement", "vec-scalar": "{} with scalars",
-    **dict.fromkeys(("reduction", "gather-scatter", "dsa-sfu"), "{} each of reductions, gathers and special functions"),
-}  # fmt: skip
-"""How the reference counts the cases of a kind."""
 
 
 @cache
@@ -170,8 +161,5 @@ def test_the_index_has_75_micro_cases_of_known_operations() -> None:
 
 
 def test_the_reference_counts_the_cases() -> None:
-    text = " ".join((REFERENCE / "micro.md").read_text().partition("## 8.")[2].partition("## 9.")[0].split())
-    counted = Counter(name.partition("/")[0] for name in indexed())
-    assert counted.keys() == COUNTED.keys()
-    for kind, words in COUNTED.items():
-        assert words.format(counted[kind]) in text, kind
+    text = (REFERENCE / "micro.md").read_text().partition("## 8.")[2].partition("## 9.")[0]
+    assert f"{len(indexed())} vendor kernel cases" in " ".join(text.split())

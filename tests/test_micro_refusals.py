@@ -34,17 +34,17 @@ IN_SCOPE = [
     (f'%r = pto.vcvt %h, %n {{«mode = "R"}} : {F16}, {B16} -> {F32}', "no attribute 'mode'", "rnd"),
     (f"%r = pto.vcvt %v, %m : {F32}, {B32} -> «{F32}", "f32 -> f32; vtrc", "f16"),
     (f"%r = pto.vcvt %h, %n : {F16}, {B16} -> «!pto.vreg<32xi64>", "no conversion f16 -> i64", "f32"),
-    (f'%r = pto.vcvt %h, %m {{part = "EVEN"}} : {F16}, «{B32} -> {F32}', "mask of b32 for lanes of b16", B16),
+    (f'%r = pto.vcvt %h, %m {{part = "EVEN"}} : {F16}, «{B32} -> {F32}', "b32 mask for b16 lanes", B16),
     (f'%r = pto.vtrc %v, %m, «"O" : {F32}, {B32} -> {F32}', "no rounding O", "Z"),
     (f'%r = pto.vtrc %b, %k, "R" : «{I8}, {B8} -> {I8}', "does not take elements of i8", "bf16"),
     # scopes within scopes
     ("«pto.vecscope {\n}", "pto.vecscope is not allowed inside a vecscope", "after the vecscope"),
     ("scf.if %t {\n«pto.vecscope {\n}\n}", "not allowed inside a vecscope", None),
     # masks
-    ("«%r = pto.plds %p[%i] : !pto.ptr<f32, ub>, index -> !pto.mask", "the width of mask %r follows from nothing", B16),
-    (f"%r = pto.vadd %v, %w, %n : {F32}, {F32}, «{B16} -> {F32}", "mask of b16 for lanes of b32", B32),
-    (f"%r = pto.pand %m, %n, %m : {B32}, «{B16}, {B32} -> {B32}", "of one kind have one type", B32),
-    (f'%r = pto.pset_b16 "PAT_ALL" : «{B32}', "mask of b32 for lanes of b16", B16),
+    ("«%r = pto.plds %p[%i] : !pto.ptr<f32, ub>, index -> !pto.mask", "cannot determine the width of mask %r", B16),
+    (f"%r = pto.vadd %v, %w, %n : {F32}, {F32}, «{B16} -> {F32}", "b16 mask for b32 lanes", B32),
+    (f"%r = pto.pand %m, %n, %m : {B32}, «{B16}, {B32} -> {B32}", "of one kind must have the same type", B32),
+    (f'%r = pto.pset_b16 "PAT_ALL" : «{B32}', "b32 mask for b16 lanes", B16),
     (f'%r = pto.pset_b32 «"PAT_VL5" : {B32}', "unknown pattern 'PAT_VL5'", "PAT_VL4"),
     (f'%r = pto.ppack %m, "LOWER" : {B32} -> «{B8}', "gives b16", B16),
     ("%r = «pto.pset_b8 : !pto.mask<b8>", "needs its pattern", '%r = pto.pset_b8 "PATTERN" : !pto.mask<..>'),
@@ -61,22 +61,22 @@ IN_SCOPE = [
     ('pto.mem_bar «"VST"', "unknown barrier 'VST'", "VST_VLD"),
     # operands and types
     (f"%r = «pto.vadd %v, %m : {F32}, {B32} -> {F32}", "3 operands, not 2", None),
-    (f"%r = pto.vadd %v, %h, %m : {F32}, «{F16}, {B32} -> {F32}", "of one kind have one type", F32),
-    (f"%r = pto.vadds %v, %y, %m : {F32}, «f16, {B32} -> {F32}", "scalar is of the element type f32", "f32"),
+    (f"%r = pto.vadd %v, %h, %m : {F32}, «{F16}, {B32} -> {F32}", "of one kind must have the same type", F32),
+    (f"%r = pto.vadds %v, %y, %m : {F32}, «f16, {B32} -> {F32}", "scalar must have the element type f32", "f32"),
     (f"%r = pto.vshls %v, %s, %m : «{F32}, i32, {B32} -> {F32}", "does not take elements of f32", "i32"),
     (f'%r = pto.vcmp %v, %w, %m, «"less" : {F32}, {F32}, {B32} -> {B32}', "unknown cmp 'less'", "lt"),
     (f'%r = pto.vpack %v, "LOWER" : «{F32} -> !pto.vreg<128xui16>', "does not take elements of f32", "ui32"),
     (f"%r = pto.vselr %v, %w : {F32}, «{F32} -> {F32}", "takes integers of 32 bits", None),
     (f"%r = pto.vexp %b, %k : «{I8}, {B8} -> {I8}", "does not take elements of i8", "f16"),
-    (f"%r = pto.vabs %v, %m : {F32}, {B32} -> «{F16}", "of one kind have one type", F32),
+    (f"%r = pto.vabs %v, %m : {F32}, {B32} -> «{F16}", "of one kind must have the same type", F32),
     (f"%r = pto.vabs %v, «%zz : {F32}, {B32} -> {F32}", "%zz is not defined here", None),
     (f"«pto.vabs %v, %m : {F32}, {B32} -> {F32}", "1 result, 0 named", None),
-    (f"%r = pto.vabs %v, %m : «{F32} -> {F32}", "2 operands with 1 types", None),
+    (f"%r = pto.vabs %v, %m : «{F32} -> {F32}", "2 operands, but 1 types", None),
     (f"%r = pto.vabs %v, %m : «{F16}, {B32} -> {F16}", "is defined as !pto.vreg<64xf32>", F32),
     (f"%r = «pto.vbas %v, %m : {F32}, {B32} -> {F32}", "unknown operation 'pto.vbas'", "pto.vabs"),
     ("%r = pto.castptr %s : «i32 -> !pto.ptr<f32, ub>", "takes addresses of i64", "i64"),
-    ("%r = pto.castptr %p : !pto.ptr<f32, ub> -> «!pto.ptr<f32, gm>", "keeps the memory", None),
-    ("%r = pto.castptr %a : i64 -> «!pto.ptr<f32, gm>", "global memory is reached through arguments", UB),
+    ("%r = pto.castptr %p : !pto.ptr<f32, ub> -> «!pto.ptr<f32, gm>", "cannot change the memory", None),
+    ("%r = pto.castptr %a : i64 -> «!pto.ptr<f32, gm>", "reach global memory through arguments", UB),
     # results, offsets, modes and elements that an operation lacks
     (f"%r = pto.vgather2 %p, %v, %m : {UB}, «{F32}, {B32} -> {F32}", "integers of 32 bits as offsets", U32),
     (f"%r = pto.vgather2 %p, %c, %m : {UB}, «{U16}, {B32} -> {F32}", "integers of 32 bits as offsets", U32),
@@ -87,7 +87,7 @@ IN_SCOPE = [
     (f"%r = pto.vcgmax %v, %m : {F32}, {B32} -> «{F16}", "of f32 does not yield f16", "f32"),
     (f'%r = pto.vexpdif %h, %h, %n, "EVEN" : {F16}, {F16}, {B16} -> «{F16}', "yields f32, not f16", F32),
     (f'%r = pto.vexpdif %h, %h, %n, «"P0" : {F16}, {F16}, {B16} -> {F32}', "has no part P0", "ODD"),
-    (f"%r = pto.vsunpack %c, %i : {U16}, index -> «{F32}", "lanes of twice the width of ui16", "64xui32"),
+    (f"%r = pto.vsunpack %c, %i : {U16}, index -> «{F32}", "lanes twice as wide as ui16", "64xui32"),
     (f'%r = pto.vpack %u, "LOWER" : {U32} -> «!pto.vreg<128xi16>', "packs ui32 to ui16", "128xui16"),
     (f'%r = pto.vlds %p[%i] {{dist = «"SPLT2CHN"}} : {UB} -> {F32}', "elements of 8 or 16 bits", "BRC_B32"),
     (f'%r = pto.vlds %p[%i] {{dist = "UNPK4"}} : «!pto.ptr<f16, ub> -> {F16}', "%p is defined as", UB),
@@ -102,15 +102,15 @@ IN_SCOPE = [
     ("%r = pto.vbr %a : i64 -> «!pto.vreg<32xi64>", "elements of i64", "i32"),
     (f"%lo, %hi = pto.vmull %v, %w, %m : «{F32}, {F32}, {B32} -> {F32}, {F32}", "elements of f32", "ui32"),
     (f"%r, %k2 = pto.vaddc %h, %h, %n : «{F16}, {F16}, {B16} -> {F16}, {B16}", "elements of f16", "i32"),
-    (f'%r = pto.vcmps %v, %y, %m, "lt" : {F32}, «f16, {B32} -> {B32}', "scalar is of the element type f32", "f32"),
-    (f"%r = pto.vsel %v, %w, %n : {F32}, {F32}, «{B16} -> {F32}", "mask of b16 for lanes of b32", B32),
+    (f'%r = pto.vcmps %v, %y, %m, "lt" : {F32}, «f16, {B32} -> {B32}', "scalar must have the element type f32", "f32"),
+    (f"%r = pto.vsel %v, %w, %n : {F32}, {F32}, «{B16} -> {F32}", "b16 mask for b32 lanes", B32),
     (f'%r = pto.vdup %v, %m {{position = «"MIDDLE"}} : {F32}, {B32} -> {F32}', "unknown position", "HIGHEST"),
     ('%r = pto.vci %s {order = «"UP"} : i32 -> !pto.vreg<64xi32>', "unknown order", "DESC"),
     (f"%r, %l2 = pto.plt_b32 %x : «f32 -> {B32}, i32", "expected a whole number", None),
     (f"%r = pto.vprelu %v, %w, %m : {F32}, {F32}, {B32} -> «{B32}", "expected a vector register", None),
     # the generic form
     (f'%r = «"pto.vcvt"(%v, %m) {{rnd = "R", sat = "SAT"}} : ({F32}, {B32}) -> {F16}', "needs part", "ODD"),
-    (f'%r = "pto.vadd"(%v, %w, %n) : ({F32}, {F32}, «{B16}) -> {F32}', "mask of b16 for lanes of b32", B32),
+    (f'%r = "pto.vadd"(%v, %w, %n) : ({F32}, {F32}, «{B16}) -> {F32}', "b16 mask for b32 lanes", B32),
     (f'%r = "pto.vlds"(%p, %i) {{dist = «"US_B8"}} : ({UB}, index) -> {F32}', "US_B8 is for elements", "BRC_B32"),
     (f'«"pto.vsts"(%v, %p, %i) : ({F32}, {UB}, index) -> ()', "4 operands, not 3", None),
     # names outside of their region
@@ -131,7 +131,7 @@ IN_SCOPE = [
     ),
     # types
     ("%r = pto.vbr %x : f32 -> !pto.vreg<«128xf32>", "2048 bits, 128 lanes of f32 have 4096", F32),
-    (f"%r = pto.pbitcast %m : {B32} -> !pto.mask<«b64>", "lanes of 8, 16 or 32 bits", "b32"),
+    (f"%r = pto.pbitcast %m : {B32} -> !pto.mask<«b64>", "must be b8, b16 or b32", "b32"),
     ("%r = pto.vbr %x : f32 -> !pto.vreg<«f32>", "not LANESxTYPE", "64xf32"),
     ("%r = pto.init_align : «!pto.align<8>", "no parameters", "!pto.align"),
     ("%r = pto.vbr %x : f32 -> !pto.vreg<32x«f64>", "f64 is not an element", "f32"),
@@ -140,7 +140,7 @@ IN_SCOPE = [
 OUTSIDE = [
     (f"%r = «pto.vabs %v, %m : {F32}, {B32} -> {F32}", "is not allowed outside a vecscope", "pto.vecscope { ... }"),
     (f'%r = «pto.pset_b32 "PAT_ALL" : {B32}', "is not allowed outside a vecscope", "pto.vecscope { ... }"),
-    (f"«pto.mte_gm_ub %g, %p, %a, %a : !pto.ptr<f32, gm>, {UB}, i64, i64", "needs nburst", None),
+    (f"«pto.mte_gm_ub %g, %p, %a, %a : !pto.ptr<f32, gm>, {UB}, i64, i64", "needs exactly one nburst", None),
     (
         f"pto.mte_gm_ub %g, %p, %a, %a «nburst(%a, %a) : !pto.ptr<f32, gm>, {UB}, i64, i64, i64, i64",
         "nburst has 3 operands, not 2", "nburst(%a, %b, %c)",
@@ -151,11 +151,11 @@ OUTSIDE = [
     ),
     (
         "pto.mte_ub_gm %p, %h2, %a nburst(%a, %a, %a) : !pto.ptr<f32, ub>, «!pto.ptr<f16, gm>, i64, i64, i64, i64",
-        "elements of one width", None,
+        "elements of the same width", None,
     ),
     ('pto.get_buf «"PIPE_X", %a, %a : i64, i64', "unknown pipe 'PIPE_X'", "PIPE_V"),
-    ("pto.strict_vecscope(«%x) { ^bb0(%z: f16): } : (f16) -> ()", "is defined as f32 and used as f16", "f32"),
-    ("pto.strict_vecscope(%x) { «^bb0(): } : () -> ()", "values for the body: 1, names", "^bb0(%a: f32):"),
+    ("pto.strict_vecscope(«%x) { ^bb0(%z: f16): } : (f16) -> ()", "is defined as f32 but used as f16", "f32"),
+    ("pto.strict_vecscope(%x) { «^bb0(): } : () -> ()", "1 values for the body, but it has 0 names", "^bb0(%a: f32):"),
 ]  # fmt: skip
 
 
@@ -240,7 +240,7 @@ def test_it_is_timed_and_warned_of(form: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", STORES)
 def test_its_values_are_refused_by_name_and_place(form: str, tmp_path: Path) -> None:
-    with pytest.raises(IllegalError, match="no text at hand says what it writes") as caught:
+    with pytest.raises(IllegalError, match="no source documents what it writes") as caught:
         run(saved(tmp_path, program(STORES[form])))
     assert caught.value.span is not None
     assert caught.value.span.line == 17

@@ -263,7 +263,7 @@ def test_the_number_of_random_elements_follows_from_what_is_read(program: Path) 
 def test_without_inputs_elements_are_taken_for_0_and_that_is_said(program: Path) -> None:
     result = run(program, timing_only=True)
     assert [each.text.split()[3] for each in of_kind(result.warnings, WarningKind.DEFAULT_READ)] == ["%s:", "%f:"]
-    with pytest.raises(ReadError, match="no input given"):
+    with pytest.raises(ReadError, match="no input was given"):
         run(program)
 
 

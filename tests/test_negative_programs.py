@@ -40,7 +40,7 @@ PLACED = "%t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>\n"
     [
         (ADDRESSED, "2", "unexpected 'addr' operand: the tool places tiles at level 2"),
         (ADDRESSED, "1", "unexpected 'addr' operand: the tool places tiles at level 1"),
-        (PLACED, "3", "%t has no address, which every tile needs at level 3"),
+        (PLACED, "3", "%t has no address; every tile needs one at level 3"),
         (ADDRESSED, "3", None),
         (PLACED, "2", None),
         (PLACED, "4", "--level 4: not a placement level"),

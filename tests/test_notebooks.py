@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
+from traceback import extract_tb
 from xml.etree import ElementTree
 
 import numpy as np
 import pandas
 import polars
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.colors import to_hex
 
 import castsim
@@ -183,7 +187,7 @@ def test_accuracy_of_ones_own_table(tmp_path):
     row = found.to_frame(library="polars").row(0, named=True)
     assert (row["simulated_cycles"], row["measured_cycles"], row["line"]) == (simulated, 50, 2)
     assert row["public_model_cycles"] is None
-    with pytest.raises(ReadError, match="no measurements come with"):
+    with pytest.raises(ReadError, match="no measurements ship with"):
         castsim.accuracy("goya")
 
 
@@ -207,7 +211,7 @@ def test_wrong_tables_and_libraries_are_refused():
     with pytest.raises(ReadError, match="no table 'lines'") as caught:
         found.to_frame("lines")
     assert tuple(caught.value.legal) == ("causes",)
-    with pytest.raises(ReadError, match="unknown library of frames 'arrow'") as caught:
+    with pytest.raises(ReadError, match="unknown data-frame library 'arrow'") as caught:
         found.to_frame(library="arrow")
     assert tuple(caught.value.legal) == LIBRARIES
 
@@ -250,7 +254,7 @@ def test_without_matplotlib_the_extra_is_named():
 
 def test_too_many_operations_for_a_frame(monkeypatch):
     monkeypatch.setattr(runs, "MOST_ROWS", 10)
-    with pytest.raises(LimitError, match="operations are more than a frame holds, 10"):
+    with pytest.raises(LimitError, match="operations exceed the limit of a data frame, 10"):
         castsim.run(LOOPED, timing_only=True).to_frame()
 
 
@@ -340,12 +344,42 @@ def test_windows_outside_the_run_are_refused(window):
     assert tuple(caught.value.legal) == (f"0 to {result.cycles}",)
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ('castsim.cast([1.0], "f32", "f17")', "ReadError: unknown format 'f17'\n  legal: f16"),
+        ('castsim.estimate("f32", "f16", 4, 64, target="a22")', "ReadError: unknown target 'a22'\n  legal: a2a3"),
+        (f"castsim.run({str(TILES)!r}, timing_only=True, max_cycles=9)", "cycle limit of 9 reached"),
+    ],
+)
+def test_notebooks_show_errors_without_frames_of_castsim(call, message):
+    """IPython shows what `_render_traceback_` returns; elsewhere the error is as it was."""
+    shell = InteractiveShell()
+    shell.history_manager.enabled = False
+    shown = StringIO()
+    with redirect_stdout(shown):
+        error = shell.run_cell(f"import castsim\ndef mine():\n    return {call}\nmine()").error_in_exec
+    assert isinstance(error, ReadError | EngineError)
+    assert message in shown.getvalue()
+    assert [line for line in shown.getvalue().split("\n") if ".py" in line] == []
+    assert shown.getvalue().count("  File ") == 2  # the cell, and its function
+    assert any(
+        "castsim" in frame.filename or "simulator" in frame.filename for frame in extract_tb(error.__traceback__)
+    )
+
+
 def test_curves_are_the_estimates():
     found = castsim.estimate("f32", "f16", [[4], [16]], [64, 128, 1 << 20], target="a2a3")
     lines = found.plot().axes[0].lines
     assert len(lines) == 2
     for line, cycles in zip(lines, found.cycles, strict=True):
         np.testing.assert_array_equal(line.get_ydata(), cycles)
+    axes = found.plot().axes[0]
+    assert axes.get_xlabel() == "cols, elements"
+    assert [line.get_label() for line in axes.lines] == ["rows 4", "rows 16"]
+    assert {tuple(line.get_xdata()) for line in axes.lines} == {(64, 128, 1 << 20)}
+    together = castsim.estimate("f32", "f16", [4, 8], [64, 128], target="a2a3")
+    assert together.plot().axes[0].get_xlabel() == "index of the shape (rows, cols)"
     one = castsim.estimate("f32", "f16", 4, 64, target="a2a3")
     assert sum(bar.get_width() for bar in one.plot().axes[0].patches) == one.cycles
 

@@ -160,12 +160,12 @@ def test_a_chip_is_compared_with_its_own_cast() -> None:
 @pytest.mark.parametrize(
     ("arguments", "modes", "kind", "words"),
     [
-        ((None, np.zeros(3), "f32", "f16"), {}, ReadError, "without the inputs"),
+        ((None, np.zeros(3), "f32", "f16"), {}, ReadError, "need the inputs"),
         (([1.0, 2.0], [1.0], "f32", "f16"), {}, ReadError, "shape"),
-        (([1.0], ["a"], "f32", "f16"), {}, ReadError, "no numbers of f16"),
+        (([1.0], ["a"], "f32", "f16"), {}, ReadError, "cannot hold numbers of f16"),
         (([1.0], [1.0], "f32", "f17"), {}, ReadError, "f17"),
-        (([1.0], [1.0], "f32", "f16"), {"rounding": "stochastic"}, IllegalError, "at random"),
-        (([1.0], [1.0], "f32", "f16"), {"nan": "some"}, ReadError, "no way to compare"),
+        (([1.0], [1.0], "f32", "f16"), {"rounding": "stochastic"}, IllegalError, "is random"),
+        (([1.0], [1.0], "f32", "f16"), {"nan": "some"}, ReadError, "not a way to compare"),
         (([1.0], [1.0], "f32", "i8"), {"target": "a5"}, IllegalError, "no cast"),
         ((None, abs, "f32", "f16"), {"samples": -1}, IllegalError, "-1 samples"),
     ],
@@ -225,9 +225,9 @@ def test_results_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     [
         ("pack.py:nothing", "has no function 'nothing'"),
         ("pack.py:fails", "pack.py:9:1: fails raised IndexError: pop from empty list"),
-        ("pack.py", "neither results nor a function"),
+        ("pack.py", "neither a results file nor a function"),
         ("none.py:cut", "No such file"),
-        ("broken.py:cut", "broken.py:2:5: no Python: invalid syntax"),
+        ("broken.py:cut", "broken.py:2:5: invalid Python: invalid syntax"),
         ("raises.py:cut", "raises.py:1:1: the file raised ValueError: at import"),
     ],
 )

@@ -49,7 +49,7 @@ def test_breakpoints_say_what_all_codes_say(spec: str, middle: str, dst: str) ->
 
 
 def test_a_clamp_inside_the_range_is_not_hidden_by_what_is_undefined() -> None:
-    # ONNX leaves everything beyond the range of i16 open; a chain that clamps at 127 is wrong from 128 on.
+    # ONNX leaves everything out of range for i16 open; a chain that clamps at 127 is wrong from 128 on.
     demand = settle(CastRequest("f32", "i16", "a5", spec="onnx"))
     chain = (step("f32", "i8", "trunc", "saturate"), step("i8", "i16", "rint", "saturate"))
     found = judge(demand, chain)
@@ -160,7 +160,7 @@ def test_a_contradiction_names_its_input_in_decimal_and_by_its_code() -> None:
     # -2**-149 is the negative float32 nearest to zero: rounded down it would be -1, toward zero it is 0.
     with pytest.raises(IllegalError) as caught:
         plan(CastRequest("f32", "i8", "a5", spec="onnx", rounding="floor"))
-    assert "does not accept what rounding floor asks for, for example for f32 -1.401298464324817e-45 (0x80000001)" in (
+    assert "does not accept the result of rounding floor, for example for f32 -1.401298464324817e-45 (0x80000001)" in (
         str(caught.value)
     )
 

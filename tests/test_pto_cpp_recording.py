@@ -382,13 +382,13 @@ def test_an_array_of_arguments_takes_drawn_tensors(tmp_path, entry):
 def test_what_an_array_of_arguments_lacks_is_named(tmp_path):
     path = written(tmp_path, UNPACKED + ENTRIES["shapes"], "")
     with pytest.raises(
-        ReadError, match=r"args\[0\] is a descriptor whose shape nothing gives: pass it with --in args=FILE"
+        ReadError, match=r"`args\[0\]` is a descriptor that nothing fills: pass it with `--in args=FILE`"
     ) as caught:
         run(path, inputs={"args": "zeros"})
     assert "x->shapes" in caught.value.span.text
     with pytest.raises(ReadError, match="scalar argument args2 of kernel_entry needs a value"):
         run(path, inputs={"args": "random:1"})
-    with pytest.raises(ReadError, match="17 arrays, the kernel unpacks 16"):
+    with pytest.raises(ReadError, match="17 arrays, but the kernel unpacks 16"):
         run(path, inputs={"args": [np.zeros(1)] * 17})
     (tmp_path / "words.npz").write_text("no archive")
     with pytest.raises(ReadError, match="cannot be read"):
@@ -396,7 +396,7 @@ def test_what_an_array_of_arguments_lacks_is_named(tmp_path):
     text = (
         'extern "C" __aicore__ void kernel_entry(__gm__ int64_t *args) {\n at<float>((int64_t *)args[0], 0)[0] = 1; }'
     )
-    with pytest.raises(CastsimError, match="nothing fills"):
+    with pytest.raises(CastsimError, match="if `args` holds a descriptor"):
         run(written(tmp_path, UNPACKED + text, ""), inputs={"args": "zeros"})
 
 

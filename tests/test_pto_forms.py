@@ -141,7 +141,9 @@ def test_without_a_name_the_one_good_entry_runs_with_a_warning(tmp_path: Path):
     path = kernel_file(tmp_path, whole(bad("nonsense"), GOOD))
     found = run(path, timing_only=True)
     (warning,) = found.warnings
-    assert warning == f"{path}:3:1: function @bad cannot be read and is left out: unknown operation 'nonsense'"
+    assert (
+        warning == f"{path}:3:1: function @bad is skipped, because castsim cannot read it: unknown operation 'nonsense'"
+    )
 
 
 @pytest.mark.parametrize(

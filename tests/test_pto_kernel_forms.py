@@ -215,7 +215,7 @@ def test_strides_may_follow_without_a_comma() -> None:
     ],
 )
 def test_texts_after_lowering_are_refused_as_such(argument: str, body: str, what: str) -> None:
-    with pytest.raises(CastsimError, match="this is a text after lowering; give the one before") as caught:
+    with pytest.raises(CastsimError, match="this text was already lowered; give the text before lowering") as caught:
         parse(f"func.func @k({argument}) {{\n{body}\nreturn\n}}\n", "k.pto")
     assert caught.value.message.startswith(what)
     assert caught.value.span is not None
@@ -226,7 +226,7 @@ def test_a_scatter_by_pattern_is_refused_by_name(tmp_path: Path, capsys: pytest.
     file = tmp_path / "k.pto"
     file.write_text(_program("a5", [("a", 4, 32, "f32")], [line], (4, 64, "f32")))
     assert main(["run", str(file), "--timing-only"]) == 1
-    assert "pto.tscatter is known, not modelled" in capsys.readouterr().err
+    assert "pto.tscatter is not modelled" in capsys.readouterr().err
     assert main(["run", str(file), "--timing-only", "--opaque", "tscatter=9"]) == 0
 
 

@@ -113,30 +113,30 @@ def test_every_location(location: str) -> None:
         ("!pto.tile_buf<vec, 16x64xf32, pad=0, pad=1>", "given twice", ()),
         ("!pto.tile_buf<vec, 16x64xf32, pad>", "key=value", ()),
         ("!pto.tile_buf<vec, 16x64xf32, valid=16>", "ROWSxCOLS", ()),
-        ("!pto.tile_buf<vec, 16x64xf32, fractal=-1>", "whole number", ()),
+        ("!pto.tile_buf<vec, 16x64xf32, fractal=-1>", "integer", ()),
         ("!pto.tile_buf<vec, 16xf32>", "expected a shape", ()),
         ("!pto.tile_buf<vec, ?x64xf32>", "expected a shape", ()),
-        ("!pto.tile_buf<vec>", "lacks its shape", ()),
+        ("!pto.tile_buf<vec>", "the shape of the tile type is missing", ()),
         ("!pto.tile_buf<>", "unknown loc", None),
         ("!pto.tile_buf", "needs parameters", ()),
         (key_value("f32", 16, 64).replace("rows=16, cols=64", "cols=64, rows=16"), "expected key 'rows'", ("rows",)),
         (key_value("f32", 16, 64).replace(", pad=0", ""), "lacks 'pad'", ("pad",)),
         (key_value("f32", 16, 64).replace(">", ", compact=0, more=1>"), "unexpected 'more'", ()),
         (key_value("f32", 16, 64).replace("dtype=", "type="), "expected key 'dtype'", ("dtype",)),
-        (key_value("f32", 16, 64).replace("rows=16", "rows=-16"), "whole number", ()),
-        (key_value("f32", 16, 64).replace("rows=16", "rows=" + "9" * 5000), "whole number", ()),
+        (key_value("f32", 16, 64).replace("rows=16", "rows=-16"), "integer", ()),
+        (key_value("f32", 16, 64).replace("rows=16", "rows=" + "9" * 5000), "integer", ()),
         ("!pto.tile<f32, 16, 64, RowMajor>", "found 4 parameters", None),
         ("!pto.tile<f32, 16, 64, row_major, NoneBox, None, Zero>", "unknown block layout", ("RowMajor", "ColMajor")),
         ("!pto.tile<f32, 16, 64, RowMajor, NoneBox, None, Nil>", "unknown pad", ("Null", "Zero", "Max", "Min")),
         ("!pto.tilebuf<vec, 16x64xf32>", "unknown type", None),
         ("!pto.eventid_array", "not supported", None),
         ("!pto.async_session", "not supported", None),
-        ("!pto.ptr<f32, gm, gm>", "at most a memory space", ()),
+        ("!pto.ptr<f32, gm, gm>", "optionally a memory space", ()),
         ("!pto.ptr<f32, l1>", "unknown memory space", ("gm", "ub")),
         ("!pto.tensor_view<f32>", "no dimensions", ()),
         ("!pto.tensor_view<1x1x1x1x1x1xf32>", "6 dimensions", ()),
-        ("!pto.tensor_view<" + "9" * 5000 + "xf32>", "beyond any memory", ()),
-        ("!pto.tensor_view<4xf32, nd>", "nothing more", ()),
+        ("!pto.tensor_view<" + "9" * 5000 + "xf32>", "larger than any memory", ()),
+        ("!pto.tensor_view<4xf32, nd>", "takes only a shape", ()),
         ("int", "unknown type 'int'", None),
         ("i128", "unknown type", None),
     ],
@@ -237,7 +237,7 @@ def test_canonical_spelling(kind: TileType, text: str) -> None:
 
 
 def test_a_format_without_a_spelling_is_refused() -> None:
-    with pytest.raises(ReadError, match="'e3m2' has no spelling"):
+    with pytest.raises(ReadError, match="'e3m2' cannot be written"):
         format_type(PointerType("e3m2"))
 
 
@@ -292,7 +292,7 @@ def test_the_extents_of_a_view_from_elsewhere_are_those_of_its_type() -> None:
         parse(function(CONSTANTS + line + "!pto.partition_tensor_view<8xf32>", "%e: !pto.tensor_view<16xf32>"))
 
     read("%c8")
-    with pytest.raises(TileError, match="beyond the view's extent 16"):
+    with pytest.raises(TileError, match="exceed the view's extent of 16"):
         read("%c16")
 
 
@@ -375,19 +375,19 @@ REFUSED = [
         ("%y = arith.addi %y, %c1 : index", "%y is not defined here"),
         ("%c1 = arith.constant 1 : index", "redefinition of %c1, defined at line 3"),
         ("%n = arith.constant 1 : index", "redefinition of %n, defined at line 1"),
-        ("%y = arith.addi %w, %c1 : index", "%w is defined as i32 and used as index", "i32"),
+        ("%y = arith.addi %w, %c1 : index", "%w is defined as i32 but used as index", "i32"),
         (f"pto.tabs ins(%n : {T}) outs(%n : {T})", "%n is defined as index", "index"),
         (f"%t = pto.alloc_tile : {T}\npto.tabs ins(%t : {T}) outs(%t : {DYNAMIC_ROWS})", "%t is defined as", T),
-        (f"%t = pto.alloc_tile addr = %n : {T}", "%n is defined as index and used as i64", "index"),
+        (f"%t = pto.alloc_tile addr = %n : {T}", "%n is defined as index but used as i64", "index"),
         (f"%t = pto.alloc_tile adr = %q : {T}", "expected addr, valid_row", "addr"),
         (f"%t = pto.alloc_tile valid_row = %n addr = %q : {T}", "expected addr, valid_row"),
         (f"pto.alloc_tile : {T}", "has 1 result, 0 named"),
-        ("%t = pto.alloc_tile : !pto.tensor_view<4xf32>", "works on tiles"),
+        ("%t = pto.alloc_tile : !pto.tensor_view<4xf32>", "takes "),
         (f"%t = pto.alloc_tile {{hint = 1}} : {T}", "no attribute 'hint'"),
         (f"scf.if %c {{\n%t = pto.alloc_tile : {T}\n}}\npto.tabs ins(%t : {T}) outs(%t : {T})", "%t is not defined"),
         ("%r:2 = scf.if %c -> (i32, i32) {\nscf.yield %w, %w : i32, i32\n} else {\nscf.yield %w, %w : i32, i32\n}\n"
          "%y = arith.addi %r#2, %r : i32", "%r#2 is not defined"),
-        ("%y = arith.addi %c1:2, %c1 : index", "a result count is allowed only"),
+        ("%y = arith.addi %c1:2, %c1 : index", "write a result count only"),
         ("%c1:2 = scf.if %c -> (i32, i32) {\nscf.yield %w, %w : i32, i32\n} else {\nscf.yield %w, %w : i32, i32\n}",
          "redefinition of %c1"),
     ]),
@@ -409,10 +409,10 @@ REFUSED = [
          f"pto.set_validshape %t, %c32, %c64 : {DYNAMIC_ROWS}", "32 valid rows"),
     ]),
     (ReadError, [  # views
-        (view("%c16, %c64", "%c64, %c1", "?x?xf16"), "a view of f16 elements on a pointer to f32"),
+        (view("%c16, %c64", "%c64, %c1", "?x?xf16"), "the view has f16 elements, its pointer f32"),
         (view("%c16", "%c64, %c1", "?x?xf32"), "1 shape operands for a view of 2 dimensions"),
         (view("%c16, %c64", "%c1", "?x?xf32"), "1 stride operands for a view of 2 dimensions"),
-        (view("%w, %c64", "%c64, %c1", "?x?xf32"), "%w is defined as i32 and used as index"),
+        (view("%w, %c64", "%c64, %c1", "?x?xf32"), "%w is defined as i32 but used as index"),
         (GOOD.replace("%p", "%n"), "%n is not a pointer"),
         (GOOD.replace("tensor_view<", "partition_tensor_view<"), "expected a view type"),
         (GOOD.replace("shape", "shpe"), "expected 'shape', found 'shpe'"),
@@ -422,13 +422,13 @@ REFUSED = [
         (GOOD_ND.replace("#pto.layout<nd>", '"nd"'), "expected a value of layout"),
     ]),
     (TileError, [  # views that contradict themselves
-        (view("%c16, %c64", "%c64, %c1", "16x32xf32"), "extent 1 of the view is 32 in the type, but 64 in shape"),
+        (view("%c16, %c64", "%c64, %c1", "16x32xf32"), "extent 1 of the view is 32 in the type but 64 in shape"),
         (view("%minus, %c64", "%c64, %c1", "?x?xf32"), "extent 0 of the view is -1"),
         (view("%c16, %c64", "%c64, %c1", "?x?xf32", "dn"), "layout mismatch: dn is declared"),
         (view("%c16, %c64", "%c1, %c16", "?x?xf32", "nd"), "layout mismatch: nd is declared"),
     ]),
     (ReadError, [  # partitions
-        (part("%c0, %c0", "%c8, %c64", "8x64xf16"), "a part of f16 elements of a view of f32"),
+        (part("%c0, %c0", "%c8, %c64", "8x64xf16"), "the part has f16 elements, its view f32"),
         (part("%c0", "%c8, %c64", "8x64xf32"), "1 offsets for a view of 2 dimensions"),
         (part("%c0, %c0", "%c8", "8x64xf32"), "1 sizes for a view of 2 dimensions"),
         (part("%c0, %c0", "%c8, %c64", "8x64xf32", "16x64xf32"), "%v is defined as !pto.tensor_view<?x?xf32>"),
@@ -439,23 +439,23 @@ REFUSED = [
         (part("%c0, %c0", "%c8, %c64", "8x64xf32").replace("partition_tensor", "tensor"), "expected a partition type"),
     ]),
     (TileError, [  # partitions that do not fit
-        (part("%c0, %c0", "%c8, %c64", "16x64xf32"), "dimension 0 is 16 in the type, but 8 in sizes"),
-        (part("%c0, %c0", "%c8, %c64", "8x32xf32"), "dimension 1 is 32 in the type, but 64 in sizes"),
-        (part("%c16, %c0", "%c8, %c64", "8x64xf32"), "offset 16 and size 8 reach beyond the view's extent 16"),
-        (part("%c0, %c1", "%c8, %c64", "8x64xf32"), "reach beyond the view's extent 64"),
-        (part("%minus, %c0", "%c8, %c64", "8x64xf32"), "neither may be negative"),
-        (part("%c0, %c0", "%c8, %c64", "256xf32"), "256 elements in the type, but 512 in sizes"),
-        (part("%c0, %c0", "%c8, %c64", "1x8x64xf32"), "a part of 3 dimensions of a view of 2"),
+        (part("%c0, %c0", "%c8, %c64", "16x64xf32"), "dimension 0 is 16 in the type but 8 in sizes"),
+        (part("%c0, %c0", "%c8, %c64", "8x32xf32"), "dimension 1 is 32 in the type but 64 in sizes"),
+        (part("%c16, %c0", "%c8, %c64", "8x64xf32"), "offset 16 and size 8 exceed the view's extent of 16"),
+        (part("%c0, %c1", "%c8, %c64", "8x64xf32"), "exceed the view's extent of 64"),
+        (part("%minus, %c0", "%c8, %c64", "8x64xf32"), "both must be 0 or more"),
+        (part("%c0, %c0", "%c8, %c64", "256xf32"), "256 elements in the type but 512 in sizes"),
+        (part("%c0, %c0", "%c8, %c64", "1x8x64xf32"), "the part has 3 dimensions, the view has 2"),
     ]),
     (ReadError, [  # operations on tiles
-        (f"%t = pto.alloc_tile : {T}\npto.tadd ins(%t, %t : {T}) outs(%t : {T})", "2 operands with 1 types"),
+        (f"%t = pto.alloc_tile : {T}\npto.tadd ins(%t, %t : {T}) outs(%t : {T})", "2 operands, but 1 types"),
         (f"%t = pto.alloc_tile : {T}\npto.tadd ins(%t, %t : {T}, {T} outs(%t : {T})", "expected ',' or ')'"),
         (f"%t = pto.alloc_tile : {T}\n%r = pto.tadd ins(%t, %t : {T}, {T}) outs(%t : {T})", "has no result"),
         (f"%t = pto.alloc_tile : {T}\npto.tadd ins(%t, %t : {T}, {T})", "expected 'outs'"),
         (f"%t = pto.alloc_tile : {T}\npto.set_validshape %t, %w, %n : {T}", "%w is defined as i32"),
         (f"%t = pto.alloc_tile : {T}\npto.set_validshape %n, %n, %n : {T}", "%n is defined as index"),
         (f"%t = pto.alloc_tile : {T}\npto.set_validshape %t, %n : {T}", "expected ','"),
-        (f"%t = pto.alloc_tile : {T}\n%r = pto.treshape %n : index -> {T}", "works on tiles"),
+        (f"%t = pto.alloc_tile : {T}\n%r = pto.treshape %n : index -> {T}", "takes "),
         (f"%t = pto.alloc_tile : {T}\npto.treshape %t : {T} -> {T}", "has 1 result, 0 named"),
     ]),
     (ReadError, [  # numbers that follow from constants wrap at the width of their type, casts of them stay known
@@ -468,11 +468,11 @@ REFUSED = [
     ]),
     (TileError, [  # a new type must name the same bytes
         *((f"%t = pto.alloc_tile : {T}\n%r = pto.{name} %t : {T} -> {kind}", message) for name, kind, message in (
-            ("treshape", "!pto.tile_buf<acc, 16x64xf32>", "keeps the location: vec to acc"),
-            ("treshape", compact("f16", 16, 64), "keeps the size: 4096 bytes to 2048"),
+            ("treshape", "!pto.tile_buf<acc, 16x64xf32>", "cannot change the location from vec to acc"),
+            ("treshape", compact("f16", 16, 64), "cannot change the size from 4096 to 2048 bytes"),
             ("treshape", "!pto.tile_buf<vec, 16x64xf32, slayout=row_major>", "boxed"),
-            ("bitcast", compact("f32", 32, 32), "changes the element type alone"),
-            ("bitcast", compact("i64", 16, 64), "wider element: f32 to i64"),
+            ("bitcast", compact("f32", 32, 32), "can change only the element type"),
+            ("bitcast", compact("i64", 16, 64), "cannot widen elements from f32 to i64"),
         )),
     ]),
 ]  # fmt: skip

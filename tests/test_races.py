@@ -191,7 +191,10 @@ def test_a_flag_never_waited_for_and_one_set_twice():
     builder = Builder()
     twice = builder.tree(builder.set("V", "MTE2"), builder.set("V", "MTE2"), builder.wait("V", "MTE2"))
     assert kinds(twice) == [RaceKind.UNMATCHED, RaceKind.PENDING_TWICE]
-    assert "(k.pto:2:3) comes before anything has waited for the previous one (k.pto:1:3)" in found(twice)[1].message
+    assert (
+        "(k.pto:2:3) sets the flag again before anything waits for the previous one (k.pto:1:3)"
+        in found(twice)[1].message
+    )
     builder = Builder()
     others = [each("V", "MTE2", number) for each in (builder.set, builder.wait) for number in (0, 1)]
     assert kinds(builder.tree(*others)) == []

@@ -30,7 +30,9 @@ from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c import code, source_text
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "inputs-outputs.md").read_text(encoding="utf-8")
+PAGE = "\n".join(
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("inputs-outputs.md", "fixed-limits.csv")
+)
 GRID = '[sweep]\nkind = "cast"\nmode = "estimate"\n[grid]\nsrc = "f32"\ndst = "f16"\ntarget = "a5"\ncols = 16\n'
 
 
@@ -217,26 +219,26 @@ def trips(count: int, _: Path) -> object:
 
 CASES = {
     "elements of an array of C": Case(code.MOST_ELEMENTS, lambda n, _: kernel(f"__local__ int x[2][{n // 2}];"),
-                                      "an array has up to 4096 elements, this one 4098", "4,096 elements", step=2),
+                                      "an array of 4098 elements exceeds the limit of 4096", "4,096 elements", step=2),
     "characters of a kernel in C": Case(source_text.MOST_BYTES, kernel_of_characters, "524288 characters",
                                         "524,288 characters"),
     "headers of C": Case(source_text.MOST_INCLUDES, headers, "more than 32 deep", "32 headers"),
     "brackets of C": Case(source_text.MOST_NESTED, lambda n, _: kernel(f"m = {'(' * (n - 1)}n{')' * (n - 1)};"),
-                          "more than 100 deep", "100 deep"),
+                          "more than 100 levels deep", "100 deep"),
     "tree of C": Case(source_text.MOST_DEEP, lambda n, _: kernel(f"m = {'n + ' * (n - 4)}n;"),
-                      "more than 300 inside each other", "300 deep"),
+                      "nested more than 300 levels deep", "300 deep"),
     "tokens of macros": Case(source_text.MOST_EXPANDED, expanded, "more than 100000 tokens", "100,000 tokens",
                              step=1200),
     "instructions of C": Case(code.MOST_INSTRUCTIONS, trips, "more than 4000 instructions", "4,000 instructions"),
     "bytes": Case(1000, of_size, "--max-file-bytes 1001", f"{reading.MAX_TEXT_BYTES >> 20} MiB"),
     "statements": Case(20, statements, "--max-statements", f"{run_limits.MAX_STATEMENTS:,}"),
-    "nesting": Case(64, nested, "nested more than 64 deep", "64 regions"),
-    "calls": Case(64, called, "calls are nested more than 64 deep", "64 calls"),
+    "nesting": Case(64, nested, "nested more than 64 levels deep", "64 regions"),
+    "calls": Case(64, called, "calls are nested more than 64 levels deep", "64 calls"),
     "characters of a number": Case(400, constant, "too long", "400 characters"),
     "characters of an immediate": Case(64, immediate, "at most 64 characters", "64 characters"),
     "lanes": Case(1 << 16, lambda n, _: lanes(n), "1 to 65536", "65,536 lanes"),
     "bytes of a description": Case(
-        csv_tables.MOST_BYTES, lambda n, f: target_of(f, "", n), "more than 1048576 bytes", "1 MiB"
+        csv_tables.MOST_BYTES, lambda n, f: target_of(f, "", n), "limit of 1048576 bytes", "1 MiB"
     ),
     "depth of a description": Case(
         24, lambda n, f: csv_tables.read_toml(written(f, "t.toml", "x = " + "[" * n + "]" * n + "\n")),
@@ -247,7 +249,7 @@ CASES = {
         "more than 40 digits", "40 characters",
     ),
     "exponent of a fact": Case(
-        30, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = 1e{n}\n")), "beyond -30 .. 30", "10^30"
+        30, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = 1e{n}\n")), "outside -30 .. 30", "10^30"
     ),
     "whole number of a description": Case(
         2**63 - 1, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = {n}\n")), "does not fit into 64 bits",
@@ -263,7 +265,7 @@ CASES = {
         2**62, lambda n, _: tensor(f"tensor<{n >> 31}x{1 << 31}xf32>"), "fewer than 2^63", "2^63", step=2**62
     ),
     "characters of an expression": Case(400, expression, "longer than 400 characters", "400 characters"),
-    "number in an expression": Case(2**63 - 1, whole_number, "more than 63 bits", "63 bits"),
+    "number in an expression": Case(2**63 - 1, whole_number, "wider than 63 bits", "63 bits"),
     "values of a list": Case(value_expressions.MOST, values, "more than 100000 values", "100,000 values"),
     "points of a search": Case(
         tuning_candidates.MOST_POINTS, choices, "more than 1000000", "1,000,000 points", step=1000

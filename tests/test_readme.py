@@ -1,4 +1,4 @@
-"""Every command and example of the README is executed; the three set-up lines are executed by `.ci/run`."""
+"""Every command and example of the README is executed; `.ci/run` executes the three set-up lines."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from castsim.lowering.samples import all_codes
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
+KERNELS = (ROOT / "docs" / "how-to" / "kernel-author.md").read_text()
 SETUP = re.findall(r"<!-- setup: (\w+) -->\n```console\n(.*?)\n```", README, re.DOTALL)
 
 
@@ -49,6 +50,12 @@ def test_it_is_three_screens_and_links():
     assert not [path for path, _ in links if not (ROOT / path).is_file()]
 
 
+def test_prose_is_at_most_450_words():
+    """Prose is what stands outside code blocks, tables and comments."""
+    text = re.sub(r"^```.*?^```$|<!--.*?-->|^\|[^\n]*$", "", README, flags=re.MULTILINE | re.DOTALL)
+    assert 200 < len(text.split()) <= 450
+
+
 def test_how_long_the_tests_take_is_said_in_one_place():
     pages = [ROOT / "README.md", ROOT / "pyproject.toml", *(ROOT / "docs").rglob("*.md")]
     said = [path for path in pages if re.search(r"[0-9]+ minutes on two", path.read_text(encoding="utf-8"))]
@@ -68,10 +75,10 @@ def test_the_first_command_runs_on_the_shipped_tensor(tmp_path, monkeypatch, cap
 
 def test_the_printed_session_of_the_debugger_is_what_it_says(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    shown = re.search(r"<!-- session -->\n```text\n(.*?)```", README, re.DOTALL)[1].splitlines()
+    shown = re.search(r"<!-- session -->\n```text\n(.*?)```", KERNELS, re.DOTALL)[1].splitlines()
     typed = [line.removeprefix(PROMPT) for line in shown if line.startswith(PROMPT)]
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join([*typed, "quit", ""])))
-    words = re.search(r"`castsim (debug [^`]*)`", README)[1].split()
+    words = re.search(r"`castsim (debug [^`]*)`", KERNELS)[1].split()
     assert out_of(capsys, words).splitlines() == [line for line in shown if not line.startswith(PROMPT)]
 
 

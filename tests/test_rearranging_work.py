@@ -78,7 +78,9 @@ def test_a_number_outside_the_tile_is_refused_where_it_is_used(name: str, number
     before, chosen = noise(target(name)), np.zeros((1, 64), "<i4")
     chosen[0, 7] = number
     i.put(before, chosen)
-    with pytest.raises(CastsimError, match=rf"element \(0, 7\) of %i is {number}, %s has elements 0 .. 63") as caught:
+    with pytest.raises(
+        CastsimError, match=rf"element \(0, 7\) of %i is {number}, but %s has elements 0 .. 63"
+    ) as caught:
         computed(program(statement("tgather", [s, i, t], d), [s, i, t, d]), target(name), before)
     assert caught.value.span is not None
 
@@ -188,12 +190,12 @@ EVERY = [F, G, N, H, D, R, C]
 @pytest.mark.parametrize(
     ("operation", "name", "message"),
     [
-        (statement("tci", [S], N), "a2a3", "must have one row of more than one element, it is 8 x 64"),
+        (statement("tci", [S], N), "a2a3", "must have one row of more than one element, not 8 x 64"),
         (statement("tci", [("v", "i16")], R), "a5", "the scalar is i16, not i32"),
         (statement("tci", [("x", "f32")], Spot("f", "f32", 8, 64, 0)), "a5", "does not take f32"),
         (statement("tci", [S, Spot("h", "i16", 8, 64, 16384)], R), "a2a3", "its elements of 32 bits"),
         (statement("tci", [S, R], Spot("r", "i32", 1, 64, 32768)), "a2a3", "has 256 bytes, tci needs 768"),
-        (statement("tci", [S], R) + " {descending = 1 : i32}", "a5", "descending is true or false"),
+        (statement("tci", [S], R) + " {descending = 1 : i32}", "a5", "descending must be true or false"),
         (statement("tadd", [F, F], D) + " {descending = true}", "a5", "no attribute 'descending'"),
         (statement("tgather", [F, N], D), "a2a3", "needs a tmp tile of the type and valid region of %i"),
         (statement("tgather", [F, H, H], D), "a2a3", "%h holds i16"),

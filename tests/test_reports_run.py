@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
+import html_pages
 import pytest
 from cli_programs import LOOP, NARROW, TCVT, changed, written
 from command_output import document_of, out_of
+from html_pages import run_command
+from pto_cpp_runs import needs_compiler
 
 import castsim
+from castsim.__main__ import main
 from castsim.execution import tree as trees
 from castsim.execution.timing import Cause, PipeTiming, Timing, limiter
 from castsim.execution.tree import Access, Block, BufferUse, GlobalSpace, Instruction, Loop, Lowered, Tree, buffer_use
 from castsim.isa.errors import ReadError, Span
+from castsim.reports.estimates import duration
 from castsim.reports.numbers import doubtful_facts, facts_of
-from castsim.reports.progress import RunProgress, operation_count
-from castsim.reports.run_cycles import duration
+from castsim.reports.progress import ProgressBar, RunProgress, operation_count
 from castsim.reports.run_report import RunReport
 from castsim.running.estimating.cast_estimates import Standing, fact_at, sensitivities, trust_of
 from castsim.running.program_loading import load
@@ -97,7 +103,7 @@ def timing(total: int, **pipes: dict[Cause, int]) -> Timing:
 def test_the_limiter_is_the_most_occupied_pipe_not_the_longest_wait() -> None:
     loads = {Cause.BUSY: 10, Cause.MEMORY_LATENCY: 41, Cause.EMPTY: 49}
     found = limiter(timing(100, V={Cause.BUSY: 30, Cause.OPERAND_WAIT: 70}, MTE2=loads))
-    assert found.sentence() == "MTE2 is the bottleneck: in use 51.0 % of the time, memory latency 41.0 %"
+    assert found.sentence() == "MTE2 limits (51.0 % occupied, 10.0 % busy); memory latency takes 41.0 %"
 
 
 def test_nothing_limits_a_run_that_does_nothing() -> None:
@@ -185,13 +191,13 @@ def test_the_text_fits_100_columns_and_says_what_limits(
     # A short path: the first line and warnings name the file and are not cut.
     monkeypatch.chdir(tmp_path)
     written(tmp_path, changed("RINT", "ODD", changed("f16", "i32")))
-    text = out_of(capsys, ["run", "kernel.pto", "--in", "x=zeros"])
+    text = out_of(capsys, ["run", "kernel.pto", "--in", "x=zeros", "--report", "full"])
     assert max(map(len, text.splitlines())) <= 100
-    assert text.startswith("kernel.pto @narrow\ntarget a2a3 (Ascend A2/A3 vector core), engine fast\n")
-    for word in ("is the bottleneck", "utilisation (busy)", "tcvt f32 -> i32 ODD", "buffer ub: bytes 0 ..", "sha256",
-                 "not documented by the vendor"):  # fmt: skip
+    assert text.startswith("kernel.pto @narrow on a2a3: ")
+    for word in ("MTE2 limits (", "target a2a3 (Ascend A2/A3 vector core), engine fast, clock 1,850 MHz", "\noccupied ",
+                 "tcvt f32 -> i32 ODD", "buffer ub: bytes 0 to", "sha256", " undocumented facts"):  # fmt: skip
         assert word in text
-    assert f"warning: kernel.pto:{TCVT}:5: rounding ODD silently becomes TRUNC" in " ".join(text.split())
+    assert f"warning: kernel.pto:{TCVT}:5: rounding ODD becomes TRUNC" in " ".join(text.split())
 
 
 def test_wide_terminals_quote_the_source(
@@ -238,16 +244,18 @@ def test_following_a_run_changes_nothing(
 
 def test_a_short_run_shows_no_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("castsim.reports.progress.BAR_DELAY_SECONDS", 3600.0)
-    progress = RunProgress(10)
+    bar = ProgressBar("values")
+    progress = RunProgress(bar, 10)
     progress.stage("time")
     progress.progress(100, 5)
-    progress.close()
+    bar.close()
     assert capsys.readouterr().err == ""
 
 
 # -------------------------------------------------------------------------------------------------- what stands first
 
-PROGRAMS = Path(__file__).parent.parent / "programs"
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "programs"
 
 
 def lines_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
@@ -256,10 +264,10 @@ def lines_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
 
 def test_the_answer_and_the_warnings_stand_above_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
     found = lines_of(capsys, str(PROGRAMS / "a5_bf16_to_e2m1.pto"), "--timing-only")
-    table = next(number for number, line in enumerate(found) if line.startswith("cycles by cause"))
-    assert found[2].endswith("MHz (assumed clock)") and " cycles = " in found[2]
-    assert any("is the bottleneck: " in line for line in found[3:table])
-    assert any(line.startswith("next: --what-if ") for line in found[:table])
+    table = next(number for number, line in enumerate(found) if line.startswith("line  instruction"))
+    assert " cycles = " in found[0] and " ".join(found[:2]).count("(undocumented clock)") == 1
+    assert any(" limits (" in line for line in found[1:table])
+    assert any(line.startswith("Next: castsim advise ") for line in found[:table])
     assert any(line.startswith("warning: ") for line in found[:table])
     assert not any(line.startswith("warning: ") for line in found[table:])
 
@@ -269,14 +277,14 @@ def test_facts_are_one_line_unless_they_are_asked_for(capsys: pytest.CaptureFixt
     short = lines_of(capsys, program, "--timing-only")
     full = lines_of(capsys, program, "--timing-only", "--facts")
     names = [fact["name"] for fact in document_of(capsys, "run", program, "--timing-only")["facts_assumed"]]
-    assert short[-1] == f"{len(names)} hardware numbers are not documented by the vendor (--facts)"
+    assert short[-1].endswith(f"--facts ({len(names)} undocumented)")
     assert all(any(line.startswith(f"  {name} (") for line in full) for name in names)
     assert full[: len(short) - 1] == short[:-1]
 
 
 def test_what_is_no_bottleneck_has_no_share(capsys: pytest.CaptureFixture[str]) -> None:
     """Idle cycles of any pipe, and those in which the scalar pipe waits for the others."""
-    found = lines_of(capsys, str(PROGRAMS / "f32_to_f16.pto"), "--timing-only")
+    found = lines_of(capsys, str(PROGRAMS / "f32_to_f16.pto"), "--timing-only", "--report", "full")
     assert "%" not in next(line for line in found if line.startswith("empty "))
     assert "%" not in next(line for line in found if line.startswith("barrier "))
     assert next(line for line in found if line.startswith("flag wait ")).count("%") == 2
@@ -284,14 +292,130 @@ def test_what_is_no_bottleneck_has_no_share(capsys: pytest.CaptureFixture[str]) 
 
 def test_thousands_are_separated(capsys: pytest.CaptureFixture[str]) -> None:
     found = lines_of(capsys, str(PROGRAMS / "kernels" / "rms_norm_a5.pto"), "--timing-only", "--arg", "eps=1e-6")
-    cycles = int(found[2].partition(" cycles")[0].replace(",", ""))
-    assert cycles >= 1000 and found[2].startswith(f"{cycles:,} cycles")
+    cycles = document_of(capsys, "run", str(PROGRAMS / "kernels" / "rms_norm_a5.pto"), "--arg", "eps=1e-6",
+                         "--timing-only")["total_cycles"]  # fmt: skip
+    assert cycles >= 1000 and f": {cycles:,} cycles = " in " ".join(found)
+
+
+KERNELS = (
+    "programs/tpc_c/cast_f32_bf16.c --target gaudi2 --tensor x=f32[300,5] --tensor y=bf16[300,5] --index-space 3,5 "
+    "--in x=random:0",
+    "programs/pto_cpp/elementwise.cpp --entry floats --in a=random:1 --in b=random:2 --arg s=0.75",
+    "programs/pto_cpp/cores.cpp --entry scaled_rows --target a2a3 --arg rows=6 --arg cols=40 --arg scale=2 "
+    "--in x=random:1 --block 0/4 --all-blocks",
+)
+"""Kernels in C and C++, on one core and on several."""
+SAMPLES = [shlex.join(run_command(path)[1:]) for path in html_pages.SAMPLES]
+
+
+@pytest.mark.parametrize("words", [*SAMPLES, *KERNELS])
+def test_the_first_lines_have_pipe_line_and_reason(
+    words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """12 lines of 80 columns have cycles, time, the pipe that limits, the line that costs most and why, and trust."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(ROOT)
+    if ".c " in words:
+        pytest.importorskip("pcpp")
+    if ".cpp " in words and needs_compiler.args[0]:
+        pytest.skip("needs a C++ compiler")
+    assert main(["run", *shlex.split(words)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert max(map(len, shown)) <= 80
+    first = " ".join(" ".join(shown[:12]).split())
+    assert re.search(r" on [a-z0-9]+: [\d,]+ cycles = [\d.,]+ [mun]?s( \(undocumented clock\))? ", first)
+    assert re.search(r"\w+ (limits|is the busiest pipe) \([\d.]+ % occupied, [\d.]+ % busy\)", first)
+    line = re.search(r"([Ll]ine \d+, \S.*?) Next: castsim ", first) or re.search(r"([Ll]ine \d+, \S.*)", first)
+    assert line is not None
+    assert re.search(r", mostly \w|\(\w[\w ]* [\d,]+[,)]|\(\d[\d,]* of ", line[1]), line[1]
+    text = " ".join(" ".join(shown).split())
+    assert re.search(r" Trust: (<?\d+ % [a-z ]+(, )?)+; range ", text)
+    table = next(number for number, line in enumerate(shown) if line.startswith("line  instruction"))
+    assert table <= 24
+    assert any(line.startswith("More: --report full") for line in shown)
+
+
+def test_one_screen_is_filled_and_the_full_report_has_every_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = [str(PROGRAMS / "kernels" / "rms_norm_a2a3.pto"), "--timing-only", "--arg", "eps=1e-6"]
+    brief, full = (lines_of(capsys, *words, *more) for more in ((), ("--report", "full")))
+    assert len(brief) < 24 < len(full)
+    rest = next(line for line in brief if re.fullmatch(r"  and \d+ more lines, [\d,]+ cycles occupied", line))
+    rows = [line.split()[0] for line in brief if re.match(r" *\d+  t", line)]
+    whole = [line.split()[0] for line in full if re.match(r" *\d+  t", line)]
+    assert whole[: len(rows)] == rows and len(whole) == len(rows) + int(rest.split()[1])
+    occupied = sum(line.work for line in source_lines(*_ran(words[0])))
+    shown = sum(int(line.split()[-4].replace(",", "")) for line in brief if re.match(r" *\d+  t", line))
+    assert shown + int(rest.split()[4].replace(",", "")) == occupied
+
+
+def _ran(path: str) -> tuple[Tree, Timing]:
+    result = run(path, args={"eps": 1e-6}, timing_only=True)
+    return result.loaded.tree, result.timing
+
+
+def test_occupied_and_busy_have_one_meaning_in_sentence_table_and_data(capsys: pytest.CaptureFixture[str]) -> None:
+    """Occupied are all cycles of a pipe but its waits for others, busy those whose cause is `busy`."""
+    words = [str(PROGRAMS / "f32_to_f16_pipelined.pto"), "--timing-only"]
+    shown, data = lines_of(capsys, *words, "--report", "full"), document_of(capsys, "run", *words)
+    causes, total = data["pipes"]["MTE2"]["causes"], data["total_cycles"]
+    own = sum(
+        cycles for cause, cycles in causes.items() if cause not in ("empty", "flag_wait", "barrier", "operand_wait")
+    )
+    percents = [f"{100 * cycles / total:.1f} %" for cycles in (own, data["pipes"]["MTE2"]["busy_cycles"])]
+    assert f"MTE2 limits ({percents[0]} occupied, {percents[1]} busy)" in " ".join(shown[:3])
+    assert not any("utilisation" in line or "in use" in line for line in shown)
+    (row,) = [line for line in shown if line.startswith("occupied  ")]
+    assert f"{own:,}  {percents[0]}" in row, row
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize(
+    "words", ["kernels/rms_norm_a2a3.pto --arg eps=1e-6", "f32_to_f16_pipelined.pto", "tpc_f32_exp_gaudi2.tpc"]
+)
+def test_the_timeline_shows_the_whole_run_in_the_width(
+    words: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row executes in the columns of its first start and its last end, and in none outside."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    name, *more = words.split()
+    command = [str(PROGRAMS / name), *more, "--timing-only"]
+    data = document_of(capsys, "run", *command)
+    shown = lines_of(capsys, *command, "--timeline")
+    shown = shown[next(number for number, line in enumerate(shown) if line.startswith("timeline: ")) :]
+    cycles, step = (
+        int(text.replace(",", "")) for text in re.findall(r"[\d,]+", shown[0].replace(" cycles,", " cycles"))
+    )
+    assert cycles == data["total_cycles"]
+    rows = [match for line in shown if (match := re.fullmatch(r" *(\d+)  (\w+) +(\S.*?)  ([e=.]+)", line))]
+    assert max(len(line) for line in shown) <= width
+    columns = -(-cycles // step)
+    assert rows and all(len(row[4]) == columns for row in rows) and 2 * columns > width - 45
+    for row in rows:
+        own = [
+            each
+            for each in data["instructions"]
+            if (each["line"], each["pipe"]) == (int(row[1]), row[2]) and each["op"].startswith(row[3].strip()[:8])
+        ]
+        if not own:  # another pipe sends it, or works for it as well
+            continue
+        first, last = min(each["start_cycle"] for each in own), max(each["end_cycle"] for each in own)
+        executing = [column for column, letter in enumerate(row[4]) if letter == "e"]
+        assert all(first // step <= column <= (last - 1) // step for column in executing), row[0]
+        assert executing or "wait" in row[3] or "barrier" in row[3]
+
+
+def test_a_window_has_a_column_for_each_cycle(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = lines_of(capsys, str(PROGRAMS / "f32_to_f16.pto"), "--timing-only", "--timeline", "--window", "200:260")
+    assert "timeline: cycles 200 to 259 of 450" in shown
+    assert any("eeeeeeE" in line for line in shown)
 
 
 # -------------------------------------------------------------------------------------------------- what cycles rest on
 
 
-ROOT = Path(__file__).resolve().parent.parent
 WEIGHED = {
     "f32_to_f16.pto": {},
     "f32_to_f16_pipelined.pto": {},
@@ -362,15 +486,21 @@ def test_weights_are_linear_in_whole_numbers_and_tell_no_facts_that_are_document
 
 
 def test_text_says_what_cycles_rest_on_and_whose_the_clock_is(capsys: pytest.CaptureFixture[str]) -> None:
-    text = out_of(capsys, ["run", str(ROOT / "programs/a5_f32_to_e4m3fn_padded.pto"), "--timing-only", "--facts"])
+    program = str(ROOT / "programs/a5_f32_to_e4m3fn_padded.pto")
+    text = out_of(capsys, ["run", program, "--timing-only", "--facts", "--report", "full"])
     status = load_target("a5").frequency.status
-    assert ("(assumed clock)" in text) == (status is Status.ASSUMED)
-    assert "tcvt f32 -> e4m3fn" in text.splitlines()[3]
+    assert ("(undocumented clock)" in " ".join(text.split())) == ("(assumed)" in text) == (status is Status.ASSUMED)
+    shares = document_of(capsys, "run", program, "--timing-only")["trust"]["shares"]
+    fitted = sum(100 * each["cycles"] / sum(own["cycles"] for own in shares) for each in shares
+                 if each["standing"] == "fitted")  # fmt: skip
+    trust = next(line for line in text.splitlines() if line.startswith("Trust: "))
+    assert abs(int(trust.partition(" % fitted")[0].rpartition(" ")[2]) - fitted) < 1
+    assert sum(int(percent) for percent in re.findall(r"(\d+) % [a-z]", trust.partition(";")[0])) == 100
     assert text.index("timing.store (") < text.index("timing.load (")
-    assert "startup_cycles: -10 % -18 cycles, +10 % +18" in text
+    assert "startup_cycles: -10 % -18 cycles, +10 % +18 cycles" in text
     known = residuals_of("a5", "cast")
     if known is not None:
-        assert f"{known.share} % interval" in text
+        assert f"({known.share} % interval, {known.rows} held-out rows)" in " ".join(text.split())
 
 
 def test_other_targets_with_another_fact_are_not_validated(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import shlex
 from collections import Counter
 from collections.abc import Iterator
@@ -99,6 +100,37 @@ def test_the_rows_keep_their_names_in_every_part(monkeypatch: pytest.MonkeyPatch
     assert len(parts) == 2
     assert all("first row" in part and "second row" in part for part in parts)
     assert all(f"{n}{n}{n}{n}{n} B" in shown for n in range(9))
+
+
+KEYS = {
+    "cast f32 i16 40000 2.5 -inf --target all": ("given", "target"),
+    "accuracy --target a2a3": ("operation", "types"),
+    "run programs/kernels/rms_norm_a2a3.pto --timing-only --arg eps=1e-6 --report full": ("line", "instruction"),
+}
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *KEYS])
+def test_every_part_of_a_table_repeats_what_tells_its_rows_apart(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 80 columns the rows of each part are as many different ones by the columns that are repeated as by all texts
+    before the first number.
+    """
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "80")
+    console = Console(file=io.StringIO(), width=80)
+    for each in tables(command_line.execute(*command_line.parse(shlex.split(command))).text(80)):
+        _, groups = each._fitted(console, console.options)
+        repeated = set(groups[0]).intersection(*groups[1:])
+        assert (repeated and all({*repeated} < {*group} for group in groups)) or len(groups) == 1
+        if len(groups) == 1:
+            continue
+        named = {str(each.columns[number].header).replace("\n", " ") for number in repeated}
+        assert {*KEYS.get(command, ())} <= named
+        cells = [[getattr(cell, "plain", str(cell)) for cell in column.cells] for column in each.columns]
+        filled = list(itertools.accumulate(cells[0], lambda above, own: own or above))
+        texts = next((n for n, column in enumerate(each.columns) if n and column.justify == "right"), len(cells))
+        by_keys = {*zip(filled, *(cells[number] for number in sorted(repeated - {0})), strict=True)}
+        by_texts = {*zip(filled, *cells[1:texts], strict=True)}
+        assert len(by_keys) >= len(by_texts), (named, command)
 
 
 def test_a_word_longer_than_the_terminal_goes_past_its_edge(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,7 +197,7 @@ def test_documents_and_texts_quote_unfitted_rows_first(capsys: pytest.CaptureFix
     assert document["unfitted"]["median"] == pytest.approx(np.median(errors), abs=1e-3)
     assert sum(each["rows"] for each in document["by_source"]) == len(document["rows"])
     assert {each["source_kind"] for each in document["by_source"]} <= {str(kind) for kind in SourceKind}
-    assert main(["accuracy", "--target", "a2a3", "--summary"]) == 0
+    assert main(["accuracy", "--target", "a2a3"]) == 0
     text = capsys.readouterr().out
-    assert text.index("not fitted") < text.index(" fitted  ")
-    assert "errors of the rows that were not fitted" in text
+    assert text.index("held out, ") < text.index(" fitted, ")
+    assert "Errors of the held-out rows" in text

@@ -48,30 +48,30 @@ MOST_FLOORS, MOST_ROOMS = 10, 16
 BUDGET = """
 __init__           1    200
 __main__           1    300
-commands          55  13300
+commands          57  13500
 engines           20   7900
 evidence          12   4500
 execution         38  15200
-exploration       16   6900
+exploration       16   7000
 files              1    300
-isa               32  15300
-lowering          25  10400
+isa               32  15000
+lowering          25  10500
 machines          61  28300
 numerics          12   3900
 pto_cpp            3   1800
-reports           55  15000
-running           20   7600
-targets           13   5500
+reports           56  16000
+running           19   7600
+targets           14   5600
 testing            1    100
 tilelang           7   3300
-tpc_compiler      28  14000
+tpc_compiler      28  14100
 """
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
 
 ONE_IMPORTER = 30
 """Modules, at most, that one module of their own folder imports and no other: they may well stand in it."""
 
-SAME_NAMES = 20
+SAME_NAMES = 21
 """Names, at most, that several files have."""
 
 LONGEST_CHAIN = 25

@@ -477,7 +477,7 @@ def test_random_programs(seed: int, target: str, tmp_path: Path) -> None:
         ("pto.store_scalar %k3, %n[%m] : !pto.ptr<i32>, i32", {}, "element -1 of %n"),
         ("%q = pto.addptr %n, %m : !pto.ptr<i32> -> !pto.ptr<i32>\n%v = pto.load_scalar %q[%c0] : !pto.ptr<i32> -> i32", {"n": 3}, "element -1"),
         (f"%v = pto.tgetval ins(%a, %far : {ROW}, index) outs : i32", {}, "outside the buffer"),
-        ("%v = pto.load_scalar %n[%c0] : !pto.ptr<i32> -> i32", {}, "no input given"),
+        ("%v = pto.load_scalar %n[%c0] : !pto.ptr<i32> -> i32", {}, "no input was given"),
         ("%v = arith.divsi %k3, %k0 : i32", {}, "division by zero"),
         ("%v = pto.load_scalar %n[%c0] : !pto.ptr<i32> -> i32\n%u = arith.remsi %k3, %v : i32", {"n": 2}, "division by zero"),
     ],
@@ -496,7 +496,7 @@ def test_refused_with_a_place(body: str, inputs: dict[str, int], message: str, t
 
 @pytest.mark.parametrize(
     ("args", "message"),
-    [({"z[0]": 1}, "no elements of 'z'"), ({"n[0]": 1.5}, "is i32"), ({"n[0]": 2**40}, "is i32"), ({"n[x]": 1}, "no scalar")],
+    [({"z[0]": 1}, "no single elements of 'z'"), ({"n[0]": 1.5}, "is i32"), ({"n[0]": 2**40}, "is i32"), ({"n[x]": 1}, "no scalar")],
 )  # fmt: skip
 def test_bad_elements(args: dict[str, float], message: str, tmp_path: Path) -> None:
     with pytest.raises(ReadError, match=message):

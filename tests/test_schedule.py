@@ -237,25 +237,28 @@ SCALARS = repeated("add.i32 %s.a{0}, S0, {0}", 33) + 2 * repeated("st_l 0x10, %s
 REFUSED = {
     "undefined": ("add.f32 %v.c, V0, %v.b\nst_tnsr 1, %i.out, %v.c\n", "6:19: virtual register %v.b is read"),
     "unknown": ("frobnicate %v.a, 1\n", "6:1: unknown instruction 'frobnicate'"),
-    "odd pair": ("convert.bf16 all_lanes target_type=fp32 rhne D1, V4\n", "6:46: there is no register D1"),
+    "odd pair": ("convert.bf16 all_lanes target_type=fp32 rhne D1, V4\n", "6:46: unknown register D1"),
     "odd member": ("mov.f32 %v.x.1, 1.0\nconvert.bf16 all_lanes target_type=fp32 rhne %v.x.1, V4\n", "7:1: convert"),
-    "bundles": ("nop; nop; mov V1, V2; nop\n", "6:4: the text has bundles already"),
+    "bundles": ("nop; nop; mov V1, V2; nop\n", "6:4: the text already has bundles"),
     "braces": ("{\nmov V1, V2\n}\n", "6:1: the text has bundles already"),
-    "real register": ("mov V77, %v.a\n", "6:5: there is no register V77; gaudi2 has V0 .. V39"),
-    "file": ("mov %q.a, V1\n", "6:5: '%q.a' names no virtual register"),
+    "real register": ("mov V77, %v.a\n", "6:5: unknown register V77; gaudi2 has V0 .. V39"),
+    "file": ("mov %q.a, V1\n", "6:5: '%q.a' does not name a virtual register"),
     "label": ("jmpr Nowhere\n", "6:1: label 'Nowhere' is not defined"),
     "jump": ("jmpr 32\n", "6:1: jmpr by a number of bytes"),
     "undeclared tensor": ("ld_tnsr %v.a, 3, %i.in\nst_tnsr 1, %i.out, %v.a\n", "6:1: tensor 3 is not declared"),
-    "input tensor": ("st_tnsr 0, %i.out, V1\n", "6:1: tensor 0 (x) is declared `in` and cannot be stored to"),
+    "input tensor": (
+        "st_tnsr 0, %i.out, V1\n",
+        "6:1: tensor 0 (x) is declared `in`, so the program cannot store to it",
+    ),
     "undeclared index": ("ld_tnsr V1, 0, %i.ni\n", "6:16: virtual register %i.ni is read here"),
-    "declared file": ("// castsim: reg %q.a = 1\n", "6:17: '%q.a' names no virtual register"),
-    "odd quad": ("mac.i8 A6, V1, V2\n", "6:8: there is no register A6; gaudi2 has A0, A4 .. A36"),
-    "odd source": ("convert.f32 all_lanes target_type=bf16 rhne %v.y, D3\n", "6:51: there is no register D3"),
+    "declared file": ("// castsim: reg %q.a = 1\n", "6:17: '%q.a' does not name a virtual register"),
+    "odd quad": ("mac.i8 A6, V1, V2\n", "6:8: unknown register A6; gaudi2 has A0, A4 .. A36"),
+    "odd source": ("convert.f32 all_lanes target_type=bf16 rhne %v.y, D3\n", "6:51: unknown register D3"),
     "odd virtual": ("convert.f32 all_lanes target_type=bf16 rhne V1, %d.q.1\n", "6:49: '%d.q.1': only the registers"),
-    "first of two": ("add.i32 %s.a, S40, 1\nfrobnicate\n", "6:15: there is no register S40; gaudi2 has S0 .. S35"),
-    "out of the body": ("loop 0, 2, 1, <, E\njmpr E, SP1\nE:\n", "7:1: the jump to 'E' crosses the border of a loop"),
+    "first of two": ("add.i32 %s.a, S40, 1\nfrobnicate\n", "6:15: unknown register S40; gaudi2 has S0 .. S35"),
+    "out of the body": ("loop 0, 2, 1, <, E\njmpr E, SP1\nE:\n", "7:1: the jump to 'E' enters or leaves a loop body"),
     "into a body": ("jmpr F, SP1\nloop 0, 2, 1, <, E\nF:\nmov V1, V2\nE:\n", "6:1: the jump to 'F' crosses"),
-    "nested": (NESTED, "10:1: loops are nested 5 deep; there are 4 iterators"),
+    "nested": (NESTED, "10:1: loops are nested 5 deep; the target has 4 iterators"),
     "live scalars": ("st_l S0, S0\n" + SCALARS, "S registers are needed at once in line"),
     "live": ("st_l_v S0, V0\n" + LIVE, "live there: %v.a0 (line 7), %v.a1 (line 8)"),
 }
@@ -426,7 +429,7 @@ def test_the_command_refuses_to_overwrite_what_it_reads(tmp_path: Path, capsys: 
     source = tmp_path / "k.tpc"
     source.write_text(PLAIN + "halt\n")
     assert main(["schedule", str(source), "-o", str(source)]) == 2
-    assert "would replace" in capsys.readouterr().err
+    assert "would overwrite" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("sizes", ["2147483647, 2147483647", "2147483647, 2147483647, 2147483647, 2147483647"])

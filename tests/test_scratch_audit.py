@@ -152,7 +152,7 @@ def test_json(capsys):
         ("scratch f32 i16 --rows x --cols 1", 2, "--rows x: neither a number nor a range"),
         ("scratch f32 i16 --rows 5:1 --cols 1 --sweep", 2, "the range is empty"),
         ("scratch f32 i16 --rows 1:5 --cols 1", 2, "a range needs --sweep"),
-        ("scratch f32 i16 --rows 99999999999999 --cols 1", 2, "no tile is that large"),
+        ("scratch f32 i16 --rows 99999999999999 --cols 1", 2, "larger than any tile"),
         ("scratch f32 i16 --rows 1 --cols 9 --row-stride 8", 2, "--row-stride 8 is less than --cols 9"),
         ("scratch f32 i99 --rows 1 --cols 1", 2, "unknown format 'i99'"),
         ("scratch f32 i16 --rows 1 --cols 1 --rounding up", 2, "unknown rounding mode 'up'"),
@@ -236,7 +236,7 @@ def test_a_small_tmp_tile_is_refused_and_the_missing_bytes_named(tmp_path):
     with pytest.raises(ScratchError) as error:
         loaded(tmp_path, 6400, unsafe=False)
     # Tail: 3 rows at the source pitch of 1024 bytes and one block; the tmp tile has 64 words.
-    assert f"{3 * 1024 + 32 - 256} bytes missing" in error.value.message
+    assert f"{3 * 1024 + 32 - 256} bytes too few" in error.value.message
     assert error.value.span is not None and error.value.span.line == 26
 
 
@@ -271,4 +271,5 @@ def test_report_on_a_program(tmp_path, capsys):
     assert not found["suffices"] and found["fits"]
     # wide 4096 + slim 2048 + victim 256, and the tmp tile at its smallest
     assert found["minimal_bytes"] == 4096 + 2048 + 256 + 3104
-    assert "0 to spare" in out_of(capsys, ["scratch", "programs/f32_to_i16_partial.pto"])
+    assert out_of(capsys, ["scratch", "programs/f32_to_i16_partial.pto"]).startswith("Every tmp tile of ")
+    assert "1 cast of k.pto is given too small a tmp tile." in out_of(capsys, ["scratch", str(path)], 1)

@@ -134,7 +134,7 @@ def test_a_result_is_shown_as_the_file_has_it(program: str, marker: Path, capsys
     for shown in ("450 cycles", program, "tload", "MTE3", f"castsim view {program} --target a2a3"):
         assert shown in page
     assert main(["view", "result.json", "--no-open", "--target", "a5"]) == 2
-    assert "'result.json' is shown, not run" in capsys.readouterr().err
+    assert "'result.json' is a result, which is shown and not run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("file", ["result.json", "sweep.toml", "chip.toml"])

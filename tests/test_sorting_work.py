@@ -208,7 +208,7 @@ BY_PATTERN = "{maskPattern = #pto.mask_pattern<P0101>}"
         (statement("tsort32", [A, N], R), "a5", "64 pairs are 512 bytes, a row of %r has 256"),
         (statement("tsort32", [A, H], D), "a5", "takes numbers from a tile of 32-bit integers, %h holds i16"),
         (statement("tsort32", [A, J], D), "a5", "valid region of %j is 2 x 50, of %a 2 x 64"),
-        (statement("tsort32", [R, J], D), "a2a3", "pads rows of 50 elements, no multiple of 32, in tmp"),
+        (statement("tsort32", [R, J], D), "a2a3", "needs a tmp tile to pad rows of 50 elements to a multiple of 32"),
         (statement("tsort32", [H, N], D), "a5", "%d is f32, not i16"),
         (statement("tsort32", [N, N], N), "a5", "does not take u32"),
         (statement("tmrgsort", [D, ("n", "i32")], D), "a2a3", "cannot run in place"),

@@ -76,7 +76,7 @@ def test_specifications_are_listed_apart_from_targets() -> None:
 
 
 def test_nothing_runs_on_a_specification(tmp_path: Path) -> None:
-    with pytest.raises(IllegalError, match="tosa is a specification: it says what casts must give") as refused:
+    with pytest.raises(IllegalError, match="tosa is a specification, not a chip") as refused:
         load_target("tosa")
     assert (refused.value.exit_code, refused.value.legal) == (1, target_names())
     with pytest.raises(IllegalError, match=r"mine\.toml is a specification"):
@@ -88,7 +88,7 @@ def test_a_chip_is_no_specification(tmp_path: Path) -> None:
         load_specification("a5")
     assert refused.value.legal[:3] == specification_names()
     path = written(tmp_path, 'base = "a2a3"\nname = "mine"\n')
-    with pytest.raises(TargetDataError, match="is the description of a chip"):
+    with pytest.raises(TargetDataError, match="describes a chip"):
         load_specification(path)
     with pytest.raises(ReadError, match=r"'gone\.toml' does not exist"):
         load_specification("gone.toml")
@@ -109,7 +109,7 @@ EXACT = 'accept = "exact"\nroundings = ["rint"]'
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ('dst = "f16 i8"', 'dst = "f16 f17"', "'f17' is neither a format nor a class of this file"),
+        ('dst = "f16 i8"', 'dst = "f16 f17"', "'f17' is not a format or a class of this file"),
         ('rule = "near"', 'rule = "far"', "rules and casts do not match: far, near"),
         ("since = 1", "since = 3", "since 3 is not a known version"),
         ("default = 2", "default = 3", "default '3' is not among"),
@@ -121,7 +121,7 @@ EXACT = 'accept = "exact"\nroundings = ["rint"]'
         (EXACT, 'accept = "exact"\nroundings = ["stochastic"]', "roundings must be among"),
         (EXACT, EXACT + '\nundefined = ["out_of_range"]', "f32 -> f16: rule near needs an integer destination"),
         ("[[casts]]", '[[casts]]\nsrc = "f32"\ndst = "f16"\nsince = 1\nrule = "near"\n[[casts]]', "2 rows of casts"),
-        ("since = 1", 'since = 1\nwhen = {fast = "1"}', "when fast=1: no such attribute"),
+        ("since = 1", 'since = 1\nwhen = {fast = "1"}', "when fast=1: unknown attribute"),
         ("same_type = false", "same_type = false\nfast = 1", "fast: unknown key"),
         ('default = 2\nsource = "here"', "default = 2", "versions.source: missing"),
     ],
@@ -250,7 +250,7 @@ def test_one_specification(name: str, capsys: Capture) -> None:
     assert {pair for row in spec.casts for pair in spec.pairs(row)} <= pairs
     assert [rule["name"] for rule in found["rules"]] == list(spec.rules)
     assert all(rule["source"] and rule["status"] for rule in found["rules"])
-    assert all(f"{rule} (" in shown for rule in spec.rules)
+    assert all(rule in shown for rule in spec.rules)
     assert "nothing runs on it" in shown
     assert max(map(len, shown.splitlines())) <= 100
 
@@ -262,7 +262,7 @@ def test_one_pair(capsys: Capture) -> None:
     ]  # fmt: skip
     (rule,) = document(capsys, "targets", "tosa", "bf16", "e5m2")["rules"]
     assert (rule["requires"], rule["below_ulps"], rule["above_ulps"]) == (["EXT-BF16", "EXT-FP8E5M2"], 1, 0.5)
-    assert "requires EXT-BF16 and EXT-FP8E5M2" in text(capsys, "targets", "tosa", "bf16", "e5m2")
+    assert "EXT-BF16 EXT-FP8E5M2" in text(capsys, "targets", "tosa", "bf16", "e5m2")
     assert main(["targets", "tosa", "f32", "f64"]) == 1
     assert "tosa has no cast f32 -> f64" in capsys.readouterr().err
 

@@ -272,8 +272,8 @@ def test_profiles_and_extensions(change: dict[str, Any], expected: tuple[str, ..
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"src": "i64"}, "RESCALE has no type 'i64' there"),
-        ({"dst": "i48"}, "RESCALE has no type 'i48' there"),
+        ({"src": "i64"}, "RESCALE does not take type 'i64' here"),
+        ({"dst": "i48"}, "RESCALE does not take type 'i48' here"),
         ({"rounding_mode": "HALF"}, "unknown rounding mode 'HALF'"),
         ({"multiplier": (1 << 31,)}, "multiplier 2147483648 is not a value of i32"),
         ({"scale32": False}, "multiplier 1073741824 is not a value of i16"),

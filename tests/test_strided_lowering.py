@@ -221,7 +221,7 @@ def test_scratch_is_needed_by_three_pairs_and_off_only() -> None:
 )
 def test_scratch_too_small_names_the_missing_bytes(pair, shape, given, missing) -> None:
     model = Cast(*pair, *shape, 0, 65536, TMP, None, "off")
-    with pytest.raises(ScratchError, match=f"{missing} bytes missing") as caught:
+    with pytest.raises(ScratchError, match=f"{missing} bytes too few") as caught:
         LOWERER.cast(tile_cast(model, given))
     assert caught.value.span is SPAN
     assert str(given) in caught.value.message
@@ -235,7 +235,7 @@ PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 
 def test_casts_are_refused_while_masks_are_counts():
     target = with_options(load_target("a2a3"), {"count_mask_at_start": "1"})
-    with pytest.raises(IllegalError, match="read as counts") as error:
+    with pytest.raises(IllegalError, match="read the lane masks of a cast as counts") as error:
         run(PROGRAMS / "f32_to_f16.pto", target, timing_only=True)
     assert error.value.span is not None
 

@@ -157,7 +157,7 @@ def test_reach_beyond_the_buffer_is_refused(end: str, mask: int) -> None:
         if fits:
             execute_vector(operation, buffer)
         elif address > 0 or mask != 1 << 63:  # lane 63 of a repeat that starts 32 bytes early lies inside
-            with pytest.raises(TileError, match="reaches bytes"):
+            with pytest.raises(TileError, match="accesses bytes"):
                 execute_vector(operation, buffer)
 
 

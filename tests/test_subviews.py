@@ -284,17 +284,17 @@ def refused(
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (f"%s = pto.subview %t[%c0] sizes [1, 64] : {WHOLE}", "a row and a column, 1 values"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [1] : {WHOLE}", "rows and columns, 1 sizes"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [0, 64] : {WHOLE}", "a size is a whole number from 1, not 0"),
-        (f"%s = pto.subview %t[%c8, %c0] sizes [1, 64] : {WHOLE}", "1 valid rows from row 8 on of a tile of 8 rows"),
-        (f"%s = pto.subview %t[%c0, %c32] sizes [8, 64] : {WHOLE}", "64 valid columns from column 32 on of a tile of 64"),
+        (f"%s = pto.subview %t[%c0] sizes [1, 64] : {WHOLE}", "2 indices (row, column), found 1"),
+        (f"%s = pto.subview %t[%c0, %c0] sizes [1] : {WHOLE}", "2 sizes (rows, columns), found 1"),
+        (f"%s = pto.subview %t[%c0, %c0] sizes [0, 64] : {WHOLE}", "a size must be a positive integer, not 0"),
+        (f"%s = pto.subview %t[%c8, %c0] sizes [1, 64] : {WHOLE}", "1 valid rows starting at row 8 of a tile of 8 rows"),
+        (f"%s = pto.subview %t[%c0, %c32] sizes [8, 64] : {WHOLE}", "64 valid columns starting at column 32 of a tile of 64"),
         (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] valid [%c8, %c8] : {WHOLE}", "8 valid rows of a part of 4"),
         (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] : {WHOLE} -> !pto.tile_buf<vec, 4x64xf32>", "the result of pto.subview is !pto.tile_buf<vec, 4x32xf32>"),
         (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] : {WHOLE} -> !pto.tile_buf<vec, 4x32xf16>", "the result of pto.subview is"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] valid [%c4, %c8] : {WHOLE} -> !pto.tile_buf<vec, 4x32xf32, valid=4x16>", "the type says 16 valid columns, the operand is 8"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] : {WHOLE} -> !pto.tile_buf<vec, 4x32xf32, valid=?x32>", "leaves the valid rows open"),
-        (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] valid [%n, %c8] : {WHOLE} -> !pto.tile_buf<vec, 4x32xf32, valid=4x8>", "the type says 4 valid rows, the operand is known when the program runs"),
+        (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] valid [%c4, %c8] : {WHOLE} -> !pto.tile_buf<vec, 4x32xf32, valid=4x16>", "the type has 16 valid columns, but the operand is 8"),
+        (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] : {WHOLE} -> !pto.tile_buf<vec, 4x32xf32, valid=?x32>", "the number of valid rows is missing"),
+        (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] valid [%n, %c8] : {WHOLE} -> !pto.tile_buf<vec, 4x32xf32, valid=4x8>", "the type has 4 valid rows, but the operand is known when the program runs"),
         (f"%s = pto.subview %t[%n, %c0] sizes [4, 32] : {WHOLE}", "%s: 4 valid rows from row 5 on leave %t, a tile of 8 rows"),
         (f"%s = pto.subview %t[%c0, %c0] sizes [4, 32] valid [%n, %c8] : {WHOLE}", "%s: 5 valid rows of a part of 4"),
         (f"%s = pto.subview %t[%c0, %c4] sizes [8, 32] : {WHOLE}\npto.tmuls ins(%s, %f : !pto.tile_buf<vec, 8x32xf32>, f32) outs(%s : !pto.tile_buf<vec, 8x32xf32>)", "starts at byte 16, which is not 32-byte aligned"),
@@ -387,7 +387,7 @@ pto.tabs ins(%s : {part}) outs(%s : {part})
     found = walk(kernel(text, "%n: index"), {"n": 64})
     names = [one.text for one in found.tree.instructions if one.text.startswith("tabs")]
     assert names == ["tabs f32 4 x 64", "tabs f32 2 x 32", "tabs f32 1 x 16"]
-    with pytest.raises(CastsimError, match="5 valid rows of 4"):
+    with pytest.raises(CastsimError, match="5 valid rows exceed the 4 of the tile"):
         walk(
             kernel(text.replace("%s, %c1", "%s, %n"), "%n: index").replace("valid [%four, %n]", "valid [%four, %c64]"),
             {"n": 5},

@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from difflib import ndiff
+from pathlib import Path
 
 import pytest
 from cli_programs import LOOP, NARROW, before, changed, written
 from expected_reports import derivation_facts
 from oracle_races import judge
+from sample_arguments import argument_words, scalars
 from sync_random import LARGE, SMALL, Maker
 
 from castsim import run
@@ -25,6 +28,7 @@ from castsim.execution.synchronisation.race_findings import RaceKind
 from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Tree, elements, instances
+from castsim.exploration.program_edits import with_inserted_flags
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import program as nodes
 from castsim.isa.pto import program as pto
@@ -33,6 +37,7 @@ from castsim.machines.mechanisms import lowerer_of
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
 
+PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 A3, A5 = load_target("a2a3"), load_target("a5")
 WIDE, SLIM, COLUMN = "vec, 16x128xf32", "vec, 16x128xf16", "vec, 16x1xf32, blayout=col_major"
 TILES = {**dict.fromkeys("xwzabt", WIDE), "y": SLIM, "r": COLUMN}
@@ -200,7 +205,7 @@ def test_flags_are_the_same_whatever_the_arguments(seed: int) -> None:
     for given in RUNS:
         made = insert(parsed.functions[0], lowerer_of(A3), A3)
         ran = execute(parsed, made.function, lowerer_of(A3), dict(zip("nmcd", given, strict=True)))
-        notes = noted(made.inserts, ran).notes
+        notes = noted(made, ran).notes
         found.append([(note.text, note.place, note.span) for note in notes])
         # What stands at the ends of the function is executed once, whatever the loops do.
         assert notes[-1].text == "pto.barrier <PIPE_ALL>" and notes[-1].times == 1
@@ -217,7 +222,7 @@ def test_an_empty_loop_still_sets_and_consumes_its_flags() -> None:
     parsed = parse(kernel("for 0 {\ntload p x\ntcvt x y\ntstore y h\n}"), "k.pto")
     made = insert(parsed.functions[0], lowerer_of(A3), A3)
     ran = execute(parsed, made.function, lowerer_of(A3), {"n": 0, "c": 0})
-    assert [note.times for note in noted(made.inserts, ran).notes] == [1, 1, *[0] * 8, 1, 1, 1]
+    assert [note.times for note in noted(made, ran).notes] == [1, 1, *[0] * 8, 1, 1, 1]
 
 
 # ------------------------------------------------------------------------------------------------------------ the rules
@@ -454,6 +459,65 @@ def test_a_barrier_before_every_operation(tmp_path, capsys):
 def test_own_flags_and_interlock_exclude_each_other(tmp_path, capsys):
     assert main(["run", written(tmp_path, FLAGGED), "--timing-only", "--sync", "interlock"]) == 2
     assert "@narrow already has flags or barriers" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------ `castsim run --emit-sync`
+SAMPLES = [path for path in sorted(PROGRAMS.rglob("*.pto")) if "micro" not in path.parts]
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_a_saved_program_runs_alike_and_needs_no_insertion(path: Path, tmp_path: Path) -> None:
+    args, saved = scalars(path), tmp_path / "saved.pto"
+    argv = ["run", str(path), "--emit-sync", str(saved), "--quiet", *argument_words(path)]
+    original = run(path, args=args, timing_only=True)
+    if original.loaded.synchronised is None:
+        assert main([*argv, "--timing-only"]) == 2
+        assert not saved.exists()
+        return
+    assert main([*argv, "--timing-only"]) == 0
+    again = run(saved, args=args, timing_only=True)
+    assert again.loaded.synchronised is None
+    assert (again.cycles, again.pipes) == (original.cycles, original.pipes)
+    # Every line of the program is still there; what stands between them are flags and barriers.
+    added = [line[2:] for line in ndiff(path.read_text().split("\n"), saved.read_text().split("\n")) if line[0] in "+-"]
+    assert added and all(re.match(r" *pto\.(set_flag|wait_flag|barrier)\b", line) for line in added)
+    drawn = {name: "random:3" for name, use in original.loaded.arguments.items() if use.needs_input}
+    before_, after = (run(each, inputs=drawn, args=args).outputs for each in (path, saved))
+    assert {name: codes.tobytes() for name, codes in before_.items()} == {n: c.tobytes() for n, c in after.items()}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("seed", range(200, 212))
+def test_a_saved_random_program_runs_alike(seed: int, shared: bool, tmp_path: Path) -> None:
+    """Where operations share a line, the function is printed anew."""
+    text = Maker(seed, SMALL).text()
+    path, saved = tmp_path / "k.pto", tmp_path / "saved.pto"
+    path.write_text(text.replace("\npto.t", "  pto.t", 1) if shared else text)
+    for given in RUNS[2:4]:
+        args = dict(zip("nmcd", given, strict=True))
+        original = run(path, "a2a3", args=args, timing_only=True)
+        saved.write_text(with_inserted_flags(original.loaded))
+        again = run(saved, "a2a3", args=args, timing_only=True, sync="program")
+        assert again.loaded.synchronised is None
+        assert again.cycles == original.cycles
+
+
+def test_what_cannot_be_saved(tmp_path, capsys):
+    path, saved = written(tmp_path, FLAGGED), str(tmp_path / "saved.pto")
+    for argv, code, message in (
+        ((path, "--emit-sync", saved, "--sync", "program", "--races", "ignore"), 2, "the program has its own"),
+        ((path, "--emit-sync", saved, "--sync", "interlock"), 2, "already has flags or barriers"),
+        ((path, "--emit-sync", path), 2, "name the same file"),
+        ((path, "--emit-sync", saved, "--all-entries"), 2, "--emit-sync saves one function"),
+        ((path, "--emit-sync", str(tmp_path / "no" / "saved.pto")), 2, "no such folder"),
+        ((str(PROGRAMS / "tpc_f32_f8_143_gaudi2.tpc"), "--emit-sync", saved), 2, "--emit-sync applies only to tile programs"),
+        ((str(next(PROGRAMS.rglob("micro/*.pto"))), "--emit-sync", saved), 2, "no flags were inserted"),
+    ):
+        text = Path(path).read_text()
+        assert main(["run", *argv, "--timing-only"]) == code
+        assert message in capsys.readouterr().err
+        assert Path(path).read_text() == text
+        assert not Path(saved).exists()
 
 
 @pytest.mark.parametrize(("option", "value"), [("--sync", "none"), ("--races", "maybe")])

@@ -312,7 +312,7 @@ def test_cyclic_base(tmp_path: Path) -> None:
     write(tmp_path, 'base = "two.toml"\n', "one.toml")
     write(tmp_path, 'base = "three.toml"\n', "two.toml")
     for base, name in (("one", "three.toml"), ("self", "self.toml")):
-        with pytest.raises(TargetDataError, match="back to itself"):
+        with pytest.raises(TargetDataError, match="refers to itself"):
             load_target(write(tmp_path, f'base = "{base}.toml"\n', name))
 
 
@@ -524,7 +524,7 @@ def test_changed_facts_are_shown(tmp_path, capsys):
     assert (fact["name"], fact["second"]["cycles"]) == ("timing.store_barrier", 99)
     assert fact["first"]["cycles"] != 99
     assert "timing.store_barrier" in out_of(capsys, ["targets", "--diff", "a5", str(mine)])
-    assert "facts: the same" in out_of(capsys, ["targets", "--diff", "a5", "a5"])
+    assert "Their facts are the same." in out_of(capsys, ["targets", "--diff", "a5", "a5"])
 
 
 # ---------------------------------------------------------------------------------------- CSV tables beside the targets
@@ -540,16 +540,18 @@ def test_changed_facts_are_shown(tmp_path, capsys):
 )
 def test_a_wrong_cell_is_named(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tpc_compiler, "SHIPPED", tmp_path)
-    (tmp_path / "types.csv").write_text("name,element,promotion,status,source\n" + text)
-    with pytest.raises(TargetDataError, match=rf"^types\.csv: {message}"):
-        tpc_compiler.csv_rows("types.csv", CType)
+    (tmp_path / CType.csv_file).write_text("name,element,promotion,status,source\n" + text)
+    with pytest.raises(TargetDataError, match=rf"^tpc_c_types\.csv: {message}"):
+        tpc_compiler.csv_rows.__wrapped__(CType)
 
 
 def test_a_cell_without_a_column_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tpc_compiler, "SHIPPED", tmp_path)
-    (tmp_path / "r.csv").write_text("generation,mode,build_options,status,source\ngoya,rhne,,documented,x,y\n")
-    with pytest.raises(TargetDataError, match=r"^r\.csv: row 0"):
-        tpc_compiler.csv_rows("r.csv", BuiltinRounding)
+    (tmp_path / BuiltinRounding.csv_file).write_text(
+        "generation,mode,build_options,status,source\ngoya,rhne,,documented,x,y\n"
+    )
+    with pytest.raises(TargetDataError, match=r"^tpc_builtin_rounding\.csv: row 0"):
+        tpc_compiler.csv_rows.__wrapped__(BuiltinRounding)
 
 
 def test_a_table_is_read_once() -> None:

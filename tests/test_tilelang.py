@@ -344,14 +344,14 @@ def test_all_cores_on_the_command_line(tmp_path: Path) -> None:
     assert np.load(tmp_path / "z.npy").shape == (64,)
     done = command("run", *given)
     assert done.returncode == 0, done.stderr
-    assert "cores wait for each other, which is computed" in done.stdout
+    assert "cores wait for each other; castsim computes this" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("programs/tilelang/quantise.py",), "which function makes the kernel"),
-        (("programs/f32_to_f16.pto", "--core", "1"), "is no kernel of TileLang"),
+        (("programs/tilelang/quantise.py",), "several functions could make the kernel"),
+        (("programs/f32_to_f16.pto", "--core", "1"), "is not a TileLang kernel"),
     ],
 )
 def test_what_is_no_kernel_is_refused_without_tilelang(words: tuple[str, ...], message: str) -> None:
@@ -409,7 +409,7 @@ def asks(): return factory.get_tir(str(__import__("torch").npu.current_device())
     ("function", "message"),
     [
         ("simt", r"refused\.py:14:17: a call of own_function in SIMT functions is not supported"),
-        ("arrives", r"a flag of mode 2 is one of the cube core, which is not modelled"),
+        ("arrives", r"a flag of mode 2 is for the cube core, not modelled"),
         ("asks", r"refused\.py:\d+: AttributeError: module 'torch' has no attribute 'npu'"),
         ("nothing", r"has no function nothing"),
     ],
@@ -433,7 +433,7 @@ def test_what_does_not_fit_is_refused(tilelang: Any, tmp_path: Path) -> None:
             tilelang.run(prim, **words)
     (tmp_path / "refused.py").write_text(REFUSED)
     found = module("refused", tmp_path)
-    with pytest.raises(IllegalError, match="core 1 stores to y where another core does"):
+    with pytest.raises(IllegalError, match="core 1 stores to y where another does"):
         tilelang.run(found.overlaps(), core="all", x=np.zeros(128, np.float32))
 
 

@@ -96,7 +96,7 @@ def test_the_assembler_of_august_saturates_by_default(pair: tuple[str, str], tmp
     x = given(pair[0], (4, 64))
     result, found = outputs(file, chip("a5", toolchain="2026-08"), {"x": x})
     assert np.array_equal(found["y"], integer_result(x, pair[1], wraps=False))
-    assert "gets ON" in result.choices[0][0].effect
+    assert "which is ON" in result.choices[0][0].effect
 
 
 @pytest.mark.parametrize(("version", "word"), [("2026-08", OFF), ("2026-07", OFF)])
@@ -127,8 +127,8 @@ def test_the_report_says_what_was_decided(tmp_path: Path, capsys: pytest.Capture
         "option": "toolchain",
         "value": "2026-05",
         "legal": list(VERSIONS),
-        "effect": "f32 -> i32 names no saturation and gets OFF: OFF from 2026-05 on, ON from 2026-08 on, the library's "
-        "own before",
+        "effect": "f32 -> i32 does not set saturation, which is OFF: OFF since 2026-05, ON since 2026-08, the "
+        "library's default before",
         "lines": [line],
     }
 

@@ -259,11 +259,22 @@ def test_a_switch_that_a_call_does_not_know_is_an_error_at_its_line(
     tmp_path: Path, statement: str, switch: str
 ) -> None:
     text = f"void main(tensor x, tensor y)\n{{ int5 at = {{0}}; float64 a = 1.f;\nv_f32_st_tnsr(at, y, {statement}); }}"
-    with pytest.raises(ReadError, match=f"does not know the switch {switch}") as caught:
+    with pytest.raises(ReadError, match=f"does not take the switch {switch}") as caught:
         made(tmp_path, text)
     assert caught.value.span is not None
     assert caught.value.span.line == 3
     assert 1 <= len(caught.value.legal) <= 5
+
+
+@pytest.mark.parametrize(
+    "statement", ["v_f32_ld_tnsr_b(at, 1e308)", "v_f32_ld_tnsr_b(at, x, 1e308)", "(float64)1.f); aso(1e308"]
+)
+def test_a_float_beyond_all_integers_is_refused_where_an_integer_is_needed(tmp_path: Path, statement: str) -> None:
+    text = f"void main(tensor x, tensor y)\n{{ int5 at = {{0}};\nv_f32_st_tnsr(at, y, {statement}); }}"
+    with pytest.raises(ReadError, match="inf cannot be converted to int") as caught:
+        made(tmp_path, text)
+    assert caught.value.span is not None
+    assert caught.value.span.line == 3
 
 
 def test_constants_of_merging_stores_are_at_their_places() -> None:

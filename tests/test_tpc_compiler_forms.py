@@ -167,7 +167,7 @@ def test_all_lanes_on_one_width_is_the_plain_conversion(row: dict[str, str], fil
 def test_mixed_groups_on_one_width_are_refused() -> None:
     head = "convert.f32 all_lanes target_type=int32"
     for text in ("A8, D16", "D8, A16"):
-        with pytest.raises(IllegalError, match="names 2 registers, needed: 4"):
+        with pytest.raises(IllegalError, match="has 2 registers; it needs 4"):
             prepare(instruction(f"{head} {text}"), target("gaudi2"))
     for text in ("V8, D16", "D8, V16"):  # a V names the first register of a group, as in the other all_lanes forms
         found = prepare(instruction(f"{head} {text}"), target("gaudi2")).registers

@@ -257,7 +257,7 @@ def test_the_elf_machine_is_an_assumption() -> None:
 
 def test_no_code_is_invented_for_registers_without_one() -> None:
     for text in ("mov S1, PC; nop; nop; nop", "mov S_CARRY, SP1; nop; nop; nop", "nop; mov M1 I1, S2; nop; nop"):
-        with pytest.raises(IllegalError, match="no source gives a code"):
+        with pytest.raises(IllegalError, match="no source documents a code"):
             assemble(parse(text, dialect("greco")), encoding("greco"))
 
 

@@ -155,7 +155,7 @@ def test_the_number_of_trips_is_the_size_in_the_descriptor(tmp_path: Path) -> No
 def test_a_table_that_lies_in_no_tensor_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "short.tpc"
     path.write_text(PROGRAM.read_text(encoding="utf-8").replace("bf16 [512]", "bf16 [500]"), encoding="utf-8")
-    with pytest.raises(TileError, match="1024 bytes there lie in no tensor"):
+    with pytest.raises(TileError, match="1024 bytes there are in no tensor"):
         run(path, inputs={**tensors(), "table": TABLE.reshape(-1)[:500]})
 
 
@@ -195,5 +195,5 @@ def test_entries_of_three_values_stand_ten_to_a_line(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, entries[n].T)
     bad = path.read_text(encoding="utf-8").replace("lookup_1c BV32", "lookup_1c BV16")
     path.write_text(bad, encoding="utf-8")
-    with pytest.raises(IllegalError, match="no source states how entries of lookup_1c BV16 lie"):
+    with pytest.raises(IllegalError, match="no source documents how entries of lookup_1c BV16 are laid out"):
         run(path, inputs={"n": n, "table": table})

@@ -232,7 +232,7 @@ def test_lint_of_a_tile_program_is_refused(tmp_path: Path, capsys: pytest.Captur
     path = tmp_path / "kernel.pto"
     path.write_text('module attributes {pto.target_arch = "a3"} {\n  func.func @f() {\n    return\n  }\n}\n')
     assert main(["run", str(path), "--lint"]) == 2
-    assert "--lint checks assembly" in capsys.readouterr().err
+    assert "--lint applies only to assembly" in capsys.readouterr().err
     assert main(["lint", str(path), "--target", "a5"]) == 2
     assert "`castsim run --timing-only` checks" in capsys.readouterr().err
 

@@ -74,7 +74,7 @@ def test_the_goya_kernels_shift_without_a_stale_read(name: str) -> None:
     found = ran(head + goya_kernel(name), "goya", {"x": x})
     np.testing.assert_array_equal(found.outputs["y"], x >> 3)  # ash by -3 rounds down
     assert found.stale_reads == ()
-    assert found.warnings == ("the program ends without HALT, after its last bundle",)
+    assert found.warnings == ("the program ends after its last bundle, without HALT",)
 
 
 # ------------------------------------------------------------------------------------------- configuration and random
@@ -338,7 +338,7 @@ def test_start_values_can_be_given() -> None:
 def test_small_vector_memory_is_an_option() -> None:
     text = f"ld_l_v V0, 0x4000; nop; nop; nop\n{END}"
     assert ran(text, "gaudi").tree
-    with pytest.raises(Exception, match="beyond the 16384 bytes"):
+    with pytest.raises(Exception, match="exceeds the memory of 16384 bytes"):
         ran(text, chip("gaudi", vlm_size="small"))
 
 

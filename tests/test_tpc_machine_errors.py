@@ -45,9 +45,9 @@ def test_a_tensor_that_is_not_declared() -> None:
 def test_a_tensor_number_beyond_the_generation() -> None:
     text = "// castsim: tensor 8 x in f32 [64]\n" + END
     assert refused(text, ReadError, "tensor 8 is declared; the target has 8", "goya", x="zeros").legal == ("0 .. 7",)
-    refused(f"ld_tnsr V0, 0x9, I0; nop; nop; nop\n{END}", TileError, "there is no tensor 9", "goya")
+    refused(f"ld_tnsr V0, 0x9, I0; nop; nop; nop\n{END}", TileError, "tensor 9", "goya")
     by_register = f"// castsim: reg S27 = 99\n{X}ld_tnsr V0, S27, I0; nop; nop; nop\n{END}"
-    refused(by_register, TileError, "there is no tensor 99", "gaudi", **ZEROS)
+    refused(by_register, TileError, "tensor 99", "gaudi", **ZEROS)
 
 
 def test_an_input_tensor_cannot_be_stored_to() -> None:
@@ -57,7 +57,7 @@ def test_an_input_tensor_cannot_be_stored_to() -> None:
 
 def test_ranges_beyond_the_vector() -> None:
     text = f"// castsim: reg S30 = 0x3f01\n{X}ld_tnsr V0, 0x0, I0, S30; nop; nop; nop\n{END}"
-    refused(text, TileError, "lanes 63 to 64 of a partial access; there are 64 lanes of f32", "gaudi", **ZEROS)
+    refused(text, TileError, "a partial access of lanes 63 to 64; f32 has 64 lanes", "gaudi", **ZEROS)
 
 
 def test_masks_of_wide_elements_are_refused_by_default() -> None:
@@ -77,7 +77,7 @@ def test_addresses_outside_every_tensor() -> None:
     refused(f"{head}ld_g S1, AD1; nop; nop; nop\n{END}", TileError, "inside an element of x", **ZEROS)
     head = f"{X}// castsim: reg AD1 = 0x100000100\n"
     assert ran(f"{head}ld_g S1, AD1; nop; nop; nop\n{END}", "gaudi2", ZEROS).tree
-    error = refused(f"{head}nop; nop; nop; st_g AD1, S1\n{END}", TileError, "lie in no tensor", **ZEROS)
+    error = refused(f"{head}nop; nop; nop; st_g AD1, S1\n{END}", TileError, "are in no tensor", **ZEROS)
     assert error.legal[0] == "x: 0x100000000 .. 0x1000000ff"
 
 
@@ -87,15 +87,23 @@ def test_addresses_outside_every_tensor() -> None:
 @pytest.mark.parametrize(
     ("line", "message", "legal"),
     [
-        ("ld_l_v V0, 0x14000; nop; nop; nop", "VLM address 0x14000: 256 bytes .* beyond the 81920", "0x0 .. 0x13f00"),
-        ("ld_l_v V0, 0x13f80; nop; nop; nop", "VLM address 0x13f80: 256 bytes there end beyond", "0x0 .. 0x13f00"),
+        (
+            "ld_l_v V0, 0x14000; nop; nop; nop",
+            "VLM address 0x14000: an access of 256 bytes exceeds the memory of 81920",
+            "0x0 .. 0x13f00",
+        ),
+        ("ld_l_v V0, 0x13f80; nop; nop; nop", "VLM address 0x13f80: an access of 256 bytes exceeds", "0x0 .. 0x13f00"),
         ("ld_l_v V0, 0x80; nop; nop; nop", "VLM address 0x80 is not a multiple of 256", "0x0"),
         ("ld_l_v_low V0, 0x40; nop; nop; nop", "VLM address 0x40 is not a multiple of 128", "0x0"),
-        ("ld_l_v_high V0, 0x13f80; nop; nop; nop", "beyond the 81920", ""),
+        ("ld_l_v_high V0, 0x13f80; nop; nop; nop", "exceeds the memory of 81920", ""),
         ("ld_l_v VP1, 0x10; nop; nop; nop", "VLM address 0x10 is not a multiple of 32", "0x20"),
         ("nop; nop; nop; st_l_v S1, V0", "VLM address 0xffffff00", ""),
         ("ld_l S0, 0x2; nop; nop; nop", "SLM address 0x2 is not a multiple of 4", "0x4"),
-        ("nop; nop; nop; st_l 0x4000, S0", "SLM address 0x4000: 4 bytes there end beyond the 16384", "0x0 .. 0x3ffc"),
+        (
+            "nop; nop; nop; st_l 0x4000, S0",
+            "SLM address 0x4000: an access of 4 bytes exceeds the memory of 16384",
+            "0x0 .. 0x3ffc",
+        ),
     ],
 )
 def test_local_addresses(line: str, message: str, legal: str) -> None:
@@ -107,7 +115,7 @@ def test_scalar_memory_differs_by_generation() -> None:
     for target, size in (("goya", 1024), ("gaudi", 1024), ("gaudib", 1024), ("greco", 2048), ("gaudi2", 16384)):
         text = f"nop; nop; nop; st_l {{address}}, S0\n{END}"
         assert ran(text.format(address=hex(size - 4)), target).tree
-        refused(text.format(address=hex(size)), TileError, f"beyond the {size} bytes", target)
+        refused(text.format(address=hex(size)), TileError, f"exceeds the memory of {size} bytes", target)
 
 
 def test_declared_vector_memory() -> None:
@@ -122,21 +130,21 @@ def test_declared_vector_memory() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (f"nop; jmpr 0x400; nop; nop\n{NOP}{END}", "the jump leaves the program, to bundle 32"),
-        (f"nop; jmpr -0x20; nop; nop\n{NOP}{END}", "the jump leaves the program, to bundle -1"),
+        (f"nop; jmpr 0x400; nop; nop\n{NOP}{END}", "the jump to bundle 32"),
+        (f"nop; jmpr -0x20; nop; nop\n{NOP}{END}", "the jump to bundle -1"),
         (f"nop; jmpa 0x21; nop; nop\n{NOP}{END}", "not a multiple of the 32 bytes"),
-        (f"nop; jmpr Behind; nop; nop\n{NOP}{END}Behind:\n", "the jump leaves the program, to bundle 6"),
-        (f"nop; jmpr S1; nop; nop\n{NOP}{END}// castsim: reg S1 = 0x4000\n", "leaves the program, to bundle 512"),
-        (f"nop; jmpr In; nop; nop\n{nops(4)}{TWICE}{nops(3)}In:\n{nops(5)}E:\n{END}", "border"),
-        (f"{TWICE}{nops(3)}nop; jmpr Out; nop; nop\n{nops(8)}E:\n{NOP}Out:\n{END}", "border"),
+        (f"nop; jmpr Behind; nop; nop\n{NOP}{END}Behind:\n", "the jump to bundle 6"),
+        (f"nop; jmpr S1; nop; nop\n{NOP}{END}// castsim: reg S1 = 0x4000\n", "bundle 512 leaves the program"),
+        (f"nop; jmpr In; nop; nop\n{nops(4)}{TWICE}{nops(3)}In:\n{nops(5)}E:\n{END}", "enters or leaves"),
+        (f"{TWICE}{nops(3)}nop; jmpr Out; nop; nop\n{nops(8)}E:\n{NOP}Out:\n{END}", "enters or leaves"),
         (f"{TWICE}{nops(3)}nop; jmpr S1; nop; nop\n{nops(8)}E:\n{END}// castsim: reg S1 = 320\n",
-         "crosses the border of a loop body"),
+         "enters or leaves a loop body"),
         (f"nop; jmpr Next; nop; nop\nNext:\nnop; jmpr Next; nop; nop\n{NOP}{END}", "is in the delay bundle"),
         (f"nop; loop 0, 2, 1, <, E; nop; nop\nE:\n{END}", "the body of the loop is empty"),
-        (f"nop; loop 0, 2, 1, <, 0x400; nop; nop\n{END}", "ends beyond the program"),
+        (f"nop; loop 0, 2, 1, <, 0x400; nop; nop\n{END}", "ends past the end of the program"),
         (f"nop; loop 0, 2, 1, <, E, 1; nop; nop\n{nops(8)}E:\n{END}", "last operand of LOOP"),
-        (f"{TWICE}{NOP}nop; mov.i32 S32, 0x1; nop; nop\n{nops(6)}E:\n{END}", "S32 is written"),
-        (f"nop; mov SP0, 0x1; nop; nop\n{END}", "SP0 is constantly true"),
+        (f"{TWICE}{NOP}nop; mov.i32 S32, 0x1; nop; nop\n{nops(6)}E:\n{END}", "writes its own counter, S32"),
+        (f"nop; mov SP0, 0x1; nop; nop\n{END}", "SP0 is always true"),
     ],
 )  # fmt: skip
 def test_paths_that_the_machine_refuses(text: str, message: str) -> None:
@@ -145,7 +153,7 @@ def test_paths_that_the_machine_refuses(text: str, message: str) -> None:
 
 def test_loops_deeper_than_iterators() -> None:
     heads = "".join(f"nop; loop 0, 2, 1, <, E; nop; nop\n{NOP}" for _ in range(5))
-    refused(f"{heads}{nops(8)}E:\n{END}", IllegalError, "loops are nested 5 deep; there are 4 iterators")
+    refused(f"{heads}{nops(8)}E:\n{END}", IllegalError, "loops are nested 5 deep; the target has 4 iterators")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +167,7 @@ def test_loops_deeper_than_iterators() -> None:
     ],
 )
 def test_programs_that_never_end_are_recognised(text: str) -> None:
-    with pytest.raises(EngineError, match="the program never ends: it is in bundle") as caught:
+    with pytest.raises(EngineError, match="the program never ends: it is back at bundle") as caught:
         ran(text, limit=10**9)
     assert caught.value.span is not None
 
@@ -206,14 +214,14 @@ def written(folder: Path, text: str = KERNEL + END, name: str = "kernel.tpc") ->
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--in", "x=zeros", "--entry", "main"], 2, "assembly has one entry"),
+        (["--in", "x=zeros", "--entry", "main"], 2, "--entry applies only to .pto programs"),
         (["--in", "z=zeros"], 2, "no tensor argument 'z'"),
-        ([], 2, "declares x as input: none given"),
-        (["--in", "x=zeros", "--arg", "n=3"], 2, "takes values of S registers"),
-        (["--in", "x=zeros", "--arg", "S99=3"], 2, "takes values of S registers"),
+        ([], 2, "no input for x, which the program declares"),
+        (["--in", "x=zeros", "--arg", "n=3"], 2, "takes only values of S registers"),
+        (["--in", "x=zeros", "--arg", "S99=3"], 2, "takes only values of S registers"),
         (["--in", "x=zeros", "--arg", "S1=1.5"], 2, "not an integer of 32 bits"),
         (["--in", "x=zeros", "--target", "a2a3"], 1, "a2a3 does not run .tpc programs"),
-        (["--in", "x=zeros", "--stale-reads", "soft"], 2, "unknown way to treat stale reads 'soft'"),
+        (["--in", "x=zeros", "--stale-reads", "soft"], 2, "unknown treatment of stale reads 'soft'"),
         (["--in", "x=zeros", "--max-cycles", "3"], 1, "cycle limit of 3"),
         (["--in", "x=zeros", "--option", "global_ports=two"], 2, "global_ports cannot be 'two'"),
     ],
@@ -241,7 +249,7 @@ def test_an_array_of_another_size_is_refused_at_the_declaration(
     assert main(["run", path, "--in", f"x={tmp_path / 'x.npy'}"]) == 2
     found = f"shape {list(array)}, {np.prod(array, dtype=int)} elements"
     err = capsys.readouterr().err
-    assert f"{path}:2:13: input 'x' has {found}; its declaration asks for {elements}\n" in err
+    assert f"{path}:2:13: input 'x' has {found}, but is declared as {elements}\n" in err
     assert f"legal: shape {legal}: dimension 0 " in err
 
 
@@ -254,7 +262,7 @@ HUGE = ("2000000000, 2000000000", "2000000000, 2000000000, 2000000000")
         (HUGE[0], [], 1, f"argument 'x' has {4 * 10**18} elements, over the limit of "),
         (HUGE[1], [], 1, f"argument 'x' has {8 * 10**27} elements, over the limit of "),
         *((shape, ["--max-elements", "9" * 30], 1, "not enough memory: x has 2000000000 x ") for shape in HUGE),
-        ("64, 2147483649", [], 2, "found '2147483649' in [64, 2147483649]"),
+        ("64, 2147483649", [], 2, "not '2147483649' in [64, 2147483649]"),
     ],
 )
 def test_a_tensor_too_large_for_memory_or_coordinates_is_named(
@@ -274,7 +282,7 @@ def test_the_cycle_limit_names_its_place_once(tmp_path: Path, capsys: pytest.Cap
 def test_a_program_without_a_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, END)
     assert main(["run", path]) == 2
-    assert "names no target, and none is given" in capsys.readouterr().err
+    assert "does not declare a target" in capsys.readouterr().err
     assert main(["run", path, "--target", "gaudi"]) == 0
 
 

@@ -125,9 +125,9 @@ def test_scheduled_lines_against_the_bundles_by_hand(kind: str, longer: bool) ->
 
 
 def test_the_page_names_the_lengths() -> None:
-    """The table of the reference page, row by row."""
+    """The table beside the reference page, row by row."""
     chip = target_of("gaudi2")
-    page = (ROOT / "docs" / "reference" / "tpc.md").read_text()
+    table = (ROOT / "docs" / "reference" / "tpc-schedules.csv").read_text().splitlines()
     for kind in (*KINDS, "f32_i16_quantise"):
         source = (PROGRAMS / "sequential" / f"{kind}_gaudi2.tpc").read_text()
         by_hand = parse((PROGRAMS / f"tpc_{kind}_gaudi2.tpc").read_text(), chip.dialect)
@@ -136,5 +136,5 @@ def test_the_page_names_the_lengths() -> None:
             (len(by_hand.bundles), executed_bundles(by_hand, kind, chip)),
             *((each.static, each.executed) for each in (usual.padding, usual.length, longer.length)),
         ]
-        row = " | ".join([f"`{kind}`", *(f"{static} / {executed}" for static, executed in cells)])
-        assert f"| {row} |" in page, row
+        row = ",".join([kind, *(f"{static} / {executed}" for static, executed in cells)])
+        assert row in table, row

@@ -204,11 +204,11 @@ def test_what_the_table_lacks_is_refused() -> None:
             prepare(replace(good, switches=switches), chip)
         assert set(refusal.value.legal) == {"to_8", "to_16"}
     for line, match in (
-        ("convert_int32 all_lanes rhne to_16 V1, V3, 0", "does not begin"),
-        ("convert_int32 all_lanes rhne to_16 V1, A4, 0", "names 4"),
-        ("convert_int32 all_lanes rhne to_16 D2, D4, 0", "names 2"),
-        ("convert_int32 all_lanes rhne to_16 V1, D4, D6", "names 2"),
-        ("convert_int32 single_lane rhne to_16 V1, D4, 0", "names 2"),
+        ("convert_int32 all_lanes rhne to_16 V1, V3, 0", "must be the first"),
+        ("convert_int32 all_lanes rhne to_16 V1, A4, 0", "has 4"),
+        ("convert_int32 all_lanes rhne to_16 D2, D4, 0", "has 2"),
+        ("convert_int32 all_lanes rhne to_16 V1, D4, D6", "has 2"),
+        ("convert_int32 single_lane rhne to_16 V1, D4, 0", "has 2"),
     ):
         with pytest.raises(IllegalError, match=match):
             prepare(instruction(line, "greco"), target("greco"))

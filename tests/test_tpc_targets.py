@@ -244,7 +244,7 @@ def test_a_user_may_inherit_and_change_a_fact(tmp_path: Path) -> None:
         ("[options.nan_to_integer]\nvalue = 'one'\n", "value 'one' is not among the legal ones"),
         ("[configuration.round]\naddress = -4\n", "mine.toml: configuration.round.address"),
         ("[extra]\nvalue = 1\n", "mine.toml: extra: unknown key"),
-        ("[converts]\ntable = 'none.csv'\n", "converts.table 'none.csv' does not exist beside it"),
+        ("[converts]\ntable = 'none.csv'\n", "converts.table 'none.csv' does not exist in the same folder"),
     ],
 )
 def test_a_bad_description_is_refused_by_name(change: str, message: str, tmp_path: Path) -> None:

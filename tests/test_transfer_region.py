@@ -102,9 +102,9 @@ def test_what_is_moved(part, valid, dn, load, how, target, tmp_path) -> None:
     ("how", "part", "valid", "message"),
     [
         ("refuse", (5, 20), (5, 16), "the view's part is 5 x 20, the valid region of %t is 5 x 16"),
-        ("tile", (5, 20), (6, 20), "which reaches beyond the part"),
-        ("tile", (5, 20), (5, 24), "which reaches beyond the part"),
-        ("library", (9, 20), (5, 20), "the part's lines leave the tile"),
+        ("tile", (5, 20), (6, 20), "which exceeds the part"),
+        ("tile", (5, 20), (5, 24), "which exceeds the part"),
+        ("library", (9, 20), (5, 20), "the part's lines exceed the tile"),
     ],
 )
 def test_what_is_refused(how, part, valid, message, target, tmp_path) -> None:

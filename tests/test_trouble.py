@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -49,10 +51,10 @@ def done(
     return subprocess.run(argv, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT, timeout=120)
 
 
-def few(*names: str) -> list[object]:
+def few(*names: str, of: Mapping[str, object] = COMMANDS) -> list[object]:
     """Return all commands; but for the named ones only in thorough runs."""
     skip = pytest.mark.skipif(not THOROUGH, reason="CASTSIM_THOROUGH=1 has all commands")
-    return [pytest.param(name, marks=() if name in names else skip) for name in COMMANDS]
+    return [pytest.param(name, marks=() if name in names else skip) for name in of]
 
 
 PAUSED = """
@@ -83,6 +85,73 @@ def test_a_signal_while_a_file_is_written_leaves_none(name: str, number: int, tm
     assert "Traceback" not in told
     assert not [each for each in tmp_path.rglob("*") if each.suffix in (".json", ".parquet", ".pto", ".npy")]
     assert number != signal.SIGINT or not partial(tmp_path)
+
+
+LONG: dict[str, tuple[str, ...]] = {
+    "run": ("run", F16, "--in", "src=random:1", "--what-if", "all"),
+    "lower": ("lower", "f32", "i8", "--target", "a2a3"),
+    "conform": ("conform", "--spec", "tosa", "--target", "a2a3", "a5", "--workers", "2"),
+    "verify": ("verify", "f32", "f16", "--workers", "2"),
+    "advise": ("advise", F16),
+    "sweep": ("sweep", SWEEP, "--out", "{}/rows.parquet", "--workers", "2"),
+    "tune": ("tune", TUNED),
+}
+"""Commands that take seconds, some with processes of their own."""
+
+BEGUN = """
+import sys, castsim
+print("begun", flush=True)
+from castsim.__main__ import main
+sys.exit(main())
+"""
+"""The command line, which says when Python itself, whose start prints a traceback, is past."""
+
+
+SOON = """
+import sys
+from castsim.reports import progress
+progress.BAR_DELAY_SECONDS = 0.2
+from castsim.__main__ import main
+sys.exit(main())
+"""
+"""The command line, whose bar does not wait for a second."""
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="the system has no groups of processes")
+@pytest.mark.parametrize("seconds", [0.1, 0.5, 2.5])
+@pytest.mark.parametrize("name", few("conform", "advise", of=LONG))
+def test_ctrl_c_is_told_in_one_line(name: str, seconds: float, tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", BEGUN, *(each.format(tmp_path) for each in LONG[name])]
+    process = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
+    _, told = process.communicate(timeout=60)
+    last = [line for line in told.splitlines() if not line.startswith("trying ")]
+    assert process.returncode == 130, told
+    assert [line.partition(";")[0] for line in last] == ["interrupted"]
+
+
+@pytest.mark.parametrize("more", [(), ("--quiet",), ("--json", "-")])
+@pytest.mark.parametrize("name", ["advise", "lower"])
+def test_a_long_command_shows_progress_on_a_terminal(name: str, more: tuple[str, ...], tmp_path: Path) -> None:
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    argv = [sys.executable, "-c", SOON, *(each.format(tmp_path) for each in LONG[name]), *more]
+    process = subprocess.Popen(
+        argv, stdout=subprocess.DEVNULL, stderr=theirs, cwd=ROOT, env=os.environ | {"TERM": "xterm"}
+    )
+    os.close(theirs)
+    told = bytearray()
+    with suppress(OSError):  # Linux says so that nobody writes any more
+        while part := os.read(ours, 1 << 16):
+            told += part
+    os.close(ours)
+    assert process.wait(120) in (0, 1)
+    assert (b"0:00:0" in told) == (not more), bytes(told)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")

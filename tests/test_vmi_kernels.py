@@ -284,12 +284,12 @@ ILLEGAL = [
      "no rounding = F", "R", '"F"'),
     (f'%r = pto.vmi.vcvt %v {{rounding = "Q"}} : {V} -> {H}', "unknown rounding 'Q'", "R", '"Q"'),
     (f'%r = pto.vmi.vcvt %v {{sat = "SAT"}} : {V} -> {H}', "no attribute 'sat'", "saturate", "sat ="),
-    (f'%r = pto.vmi.vcvt %v {{saturate = "SAT"}} : {V} -> !pto.vmi.vreg<64xf16>', "keeps the number of lanes",
+    (f'%r = pto.vmi.vcvt %v {{saturate = "SAT"}} : {V} -> !pto.vmi.vreg<64xf16>', "cannot change the number of lanes",
      "128", "pto.vmi."),
     (f"%r = pto.vmi.vcvt %v : {V} -> {V}", "no conversion f32 -> f32", "f16", "pto.vmi."),
     ("%z = pto.vmi.vinterpret_cast %v : !pto.vmi.vreg<128xf32> -> !pto.vmi.vreg<128xbf16>", "keeps its 4096 bits",
      "!pto.vmi.vreg<256xbf16>", "pto.vmi."),
-    (f"%r = pto.vmi.extf %n : {I32} -> {V}", "is of floats, not of i32", "vcvt", "pto.vmi."),
+    (f"%r = pto.vmi.extf %n : {I32} -> {V}", "needs floats, not i32", "vcvt", "pto.vmi."),
     (f"%r = pto.vmi.vadd %v, %h : {V}, {H} -> {V}", "takes equal types", V, "pto.vmi."),
     (f"%r = pto.vmi.vadd %v, %w, %k : {V}, {V}, !pto.vmi.mask<64> -> {V}", "128 lanes and a mask of 64",
      "!pto.vmi.mask<128xpred>", "pto.vmi."),
@@ -306,19 +306,19 @@ ILLEGAL = [
      "continuous", '"packed"'),
     (f"%r = pto.vmi.vload %p[%i], %j {{group = 9}} : {P} -> {V}", "cannot share 128 lanes among group = 9",
      "a divisor of the lanes", None),
-    (f"%r = pto.vmi.vload %p[%i], %j : {P} -> {V}", "a stride of index and no group",
+    (f"%r = pto.vmi.vload %p[%i], %j : {P} -> {V}", "the stride index but no group",
      "{group = C} for rows of elements", "pto.vmi."),
-    (f"%r = pto.vmi.vload %p[%i], %j {{group = 0}} : {P} -> {V}", "a number above zero", "8", None),
+    (f"%r = pto.vmi.vload %p[%i], %j {{group = 0}} : {P} -> {V}", "must be positive", "8", None),
     (f'pto.vmi.vstore %v, %p[%i] {{dist_mode = "brc"}} : {V}, {P}', "has no dist_mode = brc", "continuous", None),
     (f"pto.vmi.vstore %h, %p[%i] : {H}, {P}", "elements of 16 bits has a pointer to elements of 32", None, "pto.vmi."),
-    (f"%r = pto.vmi.create_mask %x : f32 -> {K}", "counts lanes by an index", "index", "pto.vmi."),
+    (f"%r = pto.vmi.create_mask %x : f32 -> {K}", "counts lanes with an index", "index", "pto.vmi."),
     (f"%r = pto.vmi.create_group_mask %i {{num_groups = 8}} : index -> {K}", "needs num_groups and group_size",
      "{num_groups = C, group_size = S}", "pto.vmi."),
     (f"%r = pto.vmi.create_group_mask %i {{num_groups = 8, group_size = 8}} : index -> {K}", "8 groups of 8 lanes",
      "64xpred", "pto.vmi."),
     (f"%r = pto.vmi.vbrc %s : {S} -> {V}", "group = 1 and 8 slots", "group = 8", "pto.vmi."),
     (f"%r = pto.vmi.vcadd %v {{group = 8}} : {V} -> {V}", "group = 8 and 128 slots", "group = 128", None),
-    (f"%r = pto.vmi.vgather %p[%i], %v : {P}, {V} -> {V}", "takes indices of 16 or 32 bits", "128xui32", "pto.vmi."),
+    (f"%r = pto.vmi.vgather %p[%i], %v : {P}, {V} -> {V}", "indices of 16 or 32 bits", "128xui32", "pto.vmi."),
     (f"%r = pto.vmi.vaddd %v, %w : {V}, {V} -> {V}", "unknown operation 'pto.vmi.vaddd'", "pto.vmi.vadd", "pto.vmi."),
     ("%r = pto.vmi.create_mask %i : index -> !pto.vmi.mask<0xpred>", "0 lanes", "1 to 65536", None),
     ("%r = pto.vmi.vbrc %x : f32 -> !pto.vmi.vreg<f32>", "not LANESxTYPE", "256xf32", None),
@@ -352,7 +352,7 @@ def test_a_rounding_without_effect_and_one_without_meaning_are_warned_of() -> No
     found = parse(
         program(f'%r = pto.vmi.vcvt %v {{rounding = "O", saturate = "SAT"}} : {V} -> !pto.vmi.vreg<128xbf16>')
     )
-    assert "documented for f32 -> f16 only" in found.warnings[0].text
+    assert "documented only for f32 -> f16" in found.warnings[0].text
 
 
 ELEMENTS = ("f32", "f16", "bf16", "e4m3fn", "e5m2", "hif8", *(f"{s}{n}" for s in "iu" for n in (8, 16, 32)), "i64")

@@ -154,27 +154,30 @@ HANDS_ON = "%r = scf.while : () -> (index) {\nscf.condition(%c) %n : index\n} do
     [
         ("scf.while %c { }", "expected ':'"),
         ("scf.condition(%c)", "scf.condition is not allowed in this region"),
-        ("scf.while : () -> () {\n} do {\n}", "ends with scf.condition"),
+        ("scf.while : () -> () {\n} do {\n}", "must end with scf.condition"),
         ("scf.while : () -> () {\nscf.condition(%n)\n} do {\n}", "used as i1"),
         ("scf.while (%i = %n) : (i32) -> (i32) {\nscf.condition(%c) %i : i32\n} do {\n}", "%n is defined as index"),
         (
             "scf.while (%i = %n) : (index) -> () {\nscf.condition(%c) %i : index\n} do {\n}",
-            "types than its scf.condition",
+            "whose types differ from its scf.condition",
         ),
         (f"{HANDS_ON}scf.yield\n}}", "the 1 values that scf.condition passes on"),
-        (f"{HANDS_ON}^bb0(%j: i32):\nscf.yield\n}}", "not of the types"),
-        (f"{HANDS_ON}^bb0(%j: index):\nscf.yield %j : index\n}}", "0 values of other types than its scf.yield"),
+        (f"{HANDS_ON}^bb0(%j: i32):\nscf.yield\n}}", "differ from those"),
+        (
+            f"{HANDS_ON}^bb0(%j: index):\nscf.yield %j : index\n}}",
+            "0 values whose types differ from its scf.yield",
+        ),
         (
             "scf.while (%i = %n, %j = %n) : (index) -> () {\nscf.condition(%c)\n} do {\n}",
-            "2 values carried with 1 types",
+            "2 carried values, but 1 types",
         ),
         ("scf.while : () -> () {\nscf.condition(%c)\n}", "expected 'do'"),
         ("%v = index.add %n, %c", "used as index"),
         ("%v = index.cmp olt(%n, %n)", "unknown predicate 'olt'"),
         ("%v = index.casts %n : index to index", "between index and another integer"),
-        ("%v = index.constant 1.5", "whole number"),
+        ("%v = index.constant 1.5", "must be an integer"),
         ("%v = index.plus %n, %n", "unknown operation 'index.plus'"),
-        ("%v = math.isnan %n : index", "works on floats"),
+        ("%v = math.isnan %n : index", "needs floats"),
     ],
 )
 def test_refusals(text: str, message: str) -> None:

@@ -13,7 +13,7 @@ import tomllib
 from typing import Any
 
 import tpc_programs_oracle
-from expected_files import PROGRAMS, ROOT, SEED, digest, evaluated, printed, write
+from expected_files import PROGRAMS, ROOT, SEED, digest, evaluated, reported, write
 
 
 def names() -> list[str]:
@@ -84,7 +84,7 @@ def arguments(name: str) -> list[str]:
 
 def report(name: str) -> list[str]:
     """Return the text that castsim prints for the program."""
-    return printed(arguments(name))
+    return reported(arguments(name))
 
 
 def refresh(name: str) -> None:

@@ -16,32 +16,32 @@
     return;
   }
 
+  if (built.missing) {
+    const words = node("p", `This playground runs no samples. When the site was built, a part was missing: ${built.missing}.`);
+    place.replaceChildren(words);
+    return;
+  }
+
   const choices = node("p", "", { class: "glance-choices" });
   const sample = node("select", "", { id: "playground-sample" }), words = node("input", "", { id: "playground-words", size: 44, spellcheck: "false" });
   const go = node("button", "Run", { type: "button" }), stop = node("button", "Stop", { type: "button", disabled: "" });
   const labelled = (text, field) => { const label = node("label", text + " "); label.append(field); return label; };
-  choices.append(labelled("sample", sample), labelled("castsim", words), go, stop);
-  const text = node("textarea", "", { rows: 14, spellcheck: "false", "aria-label": "program", wrap: "off" });
+  choices.append(labelled("Sample", sample), labelled("castsim", words), go, stop);
+  const text = node("textarea", "", { rows: 14, spellcheck: "false", "aria-label": "Program", wrap: "off" });
   const state = node("p", "", { role: "status" });
-  const report = node("pre", "", { tabindex: "0" }), page = node("iframe", "", { title: "page of the run", hidden: "", sandbox: "allow-scripts" });
-  if (built.missing.length) {
-    const lacks = node("p");
-    lacks.append("Missing here: ", ...built.missing.flatMap((name) => [node("code", name), " "]),
-      "(not to be had when this site was built). A stand-in computes small programs.");
-    place.append(lacks);
-  }
+  const report = node("pre", "", { tabindex: "0", "aria-label": "Report" }), page = node("iframe", "", { title: "Page of the run", hidden: "", sandbox: "allow-scripts" });
   place.append(choices, text, state, report, page);
 
-  const name = () => (sample.value.endsWith(".tpc") ? "program.tpc" : "program.pto");
-  const usual = () => `run ${name()} --timing-only`;
+  const chosen = () => built.samples[sample.value];
   sample.append(...Object.keys(built.samples).map((each) => new Option(each, each)));
-  const choose = () => { text.value = built.samples[sample.value]; words.value = usual(); };
+  const show = () => { text.hidden = !chosen().text; };
+  const choose = () => { text.value = chosen().text; words.value = chosen().line; show(); };
   sample.addEventListener("change", choose);
 
   const packed = (value) => btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(value))));
   const unpacked = (value) => JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(value), (c) => c.charCodeAt(0))));
   const keep = () => {
-    const own = built.samples[sample.value] === text.value ? {} : { text: text.value };
+    const own = chosen().text === text.value ? {} : { text: text.value };
     history.replaceState(null, "", `#${packed({ sample: sample.value, words: words.value, ...own })}`);
   };
   try {
@@ -53,7 +53,13 @@
   } catch { choose(); }
 
   const files = new Map();
-  window.PLAYGROUND = { add: (file, data) => files.set(file, Uint8Array.from(atob(data), (c) => c.charCodeAt(0))) };
+  window.PLAYGROUND = {
+    add: (file, data) => {
+      const characters = atob(data), bytes = new Uint8Array(characters.length);
+      for (let i = 0; i < bytes.length; i += 1) bytes[i] = characters.charCodeAt(i);
+      files.set(file, bytes);
+    },
+  };
   const load = (file) => new Promise((done, failed) => {
     if (files.has(file)) { done(); return; }
     const script = node("script", "", { src: `playground/${file}.js` });
@@ -76,23 +82,22 @@
         self.postMessage({ code, said, html });
       } catch (error) { self.postMessage({ code: 1, said: String(error), html: "" }); }
     };
-    async function start(files) {
-      const kinds = { wasm: "application/wasm", json: "application/json" };
+    async function start(parts) {
+      const kinds = { js: "text/javascript", wasm: "application/wasm", json: "application/json" };
+      const files = new Map();
+      await Promise.all([...parts].map(async ([file, bytes]) => {
+        const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+        files.set(file, new Blob([await new Response(plain).arrayBuffer()], { type: kinds[file.split(".").pop()] ?? "application/octet-stream" }));
+      }));
       self.fetch = async (asked) => {
-        const file = String(asked.url ?? asked).split("/").pop();
-        if (!files.has(file)) return new Response("", { status: 404 });
-        return new Response(files.get(file), { headers: { "Content-Type": kinds[file.split(".").pop()] ?? "application/octet-stream" } });
+        const file = files.get(String(asked.url ?? asked).split("/").pop());
+        return file ? new Response(file) : new Response("", { status: 404 });
       };
-      // Pages from disk have no workers that are modules. What Pyodide needs of one is that it imports, as these can.
-      self.importScripts = () => { throw new TypeError("this worker imports modules"); };
-      const imported = (file) => import(URL.createObjectURL(new Blob([files.get(file)], { type: "text/javascript" })));
-      const { loadPyodide } = await imported("pyodide.mjs");
-      const { default: createPyodideModule } = await imported("pyodide.asm.mjs");
-      const py = await loadPyodide({ indexURL: "https://playground.invalid/", createPyodideModule });
-      for (const [file, bytes] of files) {
-        if (file.endsWith(".whl")) py.unpackArchive(bytes, "wheel");
-        else if (file.endsWith(".py")) py.FS.writeFile(`/home/pyodide/${file}`, bytes);
-      }
+      for (const file of ["pyodide.js", "pyodide.asm.js"]) importScripts(URL.createObjectURL(files.get(file)));
+      const py = await loadPyodide({ indexURL: "https://playground.invalid/" });
+      py.unpackArchive(await files.get("packages.zip").arrayBuffer(), "zip", { extractDir: "/lib/python3.12/site-packages" });
+      py.FS.writeFile("/home/pyodide/session.py", new Uint8Array(await files.get("session.py").arrayBuffer()));
+      py.pyimport("importlib").invalidate_caches();
       return py.pyimport("session");
     }
   };
@@ -103,7 +108,7 @@
   async function started() {
     if (worker) return;
     for (const [place, file] of built.parts.entries()) {
-      state.textContent = `Loading ${place + 1} of ${built.parts.length} parts, ${Math.round(built.bytes / 1e6)} MB in all ...`;
+      state.textContent = `Loading part ${place + 1} of ${built.parts.length} (${Math.round(built.bytes / 1e6)} MB in all) ...`;
       await load(file);
     }
     worker = new Worker(URL.createObjectURL(new Blob([`(${serve})();`], { type: "text/javascript" })));
@@ -122,11 +127,11 @@
     page.hidden = true;
     try {
       await started();
-      state.textContent = "Running; the first command also loads castsim ...";
-      const { code, said, html } = await ask({ line: words.value, name: name(), program: text.value });
+      state.textContent = "Running ...";
+      const { code, said, html } = await ask({ line: words.value, name: chosen().file, program: text.value });
       report.textContent = said;
       if (html) { page.srcdoc = html; page.hidden = false; }
-      state.textContent = `Exit code ${code}, ${((performance.now() - begun) / 1000).toFixed(1)} s.`;
+      state.textContent = `Exit code ${code} after ${((performance.now() - begun) / 1000).toFixed(1)} s.`;
     } catch (error) { state.textContent = String(error.message ?? error); }
     go.disabled = false;
     stop.disabled = true;

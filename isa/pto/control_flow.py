@@ -1,4 +1,4 @@
-"""Reading regions and what owns them: loops, conditions, sections, and the operations that end a region.
+"""Reading of regions and their owners: loops, conditions, sections, and the operations that end a region.
 
 Source: docs/reference/pto.md sections 3 and 7.6.
 """
@@ -143,9 +143,9 @@ def _carried(reader: PtoReader) -> tuple[tuple[str, int], Use]:
 def _check_carried(
     reader: PtoReader, pairs: Sequence[tuple[tuple[str, int], Use]], kinds: Sequence[Type], index: int
 ) -> tuple[Type, ...]:
-    """Return the types of the initial values; reject others, the first of which stands at a token."""
+    """Return the types of the initial values; reject wrong ones, starting at a token."""
     if len(kinds) != len(pairs):
-        raise reader.error(f"{len(pairs)} values carried with {len(kinds)} types", index)
+        raise reader.error(f"{len(pairs)} carried values, but {len(kinds)} types", index)
     for (_, first), kind in zip(pairs, kinds, strict=True):
         reader.check_use(first, kind)
     return tuple(first[2].type for _, first in pairs)
@@ -162,7 +162,7 @@ def _arguments(reader: PtoReader, kinds: Sequence[Type]) -> tuple[str, ...]:
     found = reader.listed(lambda: _argument(reader), ")") if reader.take("(") else []
     reader.expect(":")
     if tuple(kind for _, kind in found) != tuple(kinds):
-        raise reader.error("the values of this region are not of the types that scf.condition passes on", index)
+        raise reader.error("the types of this region's arguments differ from those that scf.condition passes on", index)
     for (name, place), kind in found:
         reader.define(name, kind, place)
     return tuple(name for (name, _), _ in found)
@@ -177,12 +177,12 @@ def _argument(reader: PtoReader) -> tuple[tuple[str, int], Type]:
 def _check_handed(
     reader: PtoReader, statement: NamedOperation, given: Sequence[Type] | None, wanted: Sequence[Type], by: str
 ) -> None:
-    """Reject a region that does not end with what hands on values of these types."""
+    """Reject a region whose end does not yield values of these types."""
     index = reader.position - 1  # the closing brace
     if given is None:
-        raise reader.error(f"the first region of {statement.name} ends with {by}", index, (f"{by}(%condition)",))
+        raise reader.error(f"the first region of {statement.name} must end with {by}", index, (f"{by}(%condition)",))
     if tuple(given) != tuple(wanted):
-        raise reader.error(f"{statement.name} passes on {len(wanted)} values of other types than its {by}", index)
+        raise reader.error(f"{statement.name} passes on {len(wanted)} values whose types differ from its {by}", index)
 
 
 # Reading what belongs to several cores: queues between them, exchange between devices, the buffers that they share.
@@ -215,7 +215,7 @@ def is_foreign_name(name: str) -> bool:
 
 
 def read_foreign_operation(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read one; its results are scalars and tiles, whose types stand last, behind `->` or `:`.
+    """Read one; its results are scalars and tiles, whose types come last, after `->` or `:`.
 
     Raises:
         ReadError: an undefined value, results without types, or of another type.
@@ -237,7 +237,7 @@ def read_foreign_operation(reader: PtoReader, statement: NamedOperation) -> Oper
 
 
 def _end(reader: PtoReader) -> int:
-    """Return the token behind the statement."""
+    """Return the token after the statement."""
     depth, line = 0, reader.span(reader.position - 1).line
     for index in range(reader.position, len(reader.texts)):
         text, kind = reader.texts[index], reader.kinds[index]
@@ -259,13 +259,16 @@ def _result_types(reader: PtoReader, statement: NamedOperation, start: int, end:
     arrows = [index for index in signs if reader.texts[index] == "->"]
     if not signs:
         raise reader.error(
-            f"{statement.name}: its results have no type", statement.index, (f"{statement.name} ... -> T",)
+            f"{statement.name}: the types of its results are missing", statement.index, (f"{statement.name} ... -> T",)
         )
     reader.position = (arrows or signs)[-1] + 1
     types = reader.type_list()
     for kind in types:
         if not isinstance(kind, ScalarType | TileType):
-            raise reader.error(f"{statement.name} gives scalars and tiles", reader.position - 1)
+            raise reader.error(
+                f"{statement.name} yields both scalars and tiles; castsim supports one kind at a time",
+                reader.position - 1,
+            )
     reader.position = end
     return types
 
@@ -276,7 +279,7 @@ _LOOP_TYPES = ("index", "i64", "i32", "i16", "i8")
 SECTIONS = ("section.vector", "section.cube", "vecscope")
 
 _REFUSED: dict[str, str] = {
-    "pto.declare_local_array": "no text at hand says how an array of the scalar unit is read and written",
+    "pto.declare_local_array": "no source documents how an array of the scalar unit is read and written",
     **dict.fromkeys(
         ("arith.addui_extended", "arith.mulsi_extended", "arith.mului_extended"),
         "known, not modelled: it has two results; arith.extsi or arith.extui and arith.trunci do as much",
@@ -319,17 +322,17 @@ _ENDS = (Yield, Return, Condition)
 
 
 def read_region(reader: PtoReader, terminator: _Terminator) -> tuple[Operation, ...]:
-    """Read `{ ... }`. Only the given kind of terminator may stand in it, and only at its end.
+    """Read `{ ... }`, which may contain only the given kind of terminator, and only at its end.
 
-    A `scf.yield` of nothing says nothing and is dropped. The caller opens and closes the scope, as it may have values
-    of its own to put there.
+    An empty `scf.yield` has no effect and is dropped. The caller opens and closes the scope, as it may define values
+    there.
     """
     reader.expect("{")
     return _read_rest(reader, terminator)
 
 
 def _read_rest(reader: PtoReader, terminator: _Terminator = None) -> tuple[Operation, ...]:
-    """Read what follows the opening brace of a region, the closing one included."""
+    """Read the rest of a region after its opening brace, including the closing one."""
     reader.nest()
     depth, regions = reader.depth, reader.scope.regions
     body: list[Operation] = []
@@ -354,12 +357,12 @@ def _read_rest(reader: PtoReader, terminator: _Terminator = None) -> tuple[Opera
 
 
 def read_any_region(reader: PtoReader) -> tuple[Operation, ...]:
-    """Read what follows the opening brace of a region that anything may end."""
+    """Read the rest of a region after its opening brace, with any terminator."""
     return _read_rest(reader, _ENDS)
 
 
 def _check_end(reader: PtoReader, start: int, end: Yield | Return | Condition, terminator: _Terminator) -> None:
-    """Reject an operation that may not end this region, or that does not stand at its end."""
+    """Reject an operation that may not end this region, or that is not at its end."""
     if terminator is None or not isinstance(end, terminator):
         raise reader.error(f"{reader.texts[start]} is not allowed in this region", start)
     if reader.kinds[reader.position] is TokenKind.END:
@@ -369,7 +372,7 @@ def _check_end(reader: PtoReader, start: int, end: Yield | Return | Condition, t
 
 
 def _generic_handler(reader: PtoReader) -> Handler:
-    """Return the reader of `pto.NAME ins(...) outs(...)`, or reject what stands here."""
+    """Return the reader of `pto.NAME ins(...) outs(...)`, or reject the text here."""
     index = reader.position
     name, kind = reader.texts[index], reader.kinds[index]
     follows = reader.texts[index + 1] if index + 1 < len(reader.texts) else ""
@@ -377,7 +380,7 @@ def _generic_handler(reader: PtoReader) -> Handler:
         raise reader.error(f"block {name}: jumps between blocks are not supported; use scf.for and scf.if")
     if kind is TokenKind.STRING:
         raise reader.error(
-            f"{name}: of the generic form tcvt and vector instructions are supported",
+            f"{name}: in generic form, castsim reads only tcvt and vector instructions",
             legal=('"pto.tcvt"', '"pto.vcvt"'),
         )
     if kind is not TokenKind.WORD:
@@ -388,7 +391,7 @@ def _generic_handler(reader: PtoReader) -> Handler:
         (reason for prefix, reason in _REFUSED_PREFIXES.items() if name.startswith(prefix)), None
     )
     if reason is not None:
-        what = "" if reason == AFTER_LOWERING else " is known, not modelled"
+        what = "" if reason == AFTER_LOWERING else " is not modelled"
         raise reader.error(f"{name}{what}: {reason}")
     if name.startswith("pto.") and follows in ("ins", "outs"):
         return tile_operation_forms.read_tile_operation
@@ -440,12 +443,12 @@ def _read_for(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 
 def _pass_attributes(reader: PtoReader, statement: NamedOperation) -> None:
-    """Go past `{dialect.name = value}` behind a region; attributes of other dialects have no effect here."""
+    """Skip `{dialect.name = value}` after a region; attributes of other dialects have no effect here."""
     check_keys(reader, read_attributes(reader), (), statement.name)
 
 
 def _read_carried(reader: PtoReader) -> tuple[list[tuple[str, int]], list[Use], tuple[Type, ...]]:
-    """Read `iter_args(%x = %init, ...) -> (types)` if it stands here: new names, initial values, types."""
+    """Read `iter_args(%x = %init, ...) -> (types)`, if present: new names, initial values, types."""
     if not reader.take("iter_args"):
         return [], [], ()
     reader.expect("(")
@@ -462,7 +465,7 @@ def _read_loop_type(reader: PtoReader) -> ScalarType:
     index = reader.position
     kind = reader.type()
     if not isinstance(kind, ScalarType) or kind.name not in _LOOP_TYPES:
-        raise reader.error(f"a loop counts in integers, not in {reader.texts[index]}", index, _LOOP_TYPES)
+        raise reader.error(f"a loop counter must be an integer, not {reader.texts[index]}", index, _LOOP_TYPES)
     return kind
 
 
@@ -478,7 +481,7 @@ def _check_yield(
     index = reader.position - 1
     if len(given) != len(kinds):
         raise reader.error(f"{statement.name} returns {len(kinds)} values, its region yields {len(given)}", index)
-    raise reader.error(f"{statement.name} and its scf.yield differ in their types", index)
+    raise reader.error(f"{statement.name} and its scf.yield have different types", index)
 
 
 def _read_if(reader: PtoReader, statement: NamedOperation) -> Operation:
@@ -537,11 +540,11 @@ def _read_strict_scope(reader: PtoReader, statement: NamedOperation) -> Operatio
     reader.expect(":")
     if len(inner) != len(outer):
         heads = ", ".join(f"%{chr(97 + number)}: {format_type(kind)}" for number, kind in enumerate(given))
-        message = f"values for the body: {len(outer)}, names that it has for them: {len(inner)}"
+        message = f"{len(outer)} values for the body, but it has {len(inner)} names for them"
         raise reader.error(message, index, (f"^bb0({heads}):",))
     for use, kind, (_, own) in zip(outer, given, inner, strict=True):
         if kind != own:
-            message = f"%{use[0]} is defined as {format_type(kind)} and used as {format_type(own)}"
+            message = f"%{use[0]} is defined as {format_type(kind)} but used as {format_type(own)}"
             raise reader.error(message, use[1], (format_type(kind),))
     body = _read_rest(reader)
     reader.scope.leave()
@@ -550,7 +553,7 @@ def _read_strict_scope(reader: PtoReader, statement: NamedOperation) -> Operatio
     reader.expect("(")
     kinds = tuple(reader.listed(reader.type, ")"))
     if kinds != tuple(kind for _, kind in inner):
-        raise reader.error(f"{statement.name} differs from its body in the types of its values", index)
+        raise reader.error(f"{statement.name} and its body have values of different types", index)
     reader.expect("->")
     reader.expect("(")
     reader.expect(")")
@@ -609,6 +612,6 @@ HANDLERS: dict[str, Handler] = {
     "call": _read_call,
     **handlers_of(FORMS),
 }
-"""Reader of every operation that has a form of its own, by the name in the text."""
+"""The readers of operations with a special form, by the name in the text."""
 
 _PLAIN_NAMES = tuple(name for name in HANDLERS if not name.startswith('"'))

@@ -1,4 +1,4 @@
-"""From `.pto` text to tokens, and from an offset in the text to a place in the file; parameters filled in before.
+"""Tokens of a `.pto` text with parameters filled in, and the place in the file of an offset.
 
 A whole type (`!pto.tile_buf<vec, 4x256xf32>`) and a whole dialect attribute (`#pto<round_mode ROUND>`) are one token
 each: neither nests angle brackets, and one token keeps `4x256xf32` and the blank inside the attribute out of the
@@ -57,7 +57,7 @@ _SKIP = r"(?:\s++|//[^\n]*+)*+"
 _SKIPPED = re.compile(_SKIP, re.ASCII)
 _TOKEN = re.compile("|".join(f"({pattern})" for _, pattern in _PATTERNS), re.ASCII)
 _PIECE = re.compile(f"{_SKIP}(?:{'|'.join(pattern for _, pattern in _PATTERNS)})", re.ASCII)
-"""A token and what is skipped before it: the pieces of a text leave nothing of it out."""
+"""A token and the skipped text before it: the pieces of a text cover all of it."""
 _BLANKS = " \t\n\r\f\v"
 _PER_STATEMENT = 40  # a cast has about 20 tokens, a partition of a view of five dimensions 50
 _AROUND = 100_000  # arguments and attributes of functions
@@ -74,7 +74,7 @@ class PtoSource(SourceText):
         return Span.within(self, start, length)
 
     def error(self, message: str, start: int, length: int = 1, legal: Iterable[str] = ()) -> ReadError:
-        """Return (not raise) the refusal of what stands at offset `start`."""
+        """Return (not raise) the refusal of the text at offset `start`."""
         return ReadError(message, span=self.span(start, length), legal=legal)
 
 
@@ -104,10 +104,10 @@ def tokenize(source: PtoSource) -> Tokens:
 
 
 def scan(source: PtoSource, most_statements: int | None = None) -> Tokens:
-    """Split a text into tokens, those included that are none, for readers that refuse them where they stand.
+    """Split a text into tokens, including invalid ones, which readers refuse.
 
     Raises:
-        LimitError: more tokens than so many statements can have; no statement is near that long.
+        LimitError: more tokens than the maximum of statements can have.
     """
     most = None if most_statements is None else _PER_STATEMENT * most_statements + _AROUND
     pieces = _pieces(source.text, most)
@@ -131,9 +131,9 @@ def scan(source: PtoSource, most_statements: int | None = None) -> Tokens:
 
 
 def _without_locations(texts: list[str], starts: list[int]) -> tuple[list[str], list[int]]:
-    """Leave out `loc(...)` behind statements and the aliases `#loc1 = loc(...)`: where a program was written first.
+    """Skip `loc(...)` after statements and the aliases `#loc1 = loc(...)`, which name the original source.
 
-    One whose parentheses do not close stays, to be refused where it stands.
+    One with unbalanced parentheses stays and is refused in place.
     """
     kept = [True] * len(texts)
     index = 0
@@ -148,7 +148,7 @@ def _without_locations(texts: list[str], starts: list[int]) -> tuple[list[str], 
 
 
 def _end_of_location(texts: list[str], start: int) -> int:
-    """Return the token behind the location that begins at `start`, `start` if none does."""
+    """Return the token after the location that begins at `start`; `start` if there is none."""
     depth = 0
     for index in range(start + 1, len(texts)):
         depth += (texts[index] == "(") - (texts[index] == ")")
@@ -179,11 +179,11 @@ def unknown_character(source: PtoSource, start: int) -> ReadError:
     """Return (not raise) the refusal of a character that begins no token."""
     character = source.text[start]
     if character == '"':
-        return source.error("the string does not end on its line", start)
+        return source.error("this string is not closed on its line", start)
     if character == "/":
-        return source.error("unexpected '/'; a comment begins with two", start, legal=("//",))
+        return source.error("unexpected '/'; a comment starts with '//'", start, legal=("//",))
     if character in "%!#@^":
-        return source.error(f"a name must follow '{character}'", start)
+        return source.error(f"missing name after '{character}'", start)
     return source.error(f"unexpected character {character!r}", start)
 
 
@@ -195,9 +195,9 @@ def unknown_character(source: PtoSource, start: int) -> ReadError:
 # vendor has it).
 
 FORM = "// castsim: parameter NAME = VALUE"
-"""How a parameter is declared."""
+"""The form of a parameter's declaration."""
 RANGED = "// castsim: parameter NAME = VALUE in VALUES"
-"""The same with the values that are worth a try."""
+"""The form of a declaration with the values to try."""
 
 _HEAD = re.compile(r"\s*castsim:\s*parameter\b")
 _DECLARATION = re.compile(r"\s+([A-Za-z_]\w*)\s*=\s*([^\s,]+)(?:\s+in\s+(\S[^\n]*?))?\s*", re.ASCII)
@@ -206,7 +206,7 @@ _PARTS = re.compile(r'"(?:[^"\\\n]++|\\[^\n])*+"|//([^\n]*+)|\$\{([^{}\n]*)(\}?)
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter: its default, the values that its text proposes (none: it proposes none), and the places of both."""
+    """A parameter: its default, the values that its text proposes (none if it proposes none), and their places."""
 
     name: str
     default: Value
@@ -222,14 +222,14 @@ class Filled:
 
     source: PtoSource
     starts: tuple[int, ...]
-    """Offsets in it at which a stretch begins: what stands for a parameter, or what stays."""
+    """The offsets at which its stretches begin: inserted values and unchanged text."""
     origins: tuple[int, ...]
-    """Where each stretch begins in the text as it was written."""
+    """The offset of each stretch in the original text."""
     kept: tuple[bool, ...]
     """Whether a stretch stays."""
 
     def origin(self, offset: int) -> int:
-        """Return the offset in the text as it was written; of what was filled in, that of its `${`."""
+        """Return the offset in the original text; for inserted text, that of its `${`."""
         place = bisect_right(self.starts, offset) - 1
         return self.origins[place] + (offset - self.starts[place] if self.kept[place] else 0)
 
@@ -238,7 +238,7 @@ def parameters(source: PtoSource) -> dict[str, Parameter]:
     """Return the parameters that a text declares, by name.
 
     Raises:
-        ReadError: a declaration that is none, or two of one name.
+        ReadError: an invalid declaration, or two of one name.
     """
     found: dict[str, Parameter] = {}
     if "castsim:" not in source.text:
@@ -250,7 +250,7 @@ def parameters(source: PtoSource) -> dict[str, Parameter]:
         one = _declared(source, head.end(), part.end(1))
         if one.name in found:
             raise ReadError(
-                f"parameter {one.name} is declared twice, first in line {found[one.name].span.line}", span=one.span
+                f"parameter {one.name} is declared again, after line {found[one.name].span.line}", span=one.span
             )
         found[one.name] = one
     return found
@@ -259,17 +259,17 @@ def parameters(source: PtoSource) -> dict[str, Parameter]:
 def _declared(source: PtoSource, start: int, end: int) -> Parameter:
     given = _DECLARATION.fullmatch(source.text, start, end)
     if given is None:
-        raise source.error("a parameter is declared as NAME = VALUE", start, max(1, end - start), (FORM, RANGED))
+        raise source.error("declare a parameter as NAME = VALUE", start, max(1, end - start), (FORM, RANGED))
     value = read_value(given[2], source.span(given.start(2), len(given[2])))
     values = () if given[3] is None else read_values(source, *given.span(3))
     return Parameter(given[1], value, values, source.span(given.start(1), len(given[1])), given.span(2))
 
 
 def filled(source: PtoSource) -> Filled | None:
-    """Return a text with the defaults of its parameters filled in; None if nothing in it is to be filled in.
+    """Return a text with the defaults of its parameters filled in; None if it has no parameters to fill in.
 
     Raises:
-        ReadError: as `parameters`; a `${...}` that does not close, is no expression, or uses what is not declared.
+        ReadError: as `parameters`; a `${...}` that does not close, is no expression, or uses an undeclared name.
     """
     if "${" not in source.text:
         return None
@@ -293,7 +293,7 @@ def filled(source: PtoSource) -> Filled | None:
 
 
 def _value(source: PtoSource, part: re.Match[str], values: Mapping[str, Value]) -> str:
-    """Return the text that stands for one `${...}`."""
+    """Return the text that replaces one `${...}`."""
     span = source.span(part.start(), part.end() - part.start())
     if not part[3]:
         raise ReadError("'${' is not closed on its line", span=span, legal=("${NAME}", "${NAME*2}"))
@@ -308,7 +308,7 @@ def _value(source: PtoSource, part: re.Match[str], values: Mapping[str, Value]) 
 
 
 def with_values(text: str, file: str, values: Mapping[str, Value]) -> str:
-    """Return a text whose parameters have other defaults; nothing else of it changes.
+    """Return a text with other defaults of its parameters, otherwise unchanged.
 
     Raises:
         ReadError: as `parameters`; a parameter that it does not declare.
@@ -325,7 +325,7 @@ def with_values(text: str, file: str, values: Mapping[str, Value]) -> str:
 
 def unknown_parameter(name: str, known: Mapping[str, Parameter], file: str, span: Span | None = None) -> ReadError:
     """Return (not raise) the refusal of a parameter that a program does not have."""
-    legal = tuple(known) or (f"// castsim: parameter {name} = VALUE in the program, ${{{name}}} where it stands",)
+    legal = tuple(known) or (f"// castsim: parameter {name} = VALUE in the program, ${{{name}}} where it is used",)
     return ReadError(f"'{name}' is not a parameter of {file}", span=span, legal=legal)
 
 
@@ -358,9 +358,7 @@ def options_named(text: str, file: str) -> tuple[NamedOption, ...]:
     found: dict[str, NamedOption] = {}
     for one in _options(PtoSource(file, text)):
         if one.name in found:
-            raise ReadError(
-                f"option {one.name} is given twice, first in line {found[one.name].span.line}", span=one.span
-            )
+            raise ReadError(f"option {one.name} is given again, after line {found[one.name].span.line}", span=one.span)
         found[one.name] = one
     return tuple(found.values())
 
@@ -373,7 +371,7 @@ def _options(source: PtoSource) -> Iterator[NamedOption]:
         given = _ASSIGNMENT.fullmatch(source.text, head.end(), comment.end())
         if given is None:
             raise source.error(
-                "an option is given as NAME=VALUE", head.end(), max(1, comment.end() - head.end()),
+                "set an option as NAME=VALUE", head.end(), max(1, comment.end() - head.end()),
                 ("// castsim: option NAME=VALUE",),
             )  # fmt: skip
         yield NamedOption(given[1], given[2], source.span(given.start(1), given.end(2) - given.start(1)))

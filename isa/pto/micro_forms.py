@@ -1,6 +1,7 @@
-"""How and where operations of the micro level (rows of `micro_rows.csv`) and on logical registers are written.
+"""The forms of micro operations (rows of `micro_rows.csv`) and of operations on logical registers, and where they may
+occur.
 
-The notation is what `micro_words` reads. Source: docs/reference/micro.md sections 1.3 to 1.7 and 9.2.
+`micro_words` reads the notation. Source: docs/reference/micro.md sections 1.3 to 1.7 and 9.2.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ PAYLOADS = (*NUMBERS, "e4m3fn", "e5m2", "hif8", "e2m1", "e1m2", "bf16_pair")
 
 
 class Place(Enum):
-    """Where an operation may stand."""
+    """The places where an operation may occur."""
 
     SCOPE = "inside a vecscope"
     OUTSIDE = "outside a vecscope"
@@ -54,13 +55,13 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MicroRow:
-    """An operation: how it may be written, the elements of its first register (none: any), where it may stand.
+    """An operation: its forms, the elements of its first register (none: any), and the places where it may occur.
 
     A letter is an operand or a result, equal letters are of one type: V U X registers, M a mask of the width of the
     first register, m any mask, P a UB pointer, G one to global memory, Q either, T a scalar of the register's element,
-    I an index, N a whole number, L an i64, B an i1, S any scalar, A an alignment state. `P[I]` stands so in the text,
-    and `P[i]` without the type of its offset. "x" is a word of the kind x, {x} one in the dictionary, (x) a group.
-    `?` marks what may be left out.
+    I an index, N a whole number, L an i64, B an i1, S any scalar, A an alignment state. `P[I]` is literal, and `P[i]`
+    has no type of its offset. "x" is a word of the kind x, {x} one in the dictionary, (x) a group. `?` marks optional
+    items.
     """
 
     forms: tuple[str, ...]
@@ -72,22 +73,22 @@ class MicroRow:
 
 
 BURSTS = ("mte_gm_ub", "mte_ub_gm", "mte_ub_ub")
-"""Transfers whose rows and loops are written with them."""
+"""Transfers whose text contains their rows and loops."""
 COPIES = ("copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_ubuf_to_ubuf")
 """Transfers whose loops are set in registers before."""
 LOOP_REGISTERS = {
     f"set_loop{what}_{way}": (what, way) for what in ("_size", "1_stride", "2_stride") for way in ("outtoub", "ubtoout")
 }
-"""What sets which of these registers of which direction."""
+"""The operations that set these registers, by register and direction."""
 
 OPAQUE = frozenset(("sprsti", "sprsts", "pstu", "vbitsort"))
-"""Stores of which no text says how many bytes they write; no text has their forms either: those of their neighbours
-(`psts`, `vstus`, `sprclr`, `tsort32`) are assumed."""
+"""Stores whose number of bytes no text states. No text has their forms either: those of their neighbours (`psts`,
+`vstus`, `sprclr`, `tsort32`) are assumed."""
 
 _ELEMENTS = {
     "floats": FLOATS, "short_floats": SHORT_FLOATS, "integers": INTEGERS, "numbers": NUMBERS, "payloads": PAYLOADS,
 }  # fmt: skip
-"""What a cell of the table calls several elements."""
+"""The groups of elements in a cell of the table."""
 
 
 def _read(row: Mapping[str, str]) -> Iterator[tuple[str, MicroRow]]:
@@ -107,13 +108,13 @@ ROWS: Mapping[str, MicroRow] = dict(
 """Every operation by its name."""
 
 GROUPS: Mapping[str, tuple[int, ...]] = {"nburst": (3,), "loop": (3,), "pad": (1, 3), "l2_cache_ctl": (1,)}
-"""How many operands a group may have."""
+"""The legal numbers of operands of a group."""
 
 
 # What may stand inside a vecscope and what outside (docs/reference/micro.md section 1.5).
 
 MICRO_ARCHITECTURE = "a5"
-"""What programs of vector instructions are for (docs/reference/micro.md section 1.1)."""
+"""The architecture of programs of vector instructions (docs/reference/micro.md section 1.1)."""
 
 SCOPES = ("vecscope", "strict_vecscope")
 """Kinds of sections that are one launch of a vector function."""
@@ -127,10 +128,10 @@ _SYNCHRONISATION: dict[type[Operation], str] = {
 
 
 def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
-    """Reject vector operations outside of vecscopes, and what reaches other pipes or global memory inside.
+    """Reject vector operations outside of vecscopes, and operations for other pipes or global memory inside.
 
     Raises:
-        IllegalError: one stands there.
+        IllegalError: there is such an operation.
     """
     for node in body:
         if isinstance(node, MicroOperation):
@@ -143,7 +144,7 @@ def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
         elif inside and type(node) in _SYNCHRONISATION:
             _refuse(node, _SYNCHRONISATION[type(node)], inside=True)
         elif inside and isinstance(node, ScalarAccess) and getattr(node.base_type, "space", None) != "ub":
-            _refuse(node, f"pto.{node.mnemonic} of global memory", inside=True)
+            _refuse(node, f"pto.{node.mnemonic} cannot access global memory", inside=True)
         elif isinstance(node, Section):
             if inside and node.kind in SCOPES:
                 _refuse(node, f"pto.{node.kind}", inside=True)
@@ -183,7 +184,7 @@ def has_logical_registers(function: Function) -> bool:
 # How every operation on logical registers is written: one row each (docs/reference/micro.md section 9.2).
 
 PREFIX = "vmi."
-"""What stands before the names of operations, behind `pto.`."""
+"""The prefix of operation names after `pto.`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,7 @@ LEGACY = ("extf", "truncf", "extsi", "extui", "trunci", "fptosi", "fptoui", "sit
 """Older names of `vcvt`."""
 
 SYNONYMOUS: Mapping[str, str] = {"load": "vload", "store": "vstore"}
-"""Older names of other operations, and what they are called now (assumed: no text describes them)."""
+"""Older names of other operations, with their current names (assumed: no text describes them)."""
 
 VMI_ROWS: Mapping[str, VmiRow] = {
     "vload": VmiRow("PS{1,2}K?", "V", f"%r = pto.vmi.vload %p[%i] : {_P} -> {_V}", ("dist_mode", "group")),
@@ -282,7 +283,7 @@ VMI_ROWS: Mapping[str, VmiRow] = {
 """Every operation by its name."""
 
 SYNONYMS: Mapping[str, str] = {"num_groups": "group", "cmp": "cmp_mode"}
-"""Other names of keys, where an operation has the key that they stand for."""
+"""Synonyms of keys, for operations that have the key."""
 
 COUNTS = ("group", "num_groups", "group_size")
 """Keys whose values are numbers."""

@@ -1,4 +1,4 @@
-"""Reading micro operations: one reader for all, as their rows tell what each has.
+"""Reading of micro operations: one reader for all, driven by their rows.
 
 Source: docs/reference/micro.md section 1.3.
 """
@@ -51,7 +51,7 @@ from castsim.isa.pto.value_types import (
 
 _PAIRED = ("vldsx2", "vstsx2")
 Where = Mapping[str, int]
-"""Tokens of words by what these tell, of types as `operand 0`, `result 0` and so on."""
+"""The tokens of words by their kind, and of types by `operand 0`, `result 0` and so on."""
 
 
 class _PartError(IllegalError):
@@ -63,7 +63,7 @@ class _PartError(IllegalError):
 
 
 def check(reader: PtoReader, node: MicroOperation, form: MicroForm, where: Where) -> None:
-    """Reject what the vector unit does not have.
+    """Reject operations that the vector unit lacks.
 
     Raises:
         IllegalError: an element, a mode or a result that the operation does not take.
@@ -156,13 +156,13 @@ def _check_castptr(node: MicroOperation) -> None:
         if isinstance(kind, ScalarType) and kind.name != "i64":
             _refuse(node, f"takes addresses of i64, not of {kind.name}", ("i64",), part)
     if isinstance(source, ScalarType) and isinstance(result, PointerType) and result.space != "ub":
-        message = "makes UB pointers of addresses; global memory is reached through arguments"
+        message = "makes UB pointers from addresses; reach global memory through arguments"
         _refuse(node, message, (f"!pto.ptr<{_spelled(result.element)}, ub>",), "result 0")
     spaces = {kind.space == "ub" for kind in (source, result) if isinstance(kind, PointerType)}
     if len(spaces) > 1:
         assert isinstance(source, PointerType) and isinstance(result, PointerType)
         legal = format_type(replace(result, space=source.space))
-        _refuse(node, "keeps the memory that a pointer points to", (legal,), "result 0")
+        _refuse(node, "cannot change the memory that a pointer points to", (legal,), "result 0")
 
 
 _PACKED = {"i32": "u16", "u32": "u16", "i16": "u8", "u16": "u8"}
@@ -187,7 +187,7 @@ def _check_unpack(node: MicroOperation) -> None:
         return  # printed with one type: the register's, whose lanes hold half as many elements of twice the width
     if result.element not in legal:
         shown = tuple(f"{source.lanes // 2}x{_spelled(element)}" for element in legal)
-        _refuse(node, f"makes lanes of twice the width of {_spelled(source.element)}", shown, "result 0")
+        _refuse(node, f"needs a result with lanes twice as wide as {_spelled(source.element)}", shown, "result 0")
 
 
 def _check_reduction(node: MicroOperation) -> None:
@@ -257,7 +257,7 @@ def _check_conversion(node: MicroOperation) -> None:
 
 
 def _wrong_word(node: MicroOperation, where: Where) -> str:
-    """Return what is wrong of a conversion: its pair, or the first word that this does not take."""
+    """Return the error of a conversion: its pair, or its first illegal word."""
     if node.mnemonic != "vcvt":
         return "rnd" if node.mnemonic == "vtrc" else ""
     kinds = (node.operand_types[0], node.result_types[0])
@@ -289,12 +289,12 @@ def _check_transfer(node: MicroOperation) -> None:
     assert isinstance(source, PointerType) and isinstance(destination, PointerType)
     if lane_bits(source.element) != lane_bits(destination.element):
         legal = (format_type(replace(destination, element=source.element)),)
-        _refuse(node, "moves elements of one width", legal, "operand 1")
+        _refuse(node, "needs source and destination elements of the same width", legal, "operand 1")
     names = [name for name, _ in node.groups]
     if node.mnemonic in BURSTS and names.count("nburst") != 1:
-        _refuse(node, "needs nburst, once", ("nburst(%count, %source_stride, %destination_stride)",), "")
+        _refuse(node, "needs exactly one nburst", ("nburst(%count, %source_stride, %destination_stride)",), "")
     if names.count("pad") > 1:
-        _refuse(node, "pads once", ("pad(%value)",), "")
+        _refuse(node, "takes padding only once", ("pad(%value)",), "")
 
 
 _RULES: Mapping[str, Callable[[MicroOperation], None]] = {
@@ -323,7 +323,7 @@ _SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
 
 @dataclass(slots=True)
 class _Text:
-    """An operation as it is written: uses of values, those of them in brackets, words and their tokens, groups."""
+    """An operation as written: uses of values, those of them in brackets, words and their tokens, groups."""
 
     uses: list[Use] = field(default_factory=list)
     offsets: set[int] = field(default_factory=set)
@@ -351,12 +351,12 @@ def read_generic(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one micro operation in the form `"pto.NAME"(%a, %b) <{..}> {..} : (T0, T1) -> T2`, words in dictionaries.
 
     Raises:
-        ReadError, IllegalError: as `read_micro`; groups of operands have no such form here.
+        ReadError, IllegalError: as `read_micro`; groups of operands have no such form.
     """
     plain = replace(statement, name=statement.name.strip('"'))
     if any(form.groups for form in forms_of(plain.operation)):
         legal = tuple(form.spelling(plain.operation) for form in forms_of(plain.operation))
-        raise reader.error(f"{plain.name} is not read in its generic form", statement.index, legal)
+        raise reader.error(f"{plain.name} cannot be read in its generic form", statement.index, legal)
     text = _Text()
     reader.expect("(")
     text.uses = reader.listed(reader.operand, ")")
@@ -431,14 +431,14 @@ def _read_text(reader: PtoReader, name: str, *, has_results: bool) -> _Text:
 
 
 def _keep_words(text: _Text, attributes: Attributes) -> None:
-    """Keep what a dictionary says, enumerations without their frame."""
+    """Record the words of a dictionary; enumerations lose their frame."""
     for key, attribute in attributes.items():
         text.keyed[key] = bare_word(attribute.text), attribute.value_index
         text.keys[key] = attribute.key_index
 
 
 def _begins_item(reader: PtoReader) -> bool:
-    """Whether an operand or a word stands here, and not the next operation or its results."""
+    """Whether an operand or a word is next, instead of the next operation or its results."""
     index = reader.position
     kind = reader.kinds[index]
     if kind is TokenKind.VALUE:
@@ -515,7 +515,7 @@ def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _Text) -
     if not short_list and len(text.types) != len(text.uses):
         index = text.types[-1][1] if text.types else statement.index
         legal = tuple(form.spelling(statement.operation) for form in forms_of(statement.operation))
-        raise reader.error(f"{len(text.uses)} operands with {len(text.types)} types", index, legal)
+        raise reader.error(f"{len(text.uses)} operands, but {len(text.types)} types", index, legal)
     found: list[Type] = []
     tokens: list[int] = []
     for number, use in enumerate(text.uses):
@@ -555,7 +555,7 @@ def _words(reader: PtoReader, statement: NamedOperation, form: MicroForm, text: 
     name = statement.operation
     kinds = (*form.words, *form.keys)
     if len(text.words) > len(kinds):
-        raise reader.error(f"{statement.name} has no word here", text.words[len(kinds)][1], (form.spelling(name),))
+        raise reader.error(f"{statement.name} takes no word here", text.words[len(kinds)][1], (form.spelling(name),))
     found = dict(zip(kinds, text.words, strict=False))
     keys = {WRITTEN.get(kind, kind): kind for kind in kinds} | {kind: kind for kind in kinds}
     for key, (word, index) in text.keyed.items():
@@ -576,7 +576,7 @@ def _known(reader: PtoReader, name: str, kind: str, word: str, index: int) -> tu
     word = short(kind, word)
     if kind in NUMBERS:
         if not word.isdecimal():
-            raise reader.error(f"expected a number as {kind} of pto.{name}, found '{word[:40]}'", index, ("0",))
+            raise reader.error(f"expected a number for {kind} of pto.{name}, found '{word[:40]}'", index, ("0",))
         return word, index
     legal = tuple(OF_OPERATION[name]) if kind == "dist" else LEGAL[kind]
     if word not in legal:

@@ -17,7 +17,6 @@ from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.statement_forms import ENDPOINTS, values_text
 from castsim.isa.pto.types import element_spelling, format_type, lane_bits
 from castsim.isa.pto.value_types import (
-    REGISTER_BITS,
     AlignType,
     MaskType,
     MicroOperation,
@@ -67,7 +66,7 @@ LEGAL: Mapping[str, tuple[str, ...]] = {
     "register": ("AR",),
     "mode": ("POST_UPDATE", "NO_POST_UPDATE"),
 }
-"""What may stand for each kind of word; distribution modes differ from operation to operation."""
+"""The legal words of each kind; distribution modes depend on the operation."""
 
 SYNONYMS: Mapping[str, Mapping[str, str]] = {
     "rnd": {f"ROUND_{word}": word for word in ROUNDINGS},
@@ -208,7 +207,7 @@ _SAME = frozenset("VUXmk")
 
 @dataclass(frozen=True, slots=True)
 class FormMismatch:
-    """Why a form does not fit: a sentence, what would be legal, and the operand or result that is wrong.
+    """The mismatch of a form: a sentence, the legal alternatives, and the wrong operand or result.
 
     `depth` is how far the operands fitted.
     """
@@ -244,7 +243,7 @@ def kind_of(letter: str, kind: Type) -> bool:
 
 
 def is_of_element(scalar: str, element: str) -> bool:
-    """Whether a scalar type goes with the elements of a register: of integers the sign is not asked for."""
+    """Whether a scalar type matches the elements of a register; the sign of integers is ignored."""
     return scalar == element or (scalar[0] in "iu" and element[0] in "iu" and scalar[1:] == element[1:])
 
 
@@ -272,7 +271,7 @@ def mismatch(name: str, form: MicroForm, operands: tuple[Type, ...], results: tu
 def _pairs(
     form: MicroForm, operands: tuple[Type, ...], results: tuple[Type, ...]
 ) -> Iterator[tuple[str, Type, int, bool]]:
-    """Yield letters with types; masks and scalars that follow a register come behind all registers."""
+    """Yield letters with types; masks and scalars that follow a register come after all registers."""
     taken = [*zip(form.operands, operands, range(len(operands)), strict=True)]
     given = [*zip(form.results, results, range(len(results)), strict=False)]
     both = [*((*each, False) for each in taken), *((*each, True) for each in given)]
@@ -281,24 +280,24 @@ def _pairs(
 
 
 def _problem(name: str, letter: str, kind: Type, seen: dict[str, Type]) -> tuple[str, tuple[str, ...]]:
-    """Say what is wrong with one type and what would be right; the empty text if nothing is."""
+    """Return the error of one type with its correction; the empty text if there is none."""
     if not kind_of(letter, kind):
         return f"expected {_KINDS[letter]}, not {format_type(kind)}", ()
     if letter in _SAME and letter in seen and seen[letter] != kind:
         wanted = format_type(seen[letter])
-        return f"registers and masks of one kind have one type: {wanted} and {format_type(kind)}", (wanted,)
+        return f"registers and masks of one kind must have the same type: {wanted} and {format_type(kind)}", (wanted,)
     register = seen.get("register")
     if isinstance(kind, MaskType) and letter == "M":
         bits = _mask_bits(name, register)
         if bits is not None and kind.bits != bits:
-            return f"a mask of b{kind.bits} for lanes of b{bits}", (f"!pto.mask<b{bits}>",)
+            return f"a b{kind.bits} mask for b{bits} lanes", (f"!pto.mask<b{bits}>",)
     if (
         letter == "T"
         and isinstance(kind, ScalarType)
         and isinstance(register, VectorType)
         and not is_of_element(kind.name, register.element)
     ):
-        return f"the scalar is of the element type {register.element}, not {kind.name}", (register.element,)
+        return f"the scalar must have the element type {register.element}, not {kind.name}", (register.element,)
     return "", ()
 
 
@@ -474,18 +473,8 @@ class Conversion:
 
     @property
     def mask_width(self) -> int:
-        """Lane width of the mask: that of the source element, 32 for those of 64 bits."""
+        """The lane width of the mask: that of the source element, 32 for those of 64 bits."""
         return min(32, element_bits(self.src))
-
-    @property
-    def source_lanes(self) -> int:
-        """N of the source register's type; 4-bit formats count bytes."""
-        return REGISTER_BITS // element_bits(self.src)
-
-    @property
-    def destination_lanes(self) -> int:
-        """N of the result's type."""
-        return REGISTER_BITS // element_bits(self.dst)
 
     @property
     def words(self) -> Mapping[str, tuple[str, ...]]:
@@ -518,7 +507,7 @@ INTERFACE_CONVERSIONS: Mapping[tuple[str, str], Conversion] = {
 }
 """Pairs that the verifier refuses and another text of the vendor has: a target takes them under an option alone.
 
-Their attributes are assumed to be those of their neighbours: other pairs of 16 and 8 bits, and the reverse pair.
+Their attributes are assumed to equal those of their neighbours: other pairs of 16 and 8 bits, and the reverse pair.
 """
 
 
@@ -531,7 +520,7 @@ def conversion(src: str, dst: str) -> Conversion:
     """Return a pair.
 
     Raises:
-        IllegalError: there is no such conversion; names those of this source.
+        IllegalError: there is no such conversion; the message names those of this source.
     """
     found = CONVERSIONS.get((src, dst)) or INTERFACE_CONVERSIONS.get((src, dst))
     if found is None:
@@ -545,7 +534,7 @@ def detour(src: str, dst: str) -> str:
     if src == dst:
         return "; vtrc rounds to integral values of the same format" if src in TRUNCATED else ""
     between = [middle for middle in destinations_of(src) if (middle, dst) in CONVERSIONS]
-    return f"; by way of {', '.join(between)} it is two" if between else ""
+    return f"; by way of {', '.join(between)} it takes two instructions" if between else ""
 
 
 def check_attributes(pair: Conversion, attributes: Mapping[str, str]) -> None:
@@ -606,7 +595,7 @@ def undocumented_rounding(pair: Conversion, letter: str) -> str | None:
     """
     plain = plain_word(letter)
     if plain == "H" and pair.dst != "hif8":
-        return "H is documented for hif8 only"
+        return "H is documented only for hif8"
     if plain == "O" and (pair.src, pair.dst) not in (("f32", "f16"), ("bf16", "e8m0")):
-        return "O is documented for f32 -> f16 only"
+        return "O is documented only for f32 -> f16"
     return None

@@ -210,9 +210,9 @@ class CacheOperation(Located):
 
 @dataclass(frozen=True, slots=True)
 class ForeignOperation(Located):
-    """An operation between cores or devices, of which nothing is known but its values.
+    """An operation between cores or devices, of which only its values are known.
 
-    `tokens` are what stands behind its name, `%` for each of its `operands`; results are scalars and tiles.
+    `tokens` are the tokens after its name, `%` for each of its `operands`; results are scalars and tiles.
     """
 
     mnemonic: str
@@ -243,7 +243,7 @@ class Constant(Located):
 
 @dataclass(frozen=True, slots=True)
 class Arith(Located):
-    """Arithmetic on equal types: `operation` is the name behind `arith.` (`addi`, `select`, ...), or `math.NAME`.
+    """Arithmetic on equal types: `operation` is the name after `arith.` (`addi`, `select`, ...), or `math.NAME`.
 
     Without operands it is a number of the core, such as `pto.get_block_idx`.
     """
@@ -318,8 +318,8 @@ class PartitionView(Located):
 class TileOperation(Located):
     """Any `pto.NAME ins(...) outs(...)` other than tcvt; `mnemonic` is NAME (`tload`, `tstore`, `tadd`, ...).
 
-    `attributes` keeps every attribute of either dictionary as sorted (key, text) pairs. `of_matrix_unit` says whether
-    the mnemonic is one of the matrix unit's.
+    `attributes` keeps every attribute of either dictionary as sorted (key, text) pairs. `of_matrix_unit` tells whether
+    the mnemonic belongs to the matrix unit.
     """
 
     mnemonic: str
@@ -332,7 +332,7 @@ class TileOperation(Located):
 
     @property
     def foreign(self) -> bool:
-        """Whether its tiles make it work of another unit: one lies in another buffer, or it moves boxed ones."""
+        """Whether another unit does its work: a tile is in another buffer, or it moves boxed ones."""
         return is_foreign_work(self.mnemonic, (*self.input_types, *self.output_types))
 
 
@@ -461,9 +461,8 @@ class Return(Located):
 
 @dataclass(frozen=True, slots=True)
 class Section(Located):
-    """`pto.section.vector { ... }` and its kin; `kind` is `section.vector`, `section.cube`, `vecscope` or
-    `strict_vecscope`, which alone has values of its own: `carried` inside stand for `initial` outside.
-    """
+    """`pto.section.vector { ... }` and similar regions. `kind` is `section.vector`, `section.cube`, `vecscope` or
+    `strict_vecscope`; only the last has values of its own, `carried` inside for `initial` outside."""
 
     kind: str
     body: tuple[Operation, ...]
@@ -553,8 +552,8 @@ class Function(Located):
 class RefusedFunction:
     """A function that could not be read, and why; `is_entry` as for one that could.
 
-    `rest` is the function without the statements that could not be read and those that use what they define, None if
-    that is no function.
+    `rest` is the function without the statements that could not be read and those that use their definitions, None if
+    that is not a function.
     """
 
     name: str
@@ -567,8 +566,8 @@ class RefusedFunction:
 class Program(Located):
     """One file. `attributes` are the module's; `warnings` were found while reading and take no part in equality.
 
-    `refused` are the functions that could not be read, if the reader was asked to go past them. `target_arch_span` is
-    the place of the value of `target_arch`, None if the file names no target.
+    `refused` are the functions that could not be read, if the reader was to skip them. `target_arch_span` is the place
+    of the value of `target_arch`, None if the file names no target.
     """
 
     functions: tuple[Function, ...]
@@ -602,7 +601,7 @@ def regions_of(node: Operation) -> tuple[Sequence[Operation], ...]:
 
 
 def with_regions(node: Operation, made: Callable[[Sequence[Operation]], tuple[Operation, ...]]) -> Operation:
-    """Return an operation with what is made of each of its regions in their places."""
+    """Return an operation with each of its regions replaced."""
     held = {name: made(getattr(node, name)) for name in REGION_FIELDS if hasattr(node, name)}
     return replace(node, **held) if held else node  # type: ignore[arg-type]  # regions of a node of the class
 

@@ -1,6 +1,6 @@
-"""Reading a `.pto` file: the optional module, its functions, calls replaced by what they call; the entry point.
+"""Reading of a `.pto` file: the optional module, its functions with inlined calls, and the entry point.
 
-Recursive descent by hand: one function per production, refusing at the token that is wrong with what would be right.
+Recursive descent: one function per production, which refuses the wrong token with the legal alternatives.
 Grammar: docs/reference/pto.md section 3.
 """
 
@@ -72,7 +72,7 @@ def calls(body: Sequence[Operation]) -> Iterator[Call]:
 
 
 def inlined(program: Program, function: Function) -> Function:
-    """Return the function with every call replaced by what it calls; itself if it calls nothing.
+    """Return the function with all calls inlined; itself if it has none.
 
     Raises:
         ReadError: no such function, operands or results of other types.
@@ -136,11 +136,9 @@ class _Inliner:
             near = [f"@{name}" for name in closest(node.callee, self.functions)]
             raise ReadError(f"no function @{node.callee}", span=node.span, legal=near)
         if callee.body is None:
-            raise IllegalError(
-                f"@{callee.name} is declared here without a body; what it does is unknown", span=node.span
-            )
+            raise IllegalError(f"@{callee.name} is declared without a body, so castsim cannot run it", span=node.span)
         if callee.name not in active and len(active) > _DEEPEST:
-            raise IllegalError(f"calls are nested more than {_DEEPEST} deep", span=node.span)
+            raise IllegalError(f"calls are nested more than {_DEEPEST} levels deep", span=node.span)
         if callee.name in active:
             path = " calls ".join(f"@{name}" for name in (*active, callee.name))
             raise IllegalError(f"calls are recursive: {path}", span=node.span)
@@ -187,10 +185,10 @@ _JOINS = ("else", "do")
 
 
 class Recovery:
-    """The errors of one function, and the way on behind each."""
+    """The errors of one function, and the resumption after each."""
 
     def __init__(self, reader: PtoReader, read_region: Callable[[], object]) -> None:
-        """`read_region` reads what follows an opening brace, whatever may end it."""
+        """`read_region` reads the rest of a region after its opening brace, with any terminator."""
         self.errors = ErrorList()
         self._reader = reader
         self._read_region = read_region
@@ -198,11 +196,11 @@ class Recovery:
     def fail(self, start: int, before: int, regions: int, depth: int, error: CastsimError) -> None:
         """Take note of the error of the statement that begins at token `start`, and go on at the next one.
 
-        `before` is the number of failures before the statement: an error behind one inside its own region may follow
-        from that, and is not told. `regions` and `depth` are those around the statement.
+        `before` is the number of failures before the statement: an error after one inside its own region may be a
+        consequence and is not reported. `regions` and `depth` are those around the statement.
 
         Raises:
-            CastsimError: there is no going on.
+            CastsimError: reading cannot continue.
         """
         reader = self._reader
         failed_at = reader.position
@@ -224,7 +222,7 @@ class Recovery:
             self._regions_from(brace)
 
     def _told(self, start: int, failed_at: int, end: int, error: CastsimError) -> list[CastsimError]:
-        """Return what is said of a statement: its error, or the characters that begin no token."""
+        """Return the message about a statement: its error, or the characters that begin no token."""
         unknown = self._reader.unknown
         found = unknown[bisect_left(unknown, start) : bisect_left(unknown, end)]
         characters: list[CastsimError] = [
@@ -235,7 +233,7 @@ class Recovery:
         return [error, *characters, *self._hidden(start, failed_at, end)]
 
     def _hidden(self, start: int, failed_at: int, end: int) -> Iterator[CastsimError]:
-        """Yield what else the line of a refused statement shows: an unknown operation, names that are not defined."""
+        """Yield further errors in the line of a refused statement: an unknown operation, undefined names."""
         reader = self._reader
         name = next((index for index in range(start, end) if reader.kinds[index] is TokenKind.WORD), end)
         if name < failed_at and reader.texts[name + 1] in ("ins", "outs"):
@@ -257,7 +255,7 @@ class Recovery:
                     yield error
 
     def _forget(self, start: int, end: int, *, whole: bool) -> None:
-        """Take what a statement defines for unknown: its results, or whatever a head names (`whole`)."""
+        """Mark the definitions of a statement as unknown: its results, or all names in a head (`whole`)."""
         reader = self._reader
         for index in range(start, end):
             text = reader.texts[index]
@@ -269,7 +267,7 @@ class Recovery:
                 return
 
     def _regions_from(self, brace: int) -> None:
-        """Read the regions of a statement whose head failed, and what stands between and behind them."""
+        """Read the regions of a statement whose head failed, and the text between and after them."""
         reader = self._reader
         while True:
             reader.position = brace + 1
@@ -322,7 +320,7 @@ class Recovery:
         return self._begins(index) and (not opened or self._is_fresh(index))
 
     def _begins(self, index: int) -> bool:
-        """Whether a statement or the end of a region may stand at a token."""
+        """Whether a statement or the end of a region may begin at a token."""
         reader = self._reader
         kind, text = reader.kinds[index], reader.texts[index]
         if kind is TokenKind.VALUE:
@@ -348,9 +346,9 @@ class Recovery:
 
 _TOP_LEVEL = ("module", "func.func")
 _RESTARTS = ("func.func", "")
-"""Where reading goes on behind a function whose brackets do not match: the next one, or the end."""
+"""The places where reading resumes after a function with unbalanced brackets: the next one, or the end."""
 _OF_FUNCTIONS = ("pto.kernel_kind",)
-"""Attributes of a module within the module that say something of its functions alone."""
+"""The attributes of an inner module that apply only to its functions."""
 _VISIBLE = ("public", "nested")
 """Words before a function's name that change nothing here."""
 
@@ -368,13 +366,12 @@ def parse(
     Args:
         text: the whole file. The module around the functions is optional.
         file: its name, for the places in messages.
-        max_statements: operations that it may have.
-        go_past_refused: a function that cannot be read is kept as refused, as long as the text shows where it ends.
-        only: name of a function; no others are read than it and what it calls, as long as the text tells where they
-            end.
+        max_statements: the limit of operations.
+        go_past_refused: a function that cannot be read is kept as refused, if the text shows its end.
+        only: name of a function; only it and its callees are read, if the text shows the ends of the others.
 
     Returns:
-        The program with every function of the file; `warnings` lists what was accepted but deserves a look.
+        The program with every function of the file; `warnings` lists accepted but unusual items.
 
     Raises:
         ReadError: syntax, unknown or unsupported words, undefined or redefined values, types that disagree.
@@ -402,9 +399,9 @@ class _Module:
     errors: ErrorList = field(default_factory=ErrorList)
     _module_index: int | None = None
     _unbalanced: bool = False
-    """Whether brackets do not match, so that it is unknown what closes the module."""
+    """Whether brackets are unbalanced, which leaves the end of the module unknown."""
     _seen: int = 0
-    """The number of the unknown characters of the text that lie inside functions refused for them."""
+    """The number of unknown characters inside functions that were refused for them."""
 
     def read(self) -> Program:
         """Read the whole file.
@@ -438,7 +435,7 @@ class _Module:
                     self._function()
                 continue
             if self._module_index is not None or self.functions or self.refused or self.passed or len(self.errors):
-                raise reader.error("a file has one module, around all of its functions", index)
+                raise reader.error("a file must have exactly one module around all of its functions", index)
             self._module_index = index
             self._module()
         self._read_called()
@@ -470,7 +467,7 @@ class _Module:
         reader.expect("{")
 
     def _inner_module(self) -> None:
-        """Read a module within the module, of functions for one kind of core: its attributes become theirs.
+        """Read an inner module, whose functions run on one kind of core: its attributes become theirs.
 
         What the outer module lacks and describes the whole program, the chip, becomes the outer module's.
         """
@@ -493,7 +490,7 @@ class _Module:
                 self.functions[name] = replace(function, attributes=tuple(sorted((*function.attributes, *more))))
 
     def _check_characters(self, end: int) -> None:
-        """Reject the first unknown character of the tokens before `end`, those of refused functions left out.
+        """Reject the first unknown character of the tokens before `end`, except in refused functions.
 
         Raises:
             ReadError: there is one.
@@ -503,7 +500,7 @@ class _Module:
             raise unknown_character(self.reader.source, self.reader.starts[unknown[self._seen]])
 
     def _read_called(self) -> None:
-        """Read what the functions call that have been read, and what that calls."""
+        """Read the functions that the read ones call, recursively."""
         called = [call.callee for function in self.functions.values() for call in calls(function.body or ())]
         while called:
             start = self.passed.pop(called.pop(), None)
@@ -516,7 +513,7 @@ class _Module:
                 called += [call.callee for call in calls(function.body or ())]
 
     def _leave_out(self) -> bool:
-        """Go past a function that is not asked for, if the text tells where it ends."""
+        """Skip a function that was not requested, if its end is known."""
         reader, start = self.reader, self.reader.position
         name = _name_of_function(reader, start)
         if self.only is None or name is None or name == self.only or name in self.passed:
@@ -532,7 +529,8 @@ class _Module:
         """Read one function; where it cannot be read, take note of its errors and go past it.
 
         Raises:
-            LimitError: too many statements. ReadError: no function stands here.
+            LimitError: too many statements.
+            ReadError: there is no function here.
         """
         reader = self.reader
         start = reader.position
@@ -558,9 +556,9 @@ class _Module:
             self._seen = bisect_left(reader.unknown, reader.position)
 
     def _go_past(self, start: int, error: CastsimError, rest: Function | None) -> None:
-        """Keep the function that begins at token `start` as refused, or its errors, and go on behind it.
+        """Record the function that begins at token `start` as refused, or its errors, and continue after it.
 
-        `rest` is what of it could be read.
+        `rest` is its readable part.
         """
         reader = self.reader
         end, name = _end_of_function(reader, start), _name_of_function(reader, start)
@@ -580,7 +578,7 @@ class _Module:
 
 
 def _end_of_function(reader: PtoReader, start: int) -> int | None:
-    """Return the token behind a function: where every bracket is closed, and a function, '}' or the end follows.
+    """Return the token after a function: where all brackets are closed, and a function, '}' or the end follows.
 
     None: the brackets do not match, so that the end of the function is unknown.
     """
@@ -602,7 +600,7 @@ def _end_of_function(reader: PtoReader, start: int) -> int | None:
 
 
 def _name_of_function(reader: PtoReader, start: int) -> str | None:
-    """Return the name of the function whose first token is given, None if it has none."""
+    """Return the name of the function whose first token is given; None if it has none."""
     if reader.texts[start] != "func.func":
         return None
     index = start + 1 + (reader.texts[start + 1] in ("private", *_VISIBLE))
@@ -663,7 +661,7 @@ def _read_argument(reader: PtoReader) -> Argument:
 def _check_named(reader: PtoReader, arguments: tuple[Argument, ...]) -> None:
     for argument in arguments:
         if not argument.name:
-            raise ReadError("the arguments of a function with a body need names", span=argument.span)
+            raise ReadError("a function with a body needs names for its arguments", span=argument.span)
 
 
 def _check_return(reader: PtoReader, last: object, results: tuple[Type, ...], name: str) -> None:
@@ -672,6 +670,6 @@ def _check_return(reader: PtoReader, last: object, results: tuple[Type, ...], na
     if not isinstance(last, Return):
         raise reader.error(f"function @{name} does not end with return", index, ("return",))
     if len(last.types) != len(results):
-        raise reader.error(f"function @{name} declares {len(results)} results and returns {len(last.types)}", index)
+        raise reader.error(f"function @{name} declares {len(results)} results but returns {len(last.types)}", index)
     if last.types != results:
-        raise reader.error(f"function @{name} returns other types than it declares", index)
+        raise reader.error(f"function @{name} returns types that differ from its declaration", index)

@@ -177,7 +177,7 @@ def _micro(node: MicroOperation | VmiOperation) -> str:
 
 
 def _print_while(loop: While, lines: _Lines, depth: int) -> None:
-    """Write all but the last brace."""
+    """Write all except the last brace."""
     margin = _INDENT * depth
     lines.append(margin + head_text(loop))
     _print_body(loop.before, lines, depth + 1)
@@ -273,17 +273,13 @@ def _foreign_operation(node: ForeignOperation) -> str:
     return " ".join((f"{results}pto.{node.mnemonic}", *words))
 
 
-def _cache_operation(node: CacheOperation) -> str:
-    return f"pto.{node.mnemonic}{_spaced(node.text)}"
-
-
 _WRITERS: dict[type, Callable[[Any], str]] = {
     Constant: _constant,
     Call: _call,
     TileOperation: _tile_operation,
     ForeignOperation: _foreign_operation,
     Tcvt: _tcvt,
-    CacheOperation: _cache_operation,
+    CacheOperation: lambda node: f"pto.{node.mnemonic}{_spaced(node.text)}",
     MicroOperation: _micro,
     VmiOperation: _micro,
 }

@@ -1,4 +1,4 @@
-"""Reading what the scalar unit does: `arith`, `math` and `index` operations, single elements of memory.
+"""Reading of the scalar unit's operations: `arith`, `math` and `index`, and single elements of memory.
 
 A closed list (docs/reference/pto.md section 7.6, castsim's extensions included). Results that follow from constants
 alone are known numbers to the checks.
@@ -52,12 +52,12 @@ _FOLDS: dict[str, _Fold | None] = {
 # The executor computes these; no check rests on them.
 _FOLDS |= dict.fromkeys(("minui", "maxui", "divsi", "divui", "remsi", "remui", "shli", "shrsi", "shrui"))
 UNSIGNED = {"ult": "slt", "ule": "sle", "ugt": "sgt", "uge": "sge"}
-"""Comparisons of unsigned numbers, and what signed ones of the same order are called."""
+"""The comparisons of unsigned numbers, with the signed ones of the same order."""
 PREDICATES = ("eq", "ne", *UNSIGNED.values(), *UNSIGNED)
 INDEX_CASTS = ("index_cast", "index_castui")
 CONVERSIONS = (*INDEX_CASTS, "extui", "extsi", "trunci", "bitcast")
 CAST = "unrealized_conversion_cast"
-"""What is left between two dialects: of integers, a change of signedness or of width."""
+"""A cast that remains between two dialects: a change of the signedness or width of integers."""
 _FOLDS |= dict.fromkeys(("ceildivsi", "ceildivui", "floordivsi"))
 FLOAT_BINARY = (
     "addf", "subf", "mulf", "divf", "remf", "maximumf", "minimumf", "maxnumf", "minnumf", "math.copysign",
@@ -82,7 +82,7 @@ FLOAT_PREDICATES = (
 FLOAT_CONVERSIONS = ("fptosi", "fptoui", "sitofp", "uitofp", "extf", "truncf")
 
 CORE_NUMBERS = {"pto.get_block_idx": 0, "pto.get_block_num": 1, "pto.get_subblock_idx": 0, "pto.get_subblock_num": 1}
-"""What a kernel asks of where it runs, and the answers that one core gives where none are set (assumed)."""
+"""The core numbers that a kernel can read, with the default answers of a single core (assumed)."""
 
 _DECIMAL_FLOAT = re.compile(r"-?\d+(?:\.\d*(?:[eE][-+]?\d+)?|[eE][-+]?\d+)")
 _LONGEST_NUMBER = 400  # characters; a double printed in full stays below
@@ -113,11 +113,11 @@ def _read_constant(reader: PtoReader, statement: NamedOperation) -> Operation:
         reader.position += 1
         kind = _scalar_type(reader)[0] if reader.take(":") else _I1
         if kind != _I1:
-            raise reader.error(f"'{text}' is of type i1", index, ("i1",))
+            raise reader.error(f"'{text}' has type i1", index, ("i1",))
         statement.define_one(reader, kind, int(text == "true"))
         return Constant(statement.results[0].base, text == "true", kind, span=statement.span)
     if text == "dense":
-        raise reader.error("dense constants belong to vector-level programs and are not supported", index)
+        raise reader.error("dense constants are not supported in tile programs", index)
     reader.next_of(TokenKind.NUMBER, "a number, true or false")
     if len(text) > _LONGEST_NUMBER:
         raise reader.error("the number is too long", index)
@@ -131,7 +131,9 @@ def _read_constant(reader: PtoReader, statement: NamedOperation) -> Operation:
         statement.define_one(reader, kind, value)
         value = bool(value) if kind == _I1 else value
     else:
-        raise reader.error(f"a constant is signless, not {reader.texts[type_index]}", type_index, (*SIGNLESS, *FLOATS))
+        raise reader.error(
+            f"a constant must have a signless type, not {reader.texts[type_index]}", type_index, (*SIGNLESS, *FLOATS)
+        )
     return Constant(statement.results[0].base, value, kind, span=statement.span)
 
 
@@ -147,7 +149,7 @@ def _float_value(reader: PtoReader, index: int, kind: ScalarType) -> int | float
         raise reader.error(f"a constant of type {kind.name} needs a decimal point", index, (f"{text}.0",))
     value = float(text)
     if value - value != 0.0:
-        raise reader.error(f"{text} is beyond every float type; write an infinity as its bit pattern", index)
+        raise reader.error(f"{text} is too large for any float type; write an infinity as its bit pattern", index)
     return value
 
 
@@ -156,7 +158,7 @@ def constant_value(reader: PtoReader, index: int, kind: ScalarType) -> int:
     text, bits = reader.texts[index], bits_of(kind)
     negative_hex = "x" in text and text.startswith("-")
     if negative_hex or not re.fullmatch(r"-?\d+|0x[0-9A-Fa-f]+", text):
-        raise reader.error(f"a constant of type {kind.name} is a whole number, found {text}", index)
+        raise reader.error(f"a constant of type {kind.name} must be an integer, found {text}", index)
     value = int(text, 16 if "x" in text else 10)
     if not -(1 << (bits - 1)) <= value < 1 << bits:
         raise reader.error(f"{text} does not fit the {bits} bits of {kind.name}", index)
@@ -195,9 +197,7 @@ def _arith_name(node: Arith) -> str:
 
 
 def _refuse_inexact(reader: PtoReader, statement: NamedOperation) -> Operation:
-    raise reader.error(
-        f"{statement.name}: no definition gives the bits of its result", statement.index, (*FLOAT_UNARY, *FLOAT_BINARY)
-    )
+    raise reader.error(f"{statement.name}: the result is not defined", statement.index, (*FLOAT_UNARY, *FLOAT_BINARY))
 
 
 def _read_core_type(found: StatementReading, _: str) -> ScalarType:
@@ -206,9 +206,9 @@ def _read_core_type(found: StatementReading, _: str) -> ScalarType:
     if reader.take("->") or reader.take(":"):
         kind, index = _scalar_type(reader)
         if kind.name not in SIGNLESS:
-            raise reader.error(f"{name} works on signless integers, not {reader.texts[index]}", index, SIGNLESS)
+            raise reader.error(f"{name} needs signless integers, not {reader.texts[index]}", index, SIGNLESS)
         if kind.name != "i64":
-            raise reader.error(f"{name} is of type i64", index, ("i64",))
+            raise reader.error(f"{name} must have type i64", index, ("i64",))
     return ScalarType("i64")
 
 
@@ -248,7 +248,7 @@ def _compare(found: StatementReading) -> None:
 
 
 def _convert(found: StatementReading) -> None:
-    """Reject types between which there is no such conversion."""
+    """Reject types without such a conversion."""
     source, target = found.values["from_type"], found.values["to_type"]
     name = found.statement.name
     found.result = target
@@ -256,7 +256,7 @@ def _convert(found: StatementReading) -> None:
         found.check_uses("operand", source)
         kinds = [kind.name for kind in (source, target) if isinstance(kind, ScalarType)]
         if len(kinds) != 2 or kinds.count("index") != 1 or not {*kinds} <= {*SIGNLESS}:
-            message = f"{name} is between index and another integer"
+            message = f"{name} converts between index and another integer"
             raise found.reader.error(message, found.tokens["to_type"], SIGNLESS[1:])
         found.values["operation"] = "index_cast" if name == "index.casts" else "index_castui"
         return
@@ -275,22 +275,26 @@ def _convert_name(node: Convert) -> str:
 
 
 def _conversion_problem(operation: str, source: ScalarType, target: ScalarType) -> str | None:
-    """Say what is wrong with the types of a conversion, None if nothing is."""
+    """Return the error of a conversion's types; None if there is none."""
     pair = f"{source.name} to {target.name}"
     if operation == CAST:
         both = all(kind.name[0] in "iu" for kind in (source, target))
-        return None if both else f"is between integers here, found {pair}"
+        return None if both else f"converts between integers here, found {pair}"
     if operation == "bitcast":
         legal = bits_of(source) == bits_of(target) and INDEX not in (source, target)
-        return None if legal else f"keeps the width and takes no index, found {pair}"
+        return None if legal else f"cannot change the width or take an index, found {pair}"
     if operation in FLOAT_CONVERSIONS:
         return _float_conversion_problem(operation, source, target)
     if source.name not in SIGNLESS or target.name not in SIGNLESS:
-        return f"works on signless integers, found {pair}"
+        return f"needs signless integers, found {pair}"
     if operation in INDEX_CASTS:
-        return None if (source == INDEX) != (target == INDEX) else f"is between index and another integer, found {pair}"
+        return (
+            None
+            if (source == INDEX) != (target == INDEX)
+            else f"converts between index and another integer, found {pair}"
+        )
     if INDEX in (source, target):
-        return f"takes no index, found {pair}"
+        return f"does not take an index, found {pair}"
     if operation == "trunci":
         return None if bits_of(target) < bits_of(source) else f"needs a narrower result, found {pair}"
     return None if bits_of(target) > bits_of(source) else f"needs a wider result, found {pair}"
@@ -300,13 +304,13 @@ def _float_conversion_problem(operation: str, source: ScalarType, target: Scalar
     pair = f"{source.name} to {target.name}"
     if operation in ("extf", "truncf"):
         if source.name not in FLOATS or target.name not in FLOATS:
-            return f"works on floats, found {pair}"
+            return f"needs floats, found {pair}"
         wider = bits_of(target) - bits_of(source)
         good = wider > 0 if operation == "extf" else wider < 0
         return None if good else f"needs a {'wider' if operation == 'extf' else 'narrower'} result, found {pair}"
     whole, real = (target, source) if operation.startswith("fp") else (source, target)
     if real.name not in FLOATS or whole.name not in SIGNLESS or whole == INDEX:
-        return f"is between a float and a signless integer other than index, found {pair}"
+        return f"converts between a float and a signless integer other than index, found {pair}"
     return None
 
 
@@ -318,10 +322,10 @@ _FENCE = "#pto.fence_scope"
 
 
 def _set_value(found: StatementReading) -> None:
-    """Reject a value of another type than the elements of the tile, which stands behind it."""
+    """Reject a value of another type than the elements of the tile, which comes after it."""
     kind, index = found.values["type"], found.tokens["type"]
     if not isinstance(kind, ScalarType) or kind.name != found.element:
-        message = f"{found.statement.name}: the value is of the element type {found.element}"
+        message = f"{found.statement.name}: the value must have the element type {found.element}"
         raise found.reader.error(f"{message}, not {found.reader.texts[index]}", index, (found.element,))
 
 
@@ -332,7 +336,7 @@ def _read_fence(reader: PtoReader, statement: NamedOperation) -> Operation:
         return CacheOperation("fence.barrier_all", span=statement.span)
     text = reader.next_of(TokenKind.ATTRIBUTE, _FENCE)
     if not text.startswith(_FENCE):
-        raise reader.error(f"a fence has a scope, not {text}", index, (f"{_FENCE}<gm>",))
+        raise reader.error(f"expected the scope of the fence, found {text}", index, (f"{_FENCE}<gm>",))
     return CacheOperation("fence.barrier_all", "".join(text.split()), span=statement.span)
 
 
@@ -353,7 +357,7 @@ def _read_invalidate(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 
 def _belongs(reader: PtoReader, depth: int) -> bool:
-    """Whether the next token is still of the operation: no result, name or end of what follows."""
+    """Whether the next token belongs to the operation, instead of a result, name or end."""
     index = reader.position
     kind, text = reader.kinds[index], reader.texts[index]
     if kind is TokenKind.VALUE:
@@ -389,7 +393,7 @@ def _read_index_constant(reader: PtoReader, statement: NamedOperation) -> Operat
 def _read_truth(reader: PtoReader, statement: NamedOperation) -> Operation:
     text = reader.next_of(TokenKind.WORD, "true or false", ("true", "false"))
     if text not in ("true", "false"):
-        raise reader.error(f"'{text}' is not a truth value", reader.position - 1, ("true", "false"))
+        raise reader.error(f"'{text}' is not a boolean", reader.position - 1, ("true", "false"))
     return Constant(statement.define_one(reader, _I1, int(text == "true")), text == "true", _I1, span=statement.span)
 
 

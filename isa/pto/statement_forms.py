@@ -1,6 +1,6 @@
 """The notation of statements: one row of text for each, by which it is both read and printed.
 
-A row is a statement as the printer writes it, with items for what differs:
+A row is a statement as the printer writes it, with items for the variable parts:
 
     %value = pto.load_scalar %base[%offset:index] : $base_type:pointer=base -> $type:element
 
@@ -63,7 +63,7 @@ ENDPOINTS: dict[str, Pipe] = {
     "TMOV_M2S": Pipe.FIX,
     "TMOV_V2M": Pipe.FIX,
 }
-"""Event endpoint -> the pipe it stands for (docs/reference/pto.md section 3.4)."""
+"""Event endpoint -> its pipe (docs/reference/pto.md section 3.4)."""
 
 _MODE_NAMES = ("round_mode", "saturation_mode")
 # The front end prints these three with a blank, all others with a dot.
@@ -86,7 +86,7 @@ Attributes = dict[str, Attribute]
 
 
 def read_attributes(reader: PtoReader, into: Attributes | None = None) -> Attributes:
-    """Read `{key = value, ...}` if it stands here, adding to `into`.
+    """Read `{key = value, ...}`, if present, into `into`.
 
     Raises:
         ReadError: malformed value, or a key given twice.
@@ -148,7 +148,7 @@ def enum_value(text: str) -> str:
 
 
 def bare_word(text: str) -> str:
-    """Return the word that an attribute's text holds: without quotes, of an enumeration without its frame."""
+    """Return the word of an attribute's text, without quotes or enumeration frame."""
     return enum_value(text) if text.startswith("#pto") and "<" in text else text.strip('"')
 
 
@@ -162,11 +162,11 @@ def check_keys(reader: PtoReader, attributes: Attributes, legal: tuple[str, ...]
 def unknown_key(
     reader: PtoReader, owner: str, key: str, index: int, legal: Iterable[str], everything_up_to: int = 12
 ) -> None:
-    """Reject a key that an operation does not have; one of another dialect is told of in a warning."""
+    """Reject a key that an operation lacks; warn of one of another dialect."""
     if "." not in key:
         near = closest(key, legal, everything_up_to=everything_up_to)
         raise reader.error(f"{owner} has no attribute '{key}'", index, near)
-    message = f"attribute {key} of {owner} is not known and has no effect"
+    message = f"unknown attribute {key} of {owner} is ignored"
     reader.warn(WarningKind.ATTRIBUTE, message, reader.span(index))
 
 
@@ -247,7 +247,8 @@ _ROW = re.compile(r"(?:%(?P<result>\w+) = )?(?P<name>[\w.]+)(?P<rest>.*)")
 class StatementReading:
     """A statement as far as it has been read: fields of its node, uses of values by field, tokens of types by field.
 
-    `known` and `extents` are what follows of the result from the text alone, `result` its type if it is no field.
+    `known` and `extents` are the properties of the result that follow from the text alone, `result` its type if it is
+    no field.
     """
 
     known: int | None = None
@@ -277,7 +278,7 @@ class StatementReading:
         return tuple([use[2].constant for use in self.uses[field]])
 
     def check_uses(self, field: str, kind: Type, index: int | None = None) -> None:
-        """Reject values of a field that are of another type; the error is told at the token, or at the value."""
+        """Reject a field's values of another type; the error is at the token, or at the value."""
         for use in self.uses[field]:
             if use[2].type is not kind:
                 self.reader.check_use(use, kind, index)
@@ -294,7 +295,7 @@ class FormWord(NamedTuple):
 
 
 class StatementForm:
-    """A row: its text, the node it makes, its names if there are several, what else is asked of it (`finish`).
+    """A row: its text, the node it makes, its names if there are several, and further checks (`finish`).
 
     `fixed` are fields of the node that are the same in all statements of the row: by them the printer finds it. `name`
     tells which of the names a node has; without it, the first.
@@ -329,7 +330,7 @@ class StatementForm:
     # ---------------------------------------------------------------------------------------------------- reading
 
     def read(self, reader: PtoReader, statement: NamedOperation) -> Operation:
-        """Read what stands behind the name.
+        """Read the text after the name.
 
         Raises:
             ReadError: a token that the row does not have, or a value or type of another kind.
@@ -385,7 +386,7 @@ class StatementForm:
 
     @cached_property
     def _template(self) -> tuple[str, list[Callable[[Any], str]]]:
-        """The text behind the name, `%s` for each item, and what writes these."""
+        """The text after the name, `%s` for each item, and the writers of the items."""
         items: list[Callable[[Any], str]] = []
         text, end = "", 0
         for match in _ITEM.finditer(self._rest):
@@ -396,7 +397,7 @@ class StatementForm:
         return text + self._rest[end:].replace("%", "%%"), items
 
     def _writer(self, match: re.Match[str]) -> Callable[[Any], str]:
-        """Return what writes one item."""
+        """Return the writer of one item."""
         value, kind, word = match["value"], match["type"], match["word"]
         if value is not None:
             return lambda node: values_text(getattr(node, value))
@@ -486,26 +487,26 @@ _TYPES: Mapping[str, tuple[_Rule, ...]] = {
     "scalar": (_SCALAR,),
     "integer": (
         _SCALAR,
-        (lambda given, _: given.name in SIGNLESS, "{owner} works on signless integers, not {text}", SIGNLESS),
+        (lambda given, _: given.name in SIGNLESS, "{owner} needs signless integers, not {text}", SIGNLESS),
     ),
-    "float": (_SCALAR, (lambda given, _: given.name in FLOATS, "{owner} works on floats, not {text}", FLOATS)),
-    "index": ((lambda given, _: given == INDEX, "{owner}: the offset is of type index, not {text}", ("index",)),),
+    "float": (_SCALAR, (lambda given, _: given.name in FLOATS, "{owner} needs floats, not {text}", FLOATS)),
+    "index": ((lambda given, _: given == INDEX, "{owner}: the offset must have type index, not {text}", ("index",)),),
     "element": (
         (
             lambda given, found: isinstance(given, ScalarType) and given.name == found.element,
-            "{owner}: the value is of the element type {found.element}, not {text}",
+            "{owner}: the value must have the element type {found.element}, not {text}",
             ("{found.element}",),
         ),
     ),
     "pointer": (_POINTER,),
     "same": (
         _POINTER,
-        (lambda given, found: given == found.values["type"], "{owner} keeps the type of its pointer", ()),
+        (lambda given, found: given == found.values["type"], "{owner} cannot change the type of its pointer", ()),
     ),
-    "tile": (_is(TileType, "{owner} works on tiles, not on {text}", ("!pto.tile_buf<...>",)),),
+    "tile": (_is(TileType, "{owner} takes tiles, not {text}", ("!pto.tile_buf<...>",)),),
     "vec_tile": (
-        _is(TileType, "{owner} works on tiles, not on {text}", ("!pto.tile_buf<vec, ...>",)),
-        (lambda given, _: given.location == "vec", "{owner} reaches vec tiles only, not {kind.location}", ("vec",)),
+        _is(TileType, "{owner} takes tiles, not {text}", ("!pto.tile_buf<vec, ...>",)),
+        (lambda given, _: given.location == "vec", "{owner} accesses only vec tiles, not {kind.location}", ("vec",)),
     ),
     "tiles": (_is(MultiTileType, "{text} is not several tiles", ("!pto.multi_tile_buf<...>",)),),
     "view": (_is(ViewType, "expected a view type, found {text}", ("!pto.tensor_view<...>",)),),
@@ -549,7 +550,7 @@ def _read_endpoint(found: StatementReading, _: str) -> Pipe:
 
 
 def skip_flags(reader: PtoReader) -> None:
-    """Go past `fastmath<...>` and `overflow<...>`, which allow a compiler what is not done here."""
+    """Skip `fastmath<...>` and `overflow<...>`, which permit a compiler optimisations that castsim does not make."""
     while reader.at("fastmath") or reader.at("overflow"):
         reader.position += 1
         reader.expect("<")
@@ -591,8 +592,8 @@ WORDS: Mapping[str, FormWord] = {
     "typed": FormWord(_read_typed, _typed_text),
     "comma": FormWord(lambda found, _: found.reader.take(","), lambda *_: ","),
 }
-"""Kinds of words: pipes, events, the pipe that an endpoint stands for, flags of compilers, a dictionary of other
-dialects, values with their types, a comma that older printers leave out."""
+"""The kinds of words: pipes, events, an endpoint's pipe, compiler flags, a dictionary of other dialects, values with
+their types, a comma that older printers omit."""
 
 
 # Forms of operations that share a name: gathers and moves (docs/reference/pto.md sections 7.7 and 7.12).
@@ -600,11 +601,11 @@ dialects, values with their types, a comma that older printers leave out."""
 _WHOLE = re.compile(r"-?\d{1,10}")
 
 DIRECTION = "direction"
-"""Key under which the direction of a gather by pattern, which has none in the text, stands with the attributes."""
+"""The attribute key for the direction of a gather by pattern, which has no key in the text."""
 
 
 OFFSET = "offset"
-"""Attribute of a gather by comparison: what is added to the numbers."""
+"""The attribute of a gather by comparison that is added to the numbers."""
 
 
 def variant_of(mnemonic: str, attributes: Attributes, inputs: Sequence[Type], outputs: Sequence[Type]) -> str:
@@ -637,7 +638,7 @@ def check_comparison(reader: PtoReader, attributes: Attributes) -> None:
     if mode is not None:
         enum_word(reader, mode, "cmp", CHOOSING)
     if offset is not None and offset_of(offset.text) is None:
-        raise reader.error(f"{OFFSET} is a number of type i32, not {offset.text}", offset.value_index, ("0 : i32",))
+        raise reader.error(f"{OFFSET} must be an i32 number, not {offset.text}", offset.value_index, ("0 : i32",))
 
 
 def offset_of(text: str) -> int | None:
@@ -647,7 +648,7 @@ def offset_of(text: str) -> int | None:
 
 
 def types_by_pattern(reader: PtoReader, attributes: Attributes) -> list[tuple[Type, int]]:
-    """Read `type [, "row"]`, what stands behind the colon of a gather by pattern."""
+    """Read `type [, "row"]`, the text after the colon of a gather by pattern."""
     index = reader.position
     types = [(reader.type(), index)]
     if reader.take(","):
@@ -677,7 +678,7 @@ def legal_forms(operation: VectorOperation) -> tuple[Form, ...]:
 
 
 def form_of(operation: VectorOperation, types: Sequence[Type]) -> Form | None:
-    """Return the form in which operands of these types stand, None if there is none."""
+    """Return the form for operands of these types; None if there is none."""
     scalar = [isinstance(kind, ScalarType) for kind in types]
     return next((one for one in legal_forms(operation) if [role is Role.SCALAR for role in one] == scalar), None)
 
@@ -690,12 +691,12 @@ def scratch_of(mnemonic: str, names: Sequence[str], types: Sequence[Type]) -> tu
 
 
 def form_with_tmp(operation: VectorOperation, form: Form) -> Form | None:
-    """Return the form that has a tmp tile beside these operands, None if there is none or they have one."""
+    """Return the form with a tmp tile beside these operands; None if there is none or they include one."""
     return next((one for one in operation.forms if Role.TMP in one and _without(one) == form), None)
 
 
 def is_older(operation: VectorOperation, form: Form, *, binary: bool) -> bool:
-    """Whether older assemblers know a form too; `binary`: it carries that attribute."""
+    """Whether older assemblers support a form too; `binary` tells whether it has that attribute."""
     return form in operation.forms and not (binary and Role.TMP not in form)
 
 

@@ -29,7 +29,7 @@ from castsim.isa.pto.value_types import MaskType
 
 
 class FollowUpError(ReadError):
-    """A use of a value whose definition could not be read: an error only because of that one."""
+    """A use of a value whose definition could not be read: an error only because of the first one."""
 
 
 class Definition(NamedTuple):
@@ -42,7 +42,7 @@ class Definition(NamedTuple):
 
 
 Use = tuple[str, int, Definition]
-"""A use of a value: its name, its token, what it is."""
+"""A use of a value: its name, its token and its role."""
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class NameScope:
     _forgotten: set[str] = field(default_factory=set)
     """Names that statements should have defined that could not be read."""
     _around: list[tuple[int, dict[str, Definition], dict[str, int]]] = field(default_factory=list)
-    """What is visible around each isolated region, with the number of regions that it makes."""
+    """The visible names around each isolated region, with the number of regions inside."""
 
     def enter(self) -> None:
         """Begin a region."""
@@ -78,12 +78,12 @@ class NameScope:
         return len(self._regions)
 
     def leave_to(self, regions: int) -> None:
-        """Leave regions until so many are left."""
+        """Leave regions until `regions` are left."""
         while len(self._regions) > regions:
             self.leave()
 
     def forget(self, name: str, since: int) -> None:
-        """Take a name for one whose definition cannot be read, unless it was visible before the character `since`."""
+        """Treat a name as defined unreadably, unless it was visible before the character `since`."""
         names = [f"{name}#{number}" for number in range(self._groups[name])] if name in self._groups else [name]
         if names[0] in self._visible:
             if self._visible[names[0]].start < since:
@@ -109,7 +109,7 @@ class NameScope:
         earlier = self._visible.get(name)
         if kind is UNSIZED_MASK:
             legal = tuple(f"!pto.mask<b{bits}>" for bits in (8, 16, 32))
-            raise self.source.error(f"the width of mask %{name} follows from nothing here", start, len(name) + 1, legal)
+            raise self.source.error(f"cannot determine the width of mask %{name}", start, len(name) + 1, legal)
         if earlier is not None or name in self._groups:
             where = f", defined at line {self.source.span(earlier.start).line}" if earlier else ""
             raise self.source.error(f"redefinition of %{name}{where}", start, len(name) + 1)
@@ -117,7 +117,7 @@ class NameScope:
         self._regions[-1].append(name)
 
     def note_extents(self, name: str, extents: tuple[int | None, ...]) -> None:
-        """Record what is known of the extents of a view."""
+        """Record the known extents of a view."""
         self._visible[name] = self._visible[name]._replace(extents=extents)
 
     def define_group(self, base: str, kinds: tuple[Type, ...], start: int) -> tuple[str, ...]:
@@ -164,8 +164,8 @@ class NameScope:
         """Return the definition of a name.
 
         Raises:
-            FollowUpError: its definition could not be read, or it has been told of.
-            ReadError: nothing visible has this name; the nearest names are listed.
+            FollowUpError: its definition could not be read, or it was already reported.
+            ReadError: nothing visible has this name; the message lists the nearest names.
         """
         found = self._visible.get(name)
         if found is None:
@@ -185,7 +185,7 @@ class NameScope:
 # every one that is wrong, is read token by token.
 
 KEPT = (TileOperation, Tcvt)
-"""Nodes of statements whose forms are kept."""
+"""The nodes of statements whose forms are cached."""
 _MOST = 4096
 """Forms that are kept of a text; real programs have some hundreds."""
 
@@ -195,7 +195,7 @@ Shape = tuple[int, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What a statement has in common with those of its form: types of the values, and the node without these."""
+    """The common properties of statements of one form: types of the values, and the node without them."""
 
     kinds: tuple[Type, ...]
     node: type[TileOperation] | type[Tcvt]
@@ -215,7 +215,7 @@ class _Form:
 
 
 class Forms:
-    """The forms that one text has shown so far, by its tokens."""
+    """The forms in a text so far, by its tokens."""
 
     __slots__ = ("_kinds", "_known", "_shapes", "_texts")
 
@@ -226,7 +226,7 @@ class Forms:
         self._known: dict[tuple[str, ...], _Form] = {}
 
     def read(self, start: int, scope: NameScope, span: Callable[[int], Span]) -> tuple[Operation, int] | None:
-        """Return the statement that begins with a token, and the token behind it, if its form is known."""
+        """Return the statement that begins with a token, and the token after it, if its form is known."""
         texts = self._texts
         for length, places in self._shapes.get(texts[start], ()):
             if start + length >= len(texts) or texts[start + length] == "{":
@@ -262,14 +262,14 @@ class Forms:
 
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
-"""Opening bracket -> the one that closes it."""
+"""Opening bracket -> its closing bracket."""
 _MARKS = frozenset(("func.func", "", *CLOSING, *CLOSING.values()))
 _T = TypeVar("_T")
 _DEEPEST = 64  # nested regions or attribute values; far beyond real programs, well inside Python's own stack
 
 
 class Resumption(Protocol):
-    """What goes on behind a statement that cannot be read; see `castsim.isa.pto.pto_parser`."""
+    """The point at which reading resumes after an unreadable statement; see `castsim.isa.pto.pto_parser`."""
 
     def fail(self, start: int, before: int, regions: int, depth: int, error: CastsimError) -> None:
         """Take note of the error of the statement that begins at token `start`, and go on at the next one."""
@@ -279,10 +279,10 @@ class Resumption(Protocol):
 class PtoReader:
     """A position in the tokens of one file, the scope of the function being read, and the warnings so far.
 
-    Readers of statements take tokens through it. `position` is the index of the next token; places are given as
-    token indices. `depth` counts the regions around it, `failures` the statements that could not be read, behind
-    which `recovery` goes on; `hopeless` says that the text is not worth that. `recorded`: the
-    function was recorded of a kernel in C++, whose library compares less than the assembler.
+    Readers of statements take tokens through it. `position` is the index of the next token; places are given as token
+    indices. `depth` counts the regions around it, `failures` the unreadable statements, after which `recovery`
+    continues; `hopeless` tells that the text is not worth that. `recorded`: the function was recorded from a kernel in
+    C++, whose library compares less than the assembler.
     """
 
     __slots__ = (
@@ -322,10 +322,10 @@ class PtoReader:
         return ReadError(message, span=self.span(self.position if index is None else index), legal=legal)
 
     def unexpected(self, expected: str, legal: Iterable[str] = ()) -> NoReturn:
-        """Reject the next token, which is not what was expected."""
+        """Reject the next token because another one was expected."""
         found = self.texts[self.position]
         shown = "the end of the file" if self.kinds[self.position] is TokenKind.END else f"'{found[:40]}'"
-        placed = "; attributes {...} stand behind all operands" if found == "{" else ""
+        placed = "; attributes {...} come after all operands" if found == "{" else ""
         raise self.error(f"expected {expected}, found {shown}{placed}", legal=legal)
 
     def warn(self, kind: WarningKind, message: str, span: Span) -> None:
@@ -358,7 +358,7 @@ class PtoReader:
         return False
 
     def expect(self, text: str) -> int:
-        """Go past this word or sign and return its index, or reject what stands there instead."""
+        """Consume this word or sign and return its index, or reject the token instead."""
         index = self.position
         if self.texts[index] != text:
             self.unexpected(f"'{text}'", (text,))
@@ -366,7 +366,7 @@ class PtoReader:
         return index
 
     def next_of(self, kind: TokenKind, expected: str, legal: Iterable[str] = ()) -> str:
-        """Go past a token of a kind and return its text, or reject what stands there instead."""
+        """Consume a token of a kind and return its text, or reject the token instead."""
         index = self.position
         if self.kinds[index] is not kind:
             self.unexpected(expected, legal)
@@ -391,10 +391,10 @@ class PtoReader:
         self.depth += 1
         if self.depth > _DEEPEST:
             self.hopeless = True
-            raise self.error(f"nested more than {_DEEPEST} deep")
+            raise self.error(f"nested more than {_DEEPEST} levels deep")
 
     def count_statement(self) -> None:
-        """Count the statement that stands here; reject the first one beyond the limit."""
+        """Count the statement here; reject the first one beyond the limit."""
         self._left -= 1
         if self._left < 0:
             raise too_many_statements(self._limit, self.span(self.position))
@@ -406,7 +406,7 @@ class PtoReader:
     # --------------------------------------------------------------------------------------------------- values
 
     def equals_behind(self, index: int) -> int | None:
-        """Return the sign behind the results `%a, %b =` that begin at a token, None if none do."""
+        """Return the sign after the results `%a, %b =` that begin at a token; None if there are none."""
         while self.kinds[index] is TokenKind.VALUE and self.texts[index + 1] == ",":
             index += 2
         return index + 1 if self.kinds[index] is TokenKind.VALUE and self.texts[index + 1] == "=" else None
@@ -416,7 +416,7 @@ class PtoReader:
         index = self.position
         text = self.next_of(TokenKind.VALUE, "a value name such as %x")
         if ":" in text or "#" in text:
-            raise self.error(f"'{text}' names several results where one is defined", index)
+            raise self.error(f"'{text}' selects one of several results, but only one is defined", index)
         return text[1:], index
 
     def operand(self) -> Use:
@@ -429,7 +429,7 @@ class PtoReader:
             return token[1:], index, known
         text = self.next_of(TokenKind.VALUE, "a value such as %x")
         if ":" in text:
-            raise self.error(f"'{text}': a result count is allowed only where the results are defined", index)
+            raise self.error(f"'{text}': write a result count only where the results are defined", index)
         name = self.scope.resolve(text[1:])
         return name, index, self.scope.find(name, self.starts[index])
 
@@ -443,7 +443,7 @@ class PtoReader:
         if defined is not kind and defined != kind and not (kind is UNSIZED_MASK and isinstance(defined, MaskType)):
             index = use[1] if type_index is None else type_index
             raise self.error(
-                f"%{use[0]} is defined as {format_type(defined)} and used as {format_type(kind)}",
+                f"%{use[0]} is defined as {format_type(defined)} but used as {format_type(kind)}",
                 index,
                 (format_type(defined),),
             )
@@ -451,9 +451,9 @@ class PtoReader:
     def check_uses(
         self, uses: Sequence[Use], types: Sequence[tuple[Type, int]], what: str = "operands", index: int | None = None
     ) -> None:
-        """Reject uses under other types than the definitions', or under more or fewer, which is told at `index`."""
+        """Reject uses with other types, or another number of them, than the definitions; the error is at `index`."""
         if len(types) != len(uses):
-            raise self.error(f"{len(uses)} {what} with {len(types)} types", types[-1][1] if index is None else index)
+            raise self.error(f"{len(uses)} {what}, but {len(types)} types", types[-1][1] if index is None else index)
         for use, (kind, type_index) in zip(uses, types, strict=True):
             self.check_use(use, kind, type_index)
 
@@ -471,7 +471,7 @@ class PtoReader:
                 self.unexpected("a type")
             if self.texts[index + 1] == "<":
                 if self.kinds[index] is TokenKind.TYPE:
-                    raise self.error(f"the parameters of type '{text}' are not closed by '>'", index)
+                    raise self.error(f"missing '>' after the parameters of type '{text}'", index)
                 reason = f": {AFTER_LOWERING}" if text in LOWERED_DIALECTS else ""
                 raise self.error(f"type '{text}<...>' is not supported{reason}", index)
             found = read_type(self.source, self.starts[index], text, self.warn)
@@ -501,7 +501,7 @@ class PtoReader:
         return found
 
     def typed_values(self) -> tuple[tuple[str, ...], tuple[Type, ...]]:
-        """Take `%a, %b : T0, T1`, or nothing; return names and types, which are those of the definitions.
+        """Read `%a, %b : T0, T1`, or nothing; return names and types, which must equal those of the definitions.
 
         Raises:
             ReadError: values and types differ in number, or a type is not that of the definition.
@@ -554,7 +554,7 @@ class NamedOperation:
             raise reader.error(f"{self.name} has no result", self.results[0].token)
 
     def define_one(self, reader: PtoReader, kind: Type, constant: int | None = None) -> str:
-        """Make the one result visible and return its name; reject any other number of results."""
+        """Make the single result visible and return its name; reject any other number of results."""
         if len(self.results) == 1 and self.results[0].size == 1:
             name, _, index = self.results[0]
             reader.scope.define(name, kind, reader.starts[index], constant)
@@ -590,7 +590,7 @@ Handler = Callable[[PtoReader, NamedOperation], Operation]
 
 
 def read_results(reader: PtoReader) -> tuple[ResultItem, ...]:
-    """Read `%a, %b:2 =` if it stands here."""
+    """Read `%a, %b:2 =`, if present."""
     index = reader.position
     if reader.kinds[index] is not TokenKind.VALUE:
         return ()
@@ -603,9 +603,9 @@ def read_results(reader: PtoReader) -> tuple[ResultItem, ...]:
         index = reader.position
         base, colon, count = reader.next_of(TokenKind.VALUE, "a result such as %x")[1:].partition(":")
         if "#" in base:
-            raise reader.error(f"a result is defined as %name or %name:COUNT, found '{reader.texts[index]}'", index)
+            raise reader.error(f"define a result as %name or %name:COUNT, not '{reader.texts[index]}'", index)
         if colon and not (count.isdecimal() and len(count) < 4 and int(count) > 0):
-            raise reader.error(f"a result count is 1 to 999, found '{count[:20]}'", index)
+            raise reader.error(f"a result count must be 1 to 999, not '{count[:20]}'", index)
         results.append(ResultItem(base, int(count) if colon else 1, index))
         if not reader.take(","):
             break

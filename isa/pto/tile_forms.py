@@ -53,7 +53,7 @@ def _read_pair(found: StatementReading, field: str) -> tuple[str, ...]:
     index = reader.expect("[")
     uses = reader.listed(reader.operand, "]")
     if len(uses) != 2:
-        raise reader.error(f"a tile has a row and a column, {len(uses)} values are given", index)
+        raise reader.error(f"a tile needs 2 indices (row, column), found {len(uses)}", index)
     found.keep_uses(field, uses, INDEX)
     return uses[0][0], uses[1][0]
 
@@ -83,10 +83,10 @@ def _read_sizes(found: StatementReading, _: str) -> tuple[int, int]:
     index = reader.expect("[")
     numbers = reader.listed(lambda: reader.next_of(TokenKind.NUMBER, "a size such as 64"), "]")
     if len(numbers) != 2:
-        raise reader.error(f"a tile has rows and columns, {len(numbers)} sizes are given", index)
+        raise reader.error(f"a tile needs 2 sizes (rows, columns), found {len(numbers)}", index)
     for text in numbers:
         if not text.isdecimal() or len(text) > 18 or not int(text):
-            raise reader.error(f"a size is a whole number from 1, not {text[:20]}", index)
+            raise reader.error(f"a size must be a positive integer, not {text[:20]}", index)
     return int(numbers[0]), int(numbers[1])
 
 
@@ -103,15 +103,11 @@ def _subview(found: StatementReading) -> None:
     found.values["type"] = kind
 
 
-def _constants(uses: Sequence[Use]) -> Pair:
-    return uses[0][2].constant, uses[1][2].constant
-
-
 def _part_type(reader: PtoReader, source: TileType, sizes: tuple[int, int], valid: Sequence[Use] | None) -> TileType:
     """Return the type that a part has if the text does not state it."""
     known: Pair = sizes
     if valid is not None:
-        known = _constants(valid)
+        known = valid[0][2].constant, valid[1][2].constant
         for axis, extent, size, use in zip(_AXES, known, sizes, valid, strict=True):
             if extent is not None and not 0 <= extent <= size:
                 raise TileError(f"{extent} valid {axis}s of a part of {size}", span=reader.span(use[1]))
@@ -121,7 +117,7 @@ def _part_type(reader: PtoReader, source: TileType, sizes: tuple[int, int], vali
 def _check_result(
     reader: PtoReader, index: int, found: TileType, stated: TileType, valid: Sequence[Use] | None
 ) -> None:
-    """Refuse a stated type that is not the part's: only its valid region may say what the operands leave open."""
+    """Refuse a stated type other than the part's; only its valid region may add what the operands leave open."""
     same = replace(stated, valid_rows=found.valid_rows, valid_cols=found.valid_cols) == found
     if not same:
         raise reader.error(f"the result of pto.subview is {format_type(found)}", index, (format_type(found),))
@@ -129,31 +125,33 @@ def _check_result(
     for axis, (known, extent) in zip(_AXES, pairs, strict=True):
         if valid is None and extent is None:
             raise reader.error(
-                f"the type leaves the valid {axis}s open, and no operand gives them", index, ("valid [%rows, %cols]",)
+                f"the number of valid {axis}s is missing: neither the type nor an operand gives it",
+                index,
+                ("valid [%rows, %cols]",),
             )
         if valid is not None and extent is not None and extent != known:
             given = "known when the program runs" if known is None else str(known)
             raise reader.error(
-                f"the type says {extent} valid {axis}s, the operand is {given}",
+                f"the type has {extent} valid {axis}s, but the operand is {given}",
                 index,
                 ("?" if known is None else given,),
             )
 
 
 def _check_place(found: StatementReading, source: TileType, part: TileType) -> None:
-    """Refuse a part that begins before its tile, reaches behind it, or cuts a box."""
+    """Refuse a part that begins before its tile, extends beyond it, or cuts a box."""
     offsets, known = found.uses["offsets"], found.constants("offsets")
     physical, extents = (source.rows, source.cols), (part.valid_rows, part.valid_cols)
     for axis, offset, whole, extent, use in zip(_AXES, known, physical, extents, offsets, strict=True):
         if offset is not None and (offset < 0 or offset + (extent or 0) > whole):
-            what = f"{extent} valid {axis}s from {axis} {offset} on" if extent else f"{axis} {offset}"
+            what = f"{extent} valid {axis}s starting at {axis} {offset}" if extent else f"{axis} {offset}"
             raise TileError(f"{what} of a tile of {whole} {axis}s", span=found.reader.span(use[1]))
     if source.scatter_layout == "none_box":
         return
     for axis, step, size, offset in zip(_AXES, _box(source), (part.rows, part.cols), known, strict=True):
         if size % step or (offset or 0) % step:
             raise TileError(
-                f"a part of a boxed tile is made of whole boxes of {step} {axis}s: size {size}, offset {offset}",
+                f"a part of a boxed tile must consist of whole boxes of {step} {axis}s: size {size}, offset {offset}",
                 span=found.statement.span,
             )
 
@@ -174,7 +172,7 @@ def _get_tile(found: StatementReading) -> None:
         raise reader.error(f"its tiles are {shown}", index["type"], (shown,))
     (number,) = found.constants("slot")
     if number is not None and not 0 <= number < several.count:
-        raise TileError(f"slot {number} of {several.count}", span=reader.span(found.uses["slot"][0][1]))
+        raise TileError(f"no slot {number}: there are {several.count}", span=reader.span(found.uses["slot"][0][1]))
     found.result = kind
 
 
@@ -225,7 +223,7 @@ Typed = tuple[Use, Type, int]
 
 
 def _read_any_form(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Tell the forms without quotes apart by what follows the name and whether there is a result."""
+    """Distinguish the forms without quotes by the text after the name and the presence of a result."""
     if reader.at("ins"):
         return _read_ins_outs(reader, statement)
     if reader.kinds[reader.position] is not TokenKind.VALUE:
@@ -240,7 +238,7 @@ def _read_ins_outs(reader: PtoReader, statement: NamedOperation) -> Operation:
     reader.expect("ins")
     inputs = read_operands(reader, attributes)
     if len(inputs.uses) > 2:
-        raise reader.error("tcvt reads one source and at most one scratch tile", inputs.uses[2][1])
+        raise reader.error("tcvt takes one source and at most one scratch tile", inputs.uses[2][1])
     reader.expect("outs")
     outputs = read_operands(reader)
     if len(outputs.uses) > 1:
@@ -269,7 +267,7 @@ def _read_ssa(reader: PtoReader, statement: NamedOperation) -> Operation:
     item = statement.results[0]
     result = (item.base, item.token, Definition(result_type, reader.starts[item.token]))
     if isinstance(result_type, TileType) and None in (result_type.valid_rows, result_type.valid_cols):
-        raise reader.error("the result of tcvt needs static valid extents", result_index)
+        raise reader.error("the result of tcvt must have static valid extents", result_index)
     tmp = typed[1] if len(typed) == 2 else None
     node = _build(reader, statement, typed[0], (result, result_type, result_index), tmp, attributes, defines_dst=True)
     statement.define_one(reader, result_type)
@@ -279,14 +277,14 @@ def _read_ssa(reader: PtoReader, statement: NamedOperation) -> Operation:
 def _read_one_line(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `tcvt %dst, %src[, %tmp] : type #key=value ...`.
 
-    The types are one per operand in this order, or a single one, which must be that of one of the tiles; the other
+    There is one type per operand in this order, or a single one, which must be that of one of the tiles; the other
     types are those of the definitions.
     """
     uses = [reader.operand()]
     while reader.take(","):
         uses.append(reader.operand())
     if not 2 <= len(uses) <= 3:
-        raise reader.error("tcvt names dst, src and at most one scratch tile", uses[-1][1])
+        raise reader.error("tcvt takes dst, src and at most one scratch tile", uses[-1][1])
     reader.expect(":")
     types = reader.types()
     defined = [use[2].type for use in uses]
@@ -330,7 +328,7 @@ def _read_generic(reader: PtoReader, statement: NamedOperation) -> Operation:
     reader.expect("(")
     uses = reader.listed(reader.operand, ")")
     if not 2 <= len(uses) <= 3:
-        raise reader.error("tcvt has the operands src, dst and at most one scratch tile", statement.index)
+        raise reader.error("tcvt takes src, dst and at most one scratch tile", statement.index)
     attributes: Attributes = {}
     if reader.take("<"):
         read_attributes(reader, attributes)
@@ -371,7 +369,7 @@ def _modes(reader: PtoReader, attributes: Attributes) -> tuple[RoundMode | None,
     given = [attributes[key] for key in ("sat_mode", "satmode") if key in attributes]
     if len(given) > 1:
         last = max(given, key=lambda attribute: attribute.key_index)
-        raise reader.error("sat_mode and satmode are one attribute; tcvt takes it once", last.key_index, ("sat_mode",))
+        raise reader.error("sat_mode and satmode are the same attribute; give one", last.key_index, ("sat_mode",))
     return rounding, SATURATIONS[enum_word(reader, given[0], "saturation_mode", SATURATIONS)] if given else None
 
 
@@ -385,7 +383,7 @@ def _build(
     *,
     defines_dst: bool = False,
 ) -> Tcvt:
-    """Check what all forms share and build the node."""
+    """Check the common rules of all forms and build the node."""
     rounding, saturation = _modes(reader, attributes)
     src_type, dst_type = _tile(reader, src), _tile(reader, dst)
     tmp_type = None if tmp is None else _tile(reader, tmp)

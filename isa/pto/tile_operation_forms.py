@@ -73,31 +73,31 @@ from castsim.isa.pto.vector_operations import (
 def check_cast_shapes(src: TileType, dst: TileType, span: Span, *, physical: bool = True) -> None:
     """Reject a cast between tiles of different shape or valid region; a dynamic extent agrees with any.
 
-    A column of 4-bit pairs stands for two. Without `physical`, shapes may differ as long as valid regions agree.
+    A column of 4-bit pairs counts as two. Without `physical`, shapes may differ as long as valid regions agree.
 
     Raises:
         TileError: both shapes, or both valid regions, are named.
     """
     packed = [name for name, tile in (("src", src), ("dst", dst)) if unpacked(tile) is not tile]
-    counted = f" ({' and '.join(packed)} counted in values, two per element)" if packed else ""
+    counted = f" ({' and '.join(packed)} in values, two per element)" if packed else ""
     src, dst = unpacked(src), unpacked(dst)
     if physical and (src.rows, src.cols) != (dst.rows, dst.cols):
         raise TileError(
-            f"tcvt expects src and dst of one shape: src has {src.rows}x{src.cols}, dst has {dst.rows}x{dst.cols}"
+            f"tcvt needs src and dst of the same shape: src has {src.rows}x{src.cols}, dst has {dst.rows}x{dst.cols}"
             f"{counted}",
             span=span,
         )
     pairs = ((src.valid_rows, dst.valid_rows), (src.valid_cols, dst.valid_cols))
     if any(a is not None and b is not None and a != b for a, b in pairs):
         raise TileError(
-            f"tcvt expects src and dst with the same valid region: src has {_region(src)}, dst has {_region(dst)}"
+            f"tcvt needs src and dst with the same valid region: src has {_region(src)}, dst has {_region(dst)}"
             f"{counted}",
             span=span,
         )
 
 
 def check_valid_operand(what: str, value: int | None, physical: int, span: Span) -> None:
-    """Reject a known valid extent (`what` = rows or columns) that the tile does not have."""
+    """Reject a known valid extent (`what` = rows or columns) that the tile lacks."""
     if value is not None and not 0 <= value <= physical:
         raise TileError(f"{value} valid {what} in a tile of {physical} {what}", span=span)
 
@@ -108,7 +108,7 @@ def check_view(kind: ViewType, shape: Sequence[int | None], span: Span) -> None:
         if value is not None and value < 0:
             raise TileError(f"extent {position} of the view is {value}", span=span)
         if extent is not None and value is not None and extent != value:
-            raise TileError(f"extent {position} of the view is {extent} in the type, but {value} in shape", span=span)
+            raise TileError(f"extent {position} of the view is {extent} in the type but {value} in shape", span=span)
 
 
 def check_packing(element: str, strides: Sequence[int | None], offsets: Sequence[int | None], span: Span) -> None:
@@ -156,29 +156,28 @@ def check_partition(
     part: PartitionType,
     span: Span,
 ) -> None:
-    """Reject a partition that leaves its view, or whose type does not say the size its operands do.
+    """Reject a partition that leaves its view, or whose type contradicts the sizes of its operands.
 
-    `extents` are those of the view as far as they are known, from its type or from its shape operands. A part with
-    fewer dimensions than the view has to hold the same number of elements.
+    `extents` are the known ones of the view, from its type or from its shape operands. A part with fewer dimensions
+    than the view must hold the same number of elements.
     """
     for position, (extent, offset, size) in enumerate(zip(extents, offsets, sizes, strict=True)):
         if (offset or 0) < 0 or (size or 0) < 0:
-            raise TileError(f"dimension {position}: offset {offset}, size {size}; neither may be negative", span=span)
+            raise TileError(f"dimension {position}: offset {offset}, size {size}; both must be 0 or more", span=span)
         if extent is not None and offset is not None and size is not None and offset + size > extent:
             raise TileError(
-                f"dimension {position}: offset {offset} and size {size} reach beyond the view's extent {extent}",
-                span=span,
+                f"dimension {position}: offset {offset} and size {size} exceed the view's extent of {extent}", span=span
             )
     if len(part.dims) > len(view.dims):
-        raise TileError(f"a part of {len(part.dims)} dimensions of a view of {len(view.dims)}", span=span)
+        raise TileError(f"the part has {len(part.dims)} dimensions, the view has {len(view.dims)}", span=span)
     if len(part.dims) == len(view.dims):
         for position, (extent, size) in enumerate(zip(part.dims, sizes, strict=True)):
             if extent is not None and size is not None and extent != size:
-                raise TileError(f"dimension {position} is {extent} in the type, but {size} in sizes", span=span)
+                raise TileError(f"dimension {position} is {extent} in the type but {size} in sizes", span=span)
         return
     count, wanted = element_count(part.dims), element_count(sizes)
     if count is not None and wanted is not None and count != wanted:
-        raise TileError(f"the part has {count} elements in the type, but {wanted} in sizes", span=span)
+        raise TileError(f"the part has {count} elements in the type but {wanted} in sizes", span=span)
 
 
 def check_transfer(mnemonic: str, inputs: Sequence[Type], outputs: Sequence[Type], span: Span) -> None:
@@ -204,18 +203,18 @@ def check_alias(mnemonic: str, source: TileType, result: TileType, span: Span) -
     How many bytes a row of 4-bit elements takes is the target's affair, so for these no sizes are compared.
     """
     if source.location != result.location:
-        raise TileError(f"{mnemonic} keeps the location: {source.location} to {result.location}", span=span)
+        raise TileError(f"{mnemonic} cannot change the location from {source.location} to {result.location}", span=span)
     if mnemonic == "bitcast":
         if replace(result, element=source.element) != source:
-            raise TileError("bitcast changes the element type alone", span=span)
+            raise TileError("bitcast can change only the element type", span=span)
         if element_format(result.element).bits > element_format(source.element).bits:
-            raise TileError(f"bitcast to a wider element: {source.element} to {result.element}", span=span)
+            raise TileError(f"bitcast cannot widen elements from {source.element} to {result.element}", span=span)
         return
     if (source.scatter_layout == "none_box") != (result.scatter_layout == "none_box"):
-        raise TileError("treshape between a boxed tile and one without boxes", span=span)
+        raise TileError("treshape cannot mix boxed and unboxed tiles", span=span)
     before, after = (tile.rows * tile.cols * element_format(tile.element).bits for tile in (source, result))
     if before != after and min(element_format(source.element).bits, element_format(result.element).bits) >= 8:
-        raise TileError(f"treshape keeps the size: {before // 8} bytes to {after // 8}", span=span)
+        raise TileError(f"treshape cannot change the size from {before // 8} to {after // 8} bytes", span=span)
 
 
 def element_count(dims: Sequence[int | None]) -> int | None:
@@ -265,7 +264,7 @@ def tile_type(reader: PtoReader, owner: str) -> tuple[TileType, int]:
     index = reader.position
     kind = reader.type()
     if not isinstance(kind, TileType):
-        raise reader.error(f"{owner} works on tiles, not on {reader.texts[index]}", index, ("!pto.tile_buf<...>",))
+        raise reader.error(f"{owner} takes tiles, not {reader.texts[index]}", index, ("!pto.tile_buf<...>",))
     return kind, index
 
 
@@ -291,7 +290,7 @@ def read_operands(reader: PtoReader, attributes: Attributes | None = None) -> Op
     by_pattern = attributes is not None and "maskPattern" in attributes and len(uses) == 1
     types = types_by_pattern(reader, attributes) if attributes is not None and by_pattern else reader.types()
     if len(types) != len(uses):
-        raise reader.error(f"{len(uses)} operands with {len(types)} types", types[-1][1])
+        raise reader.error(f"{len(uses)} operands, but {len(types)} types", types[-1][1])
     if texts[reader.position] != ")":
         reader.unexpected("',' or ')'", (")",))
     reader.position += 1
@@ -356,11 +355,11 @@ def _check_part_move(reader: PtoReader, statement: NamedOperation, inputs: Opera
         and len(outputs.types) == 1
         and isinstance(outputs.types[0], TileType)
     ):
-        raise reader.error(f"{statement.name} is not written with these operands", statement.index, (form,))
+        raise reader.error(f"{statement.name} does not take these operands", statement.index, (form,))
     source, result = inputs.types[0], outputs.types[0]
     if not result.foreign and source.element != result.element:
         raise reader.error(
-            f"{statement.name} copies elements of one type: %{inputs.names[0]} holds {source.element}, "
+            f"{statement.name} cannot change the element type: %{inputs.names[0]} holds {source.element}, "
             f"%{outputs.names[0]} {result.element}",
             outputs.type_indices[0],
         )
@@ -373,7 +372,7 @@ def _check_operands(
     typed = zip((*inputs.types, *outputs.types), (*inputs.type_indices, *outputs.type_indices), strict=True)
     for kind, index in typed:
         if not isinstance(kind, TileType | ScalarType):
-            raise reader.error(f"{statement.name} works on tiles and scalars", index, known.spellings)
+            raise reader.error(f"{statement.name} takes only tiles and scalars", index, known.spellings)
     count = len(outputs.types) - (known.tmp_behind and len(outputs.types) == known.destinations + 1)
     if count != known.destinations or not all(isinstance(kind, TileType) for kind in outputs.types):
         words = {
@@ -383,16 +382,16 @@ def _check_operands(
         }[known.destinations]
         if known.kind is Kind.BLOCK_QUANTISE and len(outputs.types) == 5:
             raise reader.error(
-                f"{statement.name}: only the CPU simulator writes a fifth tile of exponents in boxes (exp_zz)",
+                f"{statement.name}: the fifth tile, exponents in boxes (exp_zz), works only in the CPU simulator",
                 outputs.type_indices[-1],
                 ("pto.tmov ins(%exponents, %tmp : T, T) outs(%zz : T), slayout=row_major, behind it",),
             )
         raise reader.error(f"{statement.name} writes {words[0]}", outputs.type_indices[-1], words[1:])
     if known.kind is Kind.RAMP and any(isinstance(kind, TileType) and kind.cols == 1 for kind in outputs.types):
-        raise reader.error(f"{statement.name} writes more than one column", outputs.type_indices[0])
+        raise reader.error(f"{statement.name} must not write more than one column", outputs.type_indices[0])
     if form_of(known, inputs.types) is None:
         index = inputs.type_indices[0] if inputs.type_indices else statement.index
-        raise reader.error(f"{statement.name} is not written with these operands", index, known.spellings)
+        raise reader.error(f"{statement.name} does not take these operands", index, known.spellings)
     for kind, index in zip(inputs.types, inputs.type_indices, strict=True):
         if isinstance(kind, ScalarType) and kind.name in ("index", "i1"):
             raise reader.error(f"{statement.name} takes a scalar of the tile's element type, not {kind.name}", index)
@@ -413,7 +412,7 @@ def _check_attributes(
         if known.kind is Kind.BLOCK_QUANTISE and key in _BLOCK_ATTRIBUTES:
             continue
         if key not in (*_KNOWN_ATTRIBUTES, known.attribute):
-            message = f"{statement.name} has no attribute '{key}'; it has no effect"
+            message = f"{statement.name} has no attribute '{key}', which is ignored"
             reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
         elif key != known.attribute:
             raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index)
@@ -425,10 +424,10 @@ def _check_attributes(
     if known.attribute == "quant_type":
         _check_quantisation(reader, statement, inputs, outputs, attributes)
     if known.attribute in _TRUTHS and given is not None and given.text not in _BOOLEANS:
-        raise reader.error(f"{known.attribute} is true or false, not '{given.text}'", given.value_index, _BOOLEANS)
+        raise reader.error(f"{known.attribute} must be true or false, not '{given.text}'", given.value_index, _BOOLEANS)
     if known.attribute == "isBinary" and given is None and len(inputs.types) > 1:
         legal = ("ins(%tile : T)", "ins(%tile, %tmp {isBinary = true} : T, T)")
-        raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
+        raise reader.error(f"{statement.name} takes isBinary and tmp only together", statement.index, legal)
 
 
 def _check_quantisation(
@@ -464,14 +463,14 @@ def _check_block_quantisation(
             enum_word(reader, attributes[key], name, legal)
     interleave, store_mode = attributes.get("interleave"), attributes.get(_STORE_MODE)
     if interleave is not None and interleave.text not in _BOOLEANS:
-        raise reader.error(f"interleave is true or false, not '{interleave.text}'", interleave.value_index, _BOOLEANS)
+        raise reader.error(f"interleave is '{interleave.text}', not true or false", interleave.value_index, _BOOLEANS)
     if store_mode is not None:
-        raise reader.error("storeMode goes with a fifth tile, which the A5 does not write", store_mode.key_index)
+        raise reader.error("storeMode needs a fifth tile, which the A5 does not write", store_mode.key_index)
     codes = outputs.types[0]
     narrow = isinstance(codes, TileType) and held_element(codes.element) == "e2m1"
     if narrow != (kind == BLOCK_QUANTISATIONS[1]):
         wanted = ("!pto.f4E2M1x2",) if kind == BLOCK_QUANTISATIONS[1] else ("i8", "ui8")
-        raise reader.error(f"{kind} is written to tiles of {' or '.join(wanted)}", outputs.type_indices[0], wanted)
+        raise reader.error(f"{kind} must be written to tiles of {' or '.join(wanted)}", outputs.type_indices[0], wanted)
 
 
 def _read_alias(reader: PtoReader, statement: NamedOperation) -> Operation:
@@ -488,27 +487,21 @@ def _read_alias(reader: PtoReader, statement: NamedOperation) -> Operation:
     result_type, result_index = tile_type(reader, statement.name)
     reader.check_use(source, source_type, source_index)
     if None in (result_type.valid_rows, result_type.valid_cols):
-        raise reader.error(f"the result of {statement.name} needs static valid extents", result_index)
+        raise reader.error(f"the result of {statement.name} must have static valid extents", result_index)
     mnemonic = statement.operation
     check_alias(mnemonic, source_type, result_type, statement.span)
     result = statement.define_one(reader, result_type)
     return TileOperation(
-        mnemonic,
-        (source[0],),
-        (source_type,),
-        (result,),
-        (result_type,),
-        sorted_texts(attributes),
-        span=statement.span,
+        mnemonic, (source[0],), (source_type,), (result,), (result_type,), sorted_texts(attributes), span=statement.span
     )
 
 
 _PLACES = (("addr", "address", ScalarType("i64")), ("valid_row", "valid_row", INDEX), ("valid_col", "valid_col", INDEX))
-"""What an allocation may be given: the word in the text, the field of the node, the type."""
+"""The options of an allocation: the word in the text, the field of the node, the type."""
 
 
 def _read_placement(found: StatementReading, _: str) -> None:
-    """Read `[addr = %a] [valid_row = %r] [valid_col = %c]`; `uses` has what is given."""
+    """Read `[addr = %a] [valid_row = %r] [valid_col = %c]`; `uses` receives the given ones."""
     reader = found.reader
     for key, field, kind in _PLACES:
         if reader.take(key):
@@ -584,7 +577,7 @@ def _make_view(found: StatementReading) -> None:
     if not isinstance(base, PointerType):
         raise reader.error(f"%{pointer} is not a pointer", token, ("!pto.ptr<...>",))
     if base.element != kind.element:
-        raise reader.error(f"a view of {kind.element} elements on a pointer to {base.element}", index)
+        raise reader.error(f"the view has {kind.element} elements, its pointer {base.element}", index)
     _check_rank(found, "shape", "shape operands", len(kind.dims), index)
     _check_rank(found, "strides", "stride operands", len(kind.dims), index)
     found.extents, steps, span = found.constants("shape"), found.constants("strides"), found.statement.span
@@ -617,7 +610,7 @@ def _partition(found: StatementReading) -> None:
     reader, source, kind = found.reader, found.values["source_type"], found.values["type"]
     found.check_uses("view", source, found.tokens["source_type"])
     if source.element != kind.element:
-        message = f"a part of {kind.element} elements of a view of {source.element}"
+        message = f"the part has {kind.element} elements, its view {source.element}"
         raise reader.error(message, found.tokens["type"])
     view = found.uses["view"][0]
     for field in ("offsets", "sizes"):
@@ -661,4 +654,4 @@ FORMS = (
 """Allocations and views, as they are written."""
 
 HANDLERS: dict[str, Handler] = {**handlers_of(FORMS), **{f"pto.{mnemonic}": _read_alias for mnemonic in ALIASES}}
-"""Reader of every tile or view operation with a form of its own."""
+"""The readers of tile and view operations with a special form."""

@@ -138,9 +138,7 @@ def _read_key_value(fields: list[FieldText], read_element: ReadElement) -> TileT
         if expected is None:
             raise key.error(f"unexpected '{key.text}' after the last key of a tile type")
         if key.text != expected:
-            raise key.error(
-                f"expected key '{expected}', found '{key.text}'; the order of the keys is fixed", (expected,)
-            )
+            raise key.error(f"expected key '{expected}', found '{key.text}'; the order of keys is fixed", (expected,))
         values[key.text] = value
     if len(values) < len(_REQUIRED):
         missing = _REQUIRED[len(values)]
@@ -160,7 +158,7 @@ def _read_compact(fields: list[FieldText], read_element: ReadElement) -> TileTyp
     """Read `vec, 4x256xf32, valid=4x200, ...`: location and shape, then optional keys in any order."""
     location = _location(fields[0])
     if len(fields) < 2:
-        raise fields[0].error("the tile type lacks its shape, written as 16x64xf32")
+        raise fields[0].error("the shape of the tile type is missing; write it as 16x64xf32")
     rows, cols, element = _shape(fields[1], read_element)
     values: dict[str, FieldText] = {}
     for field in fields[2:]:
@@ -207,7 +205,7 @@ def _read_documented(fields: list[FieldText], read_element: ReadElement) -> Tile
 
 def _location(field: FieldText) -> str:
     if field.text == "ub":
-        raise field.error("unknown loc: ub; the unified buffer is called vec", ("vec",))
+        raise field.error("unknown loc: ub; write vec for the unified buffer", ("vec",))
     return _choice(field, "loc", LOCATIONS)
 
 
@@ -232,7 +230,7 @@ def _number_of(field: FieldText, what: str, names: tuple[str, ...]) -> int:
 
 def _natural(field: FieldText, what: str) -> int:
     if not _NATURAL.fullmatch(field.text):
-        raise field.error(f"{what} must be a whole number from 0, found '{field.text[:40]}'")
+        raise field.error(f"{what} must be 0 or a positive integer, found '{field.text[:40]}'")
     return int(field.text)
 
 
@@ -243,7 +241,7 @@ def _valid_extent(field: FieldText, what: str) -> int | None:
 def _valid_pair(field: FieldText) -> tuple[int | None, int | None]:
     match = _VALID.fullmatch(field.text)
     if match is None:
-        raise field.error(f"valid is written as ROWSxCOLS, each a whole number or ?, found '{field.text[:40]}'")
+        raise field.error(f"write valid as ROWSxCOLS, each an integer or ?, not '{field.text[:40]}'")
     rows, cols = (None if extent == "?" else int(extent) for extent in match.groups())
     return rows, cols
 
@@ -251,7 +249,7 @@ def _valid_pair(field: FieldText) -> tuple[int | None, int | None]:
 def _shape(field: FieldText, read_element: ReadElement) -> tuple[int, int, str]:
     match = _SHAPE.fullmatch(field.text)
     if match is None:
-        raise field.error(f"expected a shape as 16x64xf32, found '{field.text[:40]}'")
+        raise field.error(f"expected a shape such as 16x64xf32, found '{field.text[:40]}'")
     element = read_element(field.part(match.start(3), match.group(3)))
     return int(match.group(1)), int(match.group(2)), element
 
@@ -263,14 +261,14 @@ _KEYED: Mapping[str, tuple[str, Callable[[FieldText], object]]] = {
     "pad": ("pad", lambda field: _number_of(field, "pad", PADS)),
     "compact": ("compact", lambda field: _number_of(field, "compact", COMPACTS)),
 }
-"""Keys of a tile type: the field and what reads it, in the order in which they are looked at."""
+"""The keys of a tile type in reading order, each with its field and reader."""
 _OPTIONAL = ("valid", *_KEYED)
 
 
 def _check_valid(tile: TileType, first: FieldText) -> None:
     if tile.fractal not in FRACTALS:
         sizes = [f"fractal={size}" for size in FRACTALS]
-        raise TileError(f"no tile has boxes of {tile.fractal} bytes", span=first.span(), legal=sizes)
+        raise TileError(f"a tile cannot have boxes of {tile.fractal} bytes", span=first.span(), legal=sizes)
     for what, valid, physical in (("rows", tile.valid_rows, tile.rows), ("columns", tile.valid_cols, tile.cols)):
         if valid is not None and valid > physical:
             raise TileError(f"{valid} valid {what} in a tile of {physical} {what}", span=first.span())
@@ -285,7 +283,7 @@ _MASKS = {f"b{bits}": bits for bits in (8, 16, 32)}
 
 
 def lane_bits(element: str) -> int:
-    """Return the bits that an element takes in a register and in memory: two of 4 bits make one of 8."""
+    """Return the bits of an element in a register and in memory: two of 4 bits make one of 8."""
     return max(8, element_format(element).bits)
 
 
@@ -312,7 +310,7 @@ def _read_lanes(
 ) -> tuple[int, FieldText, str]:
     """Read `64xf32` of a kind of register: its lanes, and the element, which is none of those `refused`."""
     if len(fields) > 1:
-        raise fields[1].error(f"{what} has a number of lanes with its element type and nothing more")
+        raise fields[1].error(f"{what} takes only a number of lanes and an element type")
     match = _VECTOR.fullmatch(fields[0].text)
     if match is None:
         raise fields[0].error(f"'{fields[0].text[:40]}' is not LANESxTYPE", examples)
@@ -324,7 +322,7 @@ def _read_lanes(
 
 
 UNSIZED_MASK = MaskType(0)
-"""`!pto.mask`, whose width the definition of the value tells."""
+"""`!pto.mask`, whose width comes from the definition of the value."""
 
 
 def read_mask(fields: list[FieldText]) -> MaskType:
@@ -335,7 +333,7 @@ def read_mask(fields: list[FieldText]) -> MaskType:
     """
     text = fields[0].text
     if len(fields) > 1 or text not in _MASKS:
-        raise fields[-1].error(f"a mask is for lanes of 8, 16 or 32 bits, not '{text[:40]}'", _MASKS)
+        raise fields[-1].error(f"a mask must be b8, b16 or b32, not '{text[:40]}'", _MASKS)
     return MaskType(_MASKS[text])
 
 
@@ -415,7 +413,7 @@ LOWERED: dict[str, str] = {
     "f8E4M3B11FNUZ": "e4m3fn",
     "f8E5M2FNUZ": "e5m2",
 }
-"""Element spellings that the front end accepts but lowers to another format than they say."""
+"""Element spellings that the front end accepts but lowers to another format."""
 
 EXTENSIONS: dict[str, str] = {"hif8": "hif8", "f4E2M1x2": "e2m1", "f4E1M2x2": "e1m2", "s4": "i4"}
 """Element spellings of castsim alone."""
@@ -454,7 +452,7 @@ _REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
     "tf32": ("no target stores it", ("f32",)),
 }
 
-_UNSPELT = "the text form has no spelling of this format"
+_UNSPELT = "the text form cannot express this format"
 
 _SPACES = ("gm", "ub")
 _VIEW_RANK = 5  # every view is brought to five dimensions (docs/reference/pto.md section 3.5)
@@ -474,7 +472,7 @@ _KNOWN = (
     "!pto.vmi.vreg",
     "!pto.vmi.mask",
 )
-AFTER_LOWERING = "this is a text after lowering; give the one before"
+AFTER_LOWERING = "this text was already lowered; give the text before lowering"
 """What is said of types and operations that the assembler writes instead of those of its input."""
 LOWERED_DIALECTS = ("memref", "emitc", "llvm")
 _UNSUPPORTED = ("pto.eventid_array", "pto.pipe", "pto.async_session")
@@ -483,7 +481,7 @@ _UNSUPPORTED = ("pto.eventid_array", "pto.pipe", "pto.async_session")
 def read_element(field: FieldText, warn: Warn) -> str:
     """Return the format name that an element spelling means.
 
-    Warns where the spelling says another format than the front end lowers it to, and where the spelling is castsim's.
+    Warns if the spelling names another format than the front end lowers it to, or is castsim's own.
 
     Raises:
         ReadError: not an element type of tiles, views and pointers.
@@ -492,7 +490,7 @@ def read_element(field: FieldText, warn: Warn) -> str:
     if text in ELEMENTS:
         return ELEMENTS[text]
     if text in LOWERED:
-        lowered = f"element type {text} is read as {LOWERED[text]}, to which the vendor's front end lowers it"
+        lowered = f"element type {text} is read as {LOWERED[text]}, as in the vendor's front end"
         warn(WarningKind.ELEMENT_TYPE, lowered, field.span())
         return LOWERED[text]
     if text in EXTENSIONS:
@@ -540,7 +538,7 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
     match = _TYPE.fullmatch(text)
     name = match.group(1) if match else text[1:]
     if text in PREFIXED:
-        raise source.error(f"{text} is an element type: no value is of that type", start, len(text), _KNOWN)
+        raise source.error(f"{text} is an element type; a value cannot have it", start, len(text), _KNOWN)
     if f"!{name}" not in _KNOWN:
         raise _unknown_type(source, start, text, name)
     if name == "pto.align" or text == "!pto.mask":
@@ -571,7 +569,7 @@ def _unknown_type(source: PtoSource, start: int, text: str, name: str) -> ReadEr
 
 
 def parse_type(text: str) -> Type:
-    """Read a type that stands alone, as `!pto.tile_buf<vec, 4x256xf32>` or `index`.
+    """Parse a separate type, such as `!pto.tile_buf<vec, 4x256xf32>` or `index`.
 
     Raises:
         ReadError, TileError: as `read_type`.
@@ -595,7 +593,7 @@ def format_type(kind: Type) -> str:
     if isinstance(kind, MaskType | LogicalMaskType | AlignType):
         return _format_mask(kind)
     if kind.element not in _ELEMENT_SPELLING:
-        raise ReadError(f"format '{kind.element}' has no spelling in .pto", legal=_ELEMENT_SPELLING)
+        raise ReadError(f"format '{kind.element}' cannot be written in .pto", legal=_ELEMENT_SPELLING)
     element = _ELEMENT_SPELLING[kind.element]
     if isinstance(kind, VectorType | LogicalVectorType):
         name = "vreg" if isinstance(kind, VectorType) else "vmi.vreg"
@@ -643,13 +641,13 @@ def _read_several(fields: list[FieldText], warn: Warn) -> MultiTileType:
     """Read the parameters of a tile type and, last, `count=2`."""
     key, count = fields[-1].key_and_value() if "=" in fields[-1].text else (fields[-1], fields[-1])
     if key.text != "count" or len(fields) < 2 or not count.text.isdecimal() or not 1 <= int(count.text[:9]) <= 64:
-        raise fields[-1].error("expected how many tiles there are, 1 to 64", ("count=2",))
+        raise fields[-1].error("expected the number of tiles, 1 to 64", ("count=2",))
     return MultiTileType(read_tile(fields[:-1], lambda field: read_element(field, warn)), int(count.text))
 
 
 def _read_pointer(fields: list[FieldText], warn: Warn) -> PointerType:
     if len(fields) > 2:
-        raise fields[2].error("a pointer has an element type and at most a memory space")
+        raise fields[2].error("a pointer type takes an element type and optionally a memory space")
     element = read_element(fields[0], warn)
     spelling = _own_spelling(fields[0], element)
     if len(fields) == 1:
@@ -668,17 +666,17 @@ def _read_shaped(fields: list[FieldText], warn: Warn) -> tuple[tuple[int | None,
     """Read `16x?xf32`: extents, None where dynamic, and the element format."""
     field = fields[0]
     if len(fields) > 1:
-        raise fields[1].error("a view type has a shape with its element type, as 16x64xf32, and nothing more")
+        raise fields[1].error("a view type takes only a shape with an element type, such as 16x64xf32")
     match = _SHAPED.fullmatch(field.text)
     assert match is not None  # the pattern takes any text
     extents = match.group(1).split("x")[:-1]
     if not extents:
-        raise field.error(f"'{field.text}' has no dimensions; a view type is written as 16x64xf32")
+        raise field.error(f"'{field.text}' has no dimensions; write a view type such as 16x64xf32")
     if len(extents) > _VIEW_RANK:
-        raise field.error(f"'{field.text}' has {len(extents)} dimensions, the most is {_VIEW_RANK}")
+        raise field.error(f"'{field.text}' has {len(extents)} dimensions; at most {_VIEW_RANK} are allowed")
     for extent in extents:
         if not _DIMENSION.fullmatch(extent):
-            raise field.error(f"extent '{extent[:24]}...' is beyond any memory")
+            raise field.error(f"extent '{extent[:24]}...' is larger than any memory")
     dims = tuple(None if extent == "?" else int(extent) for extent in extents)
     return dims, read_element(field.part(match.start(2), match.group(2)), warn)
 

@@ -47,7 +47,7 @@ class TileType:
 
     @property
     def foreign(self) -> bool:
-        """Whether the vector unit does not take it: it lies in another buffer, or is made of boxes."""
+        """Whether the vector unit cannot use it: it is in another buffer, or consists of boxes."""
         return self.location != "vec" or self.scatter_layout != "none_box"
 
 
@@ -81,7 +81,7 @@ class PartitionType:
 
 @dataclass(frozen=True, slots=True)
 class MultiTileType:
-    """`!pto.multi_tile_buf<vec, 16x16xf16, count=2>`: so many tiles of one type, one behind the other."""
+    """`!pto.multi_tile_buf<vec, 16x16xf16, count=2>`: contiguous tiles of one type."""
 
     tile: TileType
     count: int
@@ -102,7 +102,7 @@ class VectorType:
     lanes: int
     element: str
     spelling: str = field(default="", compare=False, repr=False)
-    """As that of a pointer."""
+    """The spelling, as for a pointer."""
 
     @property
     def bits(self) -> int:
@@ -127,17 +127,17 @@ class AlignType:
 
 @dataclass(frozen=True, slots=True)
 class LogicalVectorType:
-    """`!pto.vmi.vreg<256xf32>`: any number of lanes; elements as those of `VectorType`, and pairs of bf16 and hif8."""
+    """`!pto.vmi.vreg<256xf32>`: any number of lanes; elements as in `VectorType`, and pairs of bf16 and hif8."""
 
     lanes: int
     element: str
     spelling: str = field(default="", compare=False, repr=False)
-    """As that of a pointer."""
+    """The spelling, as for a pointer."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogicalMaskType:
-    """`!pto.vmi.mask<256xpred>`: a bit for every lane; `granularity` is what the text says behind the `x`."""
+    """`!pto.vmi.mask<256xpred>`: one bit per lane; `granularity` is the text after the `x`."""
 
     lanes: int
     granularity: str = field(default="", compare=False, repr=False)
@@ -147,7 +147,7 @@ REGISTER_BITS = 2048
 """Bits of a vector register (docs/reference/micro.md section 1.2)."""
 
 BLOCK_BITS = 256
-"""Bits of a block of the buffer, 32 bytes, of which a register holds 8."""
+"""The bits of a 32-byte block of the buffer; a register holds 8 blocks."""
 
 LogicalType = LogicalVectorType | LogicalMaskType
 Type = (
@@ -158,7 +158,7 @@ Type = (
 
 @dataclass(frozen=True, slots=True)
 class RegisterOperation(Located):
-    """What operations on registers have, whichever level they belong to."""
+    """The common properties of register operations of both levels."""
 
     mnemonic: str
     operands: tuple[str, ...]
@@ -202,8 +202,8 @@ class MicroOperation(RegisterOperation):
     """`%r = pto.NAME %a, %p[%i], "WORD", %m group(%x, %y) {key = "WORD"} : types -> types`.
 
     `operands` are all values in the order of the text, those of `groups` last; `groups` are the names of the groups
-    and how many operands each has. `attributes` holds the words of the text by what they tell (`dist`, `rnd`), whether
-    they stand between the operands or in the dictionary, under their short names (`R`, not `ROUND_R`).
+    with their numbers of operands. `attributes` holds the words of the text by kind (`dist`, `rnd`), whether between
+    the operands or in the dictionary, under their short names (`R`, not `ROUND_R`).
     """
 
     groups: tuple[tuple[str, int], ...] = ()
@@ -245,7 +245,7 @@ def held_format(fmt: Format) -> tuple[Format, int]:
 
 
 def held_element(name: str) -> str:
-    """Return the name of the 4-bit format whose pairs an element holds, as casts of registers name it; else its own."""
+    """Return the 4-bit format whose pairs an element holds, as register casts name it; else the element's own name."""
     pair = PAIRS.get(name)
     return name if pair is None or pair.bits != 8 else pair.held
 

@@ -1,4 +1,4 @@
-"""The vector operations on tiles: one row each, which says all that is true of an operation on every chip.
+"""The vector operations on tiles: one row each with the properties that hold on every chip.
 
 Parser, values, accesses, checks and the lowerings of both mechanisms read the rows of `vector_operations.csv`; nothing
 is derived from a mnemonic.
@@ -63,9 +63,9 @@ class Kind(StrEnum):
     GATHER = "gather"
     """The elements of a tile that a tile of numbers names, one for each element of the destination."""
     PATTERN_GATHER = "gather by pattern"
-    """Every so many-th column, or row, of a tile."""
+    """Every n-th column, or row, of a tile."""
     COMPARE_GATHER = "gather by comparison"
-    """The numbers of the columns whose elements compare so with a scalar, and how many they are."""
+    """The numbers of the columns whose elements satisfy a comparison with a scalar, and their count."""
     SORT = "sort"
     """Pairs of an element and its number, sorted by elements within groups."""
     MERGE = "merge"
@@ -73,7 +73,7 @@ class Kind(StrEnum):
     TRANSPOSE = "transposition"
     """Rows become columns."""
     PART = "part"
-    """Both operands where both are valid, the one that is valid elsewhere."""
+    """Both operands where both are valid, the valid one elsewhere."""
     CONCATENATE = "concatenation"
     """The rows of two tiles side by side."""
     QUANTISE = "quantisation"
@@ -83,11 +83,11 @@ class Kind(StrEnum):
     BLOCK_QUANTISE = "block quantisation"
     """Elements over the scale of their group, and the exponents, maxima and reciprocals of the groups."""
     BOX = "move into boxes"
-    """Bytes in boxes of 32: of shared exponents 16 x 2 (ZZ), of codes 1 x 32, column of boxes by column (NZ)."""
+    """Bytes in boxes of 32: shared exponents 16 x 2 (ZZ), codes 1 x 32, one column of boxes after the other (NZ)."""
     PACK = "packing"
     """The low bytes of every element."""
     COUNTED_CONCATENATE = "concatenation by counts"
-    """As many elements of the rows of two tiles side by side as two tiles of counts say."""
+    """The rows of two tiles side by side, with element counts from two further tiles."""
     NARROW = "narrowing"
     """Equal valid regions; the results are converted to narrower elements."""
     PAIR_REDUCE = "pair reduction"
@@ -97,7 +97,7 @@ class Kind(StrEnum):
     BLOCK_GATHER = "block gather"
     """The blocks of 32 bytes, or elements, at the byte offsets that a tile names."""
     PART_ARGUMENT = "part arg-reduction"
-    """The better of two operands with its number, or the one that is valid: two results."""
+    """The better of two operands with its number, or the valid one: two results."""
 
     @property
     def gives_places(self) -> bool:
@@ -107,7 +107,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """One function of a composition: of all operands, or of what came before it and a constant.
+    """One function of a composition: of all operands, or of the previous result and a constant.
 
     `constant_first` puts the constant before the other operand.
     """
@@ -137,16 +137,14 @@ def parts_of(function: str) -> tuple[str, ...]:
 class VectorOperation:
     """One operation.
 
-    `function` is what it does per element: a name of `castsim.execution.vector_operations.arithmetic`, or of a
+    `function` is its effect per element: a name of `castsim.execution.vector_operations.arithmetic`, or of a
     composition. `forms` are its legal operand lists inside `ins`; `section` is the one of docs/reference/pto.md that
-    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary`, `descending`, `maskPattern`,
-    `quant_type` or `grpAxis`.
-    `tmp_like_source` says that the text wants a scratch tile of the source's type and valid region. Of a fill,
-    `in_place` says that source and destination are the same bytes, `enlarges` that the destination may have more rows
-    and columns than the source.
-    `tmp_behind` says that a scratch tile may stand behind the destination.
-    `scalar_unit` says that the vendor's tool takes it for work of the scalar unit when it inserts flags, whichever unit
-    does it. `accumulates` says that what the destination holds takes part, as the last operand.
+    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary`, `descending`, `maskPattern`, `quant_type`
+    or `grpAxis`. `tmp_like_source` marks a scratch tile in the text with the source's type and valid region. For a
+    fill, `in_place` marks equal bytes of source and destination, `enlarges` a destination that may have more rows and
+    columns than the source. `tmp_behind` marks a scratch tile that may follow the destination. `scalar_unit` marks work
+    that the vendor's tool assigns to the scalar unit when it inserts flags, whichever unit does it. `accumulates` marks
+    an operation that also reads the destination, as the last operand.
     """
 
     mnemonic: str
@@ -164,7 +162,7 @@ class VectorOperation:
 
     @property
     def destinations(self) -> int:
-        """How many tiles it writes."""
+        """The number of tiles that it writes."""
         return _DESTINATIONS.get(self.kind, 1)
 
     @property
@@ -179,7 +177,7 @@ class VectorOperation:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """The legal operand lists as a reader of messages knows them."""
+        """The legal operand lists as messages spell them."""
         return tuple(f"ins({', '.join(_WORDS[role] for role in form)})" for form in self.forms)
 
     @property
@@ -209,12 +207,12 @@ class VectorOperation:
 
     @property
     def integers_exact(self) -> bool:
-        """Whether its results on integers are certain: not those of quotients, remainders and shifts."""
+        """Whether its results on integers are certain: not for quotients, remainders and shifts."""
         return {"div", "rem", "fmod", "shl", "shr"}.isdisjoint(self.parts)
 
 
 def text_name(mnemonic: str) -> str:
-    """Return the name that the text has for an operation: mnemonics of its further forms have a point in them."""
+    """Return the name of an operation in the text: mnemonics of its further forms contain a point."""
     return mnemonic.partition(".")[0] if mnemonic in VECTOR_OPERATIONS and mnemonic != _DOTTED else mnemonic
 
 
@@ -222,10 +220,10 @@ _DESTINATIONS = {Kind.COMPARE_GATHER: 2, Kind.BLOCK_QUANTISE: 4, Kind.INTERLEAVE
 _WORDS = {Role.SOURCE: "%tile", Role.SCALAR: "%scalar", Role.MASK: "%mask", Role.TMP: "%tmp"}
 
 PATTERNS = ("P0101", "P1010", "P0001", "P0010", "P0100", "P1000", "P1111")
-"""Values of `maskPattern`: the last digit stands for the first column, and the digits repeat."""
+"""The values of `maskPattern`: the last digit is the first column, and the digits repeat."""
 
 DIRECTIONS = ('"row"', '"col"')
-"""What a gather by pattern takes elements along; the first is the default."""
+"""The directions of a gather by pattern; the first is the default."""
 
 PAIR_BYTES = 8
 """Bytes of a pair of an element and its number in a sorted list; numbers are in the upper four."""
@@ -246,7 +244,7 @@ SCALE_ALGORITHMS = ("ocp", "nv")
 """Values of `quantScaleAlg`; the first is the default."""
 
 NARROWER: Mapping[str, str] = {"f32": "f16", "f16": "i8", "i16": "i8", "i32": "f16"}
-"""Elements that those of sources become, AddReluCast and AddDeqRelu of asc-devkit @ 0da921b9."""
+"""The narrower result elements by source element, from AddReluCast and AddDeqRelu of asc-devkit @ 0da921b9."""
 
 QUANTISATIONS = ("INT8_SYM", "INT8_ASYM")
 """Values of `quant_type`: without and with an offset."""
@@ -268,7 +266,7 @@ PART_MOVES = ("textract", "tinsert")
 
 
 def _read(row: Mapping[str, str]) -> VectorOperation:
-    """Return a row of the table; its forms are words with a letter per operand, those of the roles."""
+    """Return a row of the table; its forms are words with a letter per operand role."""
     forms = tuple(tuple(map(Role, form)) for form in row["forms"].split())
     attribute, flags = (None if row[column] == "-" else row[column] for column in ("attribute", "flags"))
     switches = dict.fromkeys((flags or "").split(), True)
@@ -293,15 +291,15 @@ SUPPORTED = (
 """Tile operations that programs may use."""
 
 UNMODELLED: Mapping[str, str] = {
-    "mgather": "its order of accesses to global memory has no source",
-    "mscatter": "its order of accesses to global memory has no source",
-    "tscatter": "no sheet states which of two equal indices wins, nor what lies between elements of a pattern",
-    "tsubc": "a difference of three, whose roundings have no source",
-    "taddsc": "no source states what it adds",
-    "tsubsc": "no source states what it subtracts",
-    "ttri": "no source states which elements it fills",
-    "thistogram": "no source states its bins",
-    "trandom": "no source states its generator",
+    "mgather": "no source documents its order of accesses to global memory",
+    "mscatter": "no source documents its order of accesses to global memory",
+    "tscatter": "no source documents which of two equal indices wins, or what is between the elements of a pattern",
+    "tsubc": "a difference of three values, whose rounding no source documents",
+    "taddsc": "no source documents what it adds",
+    "tsubsc": "no source documents what it subtracts",
+    "ttri": "no source documents which elements it fills",
+    "thistogram": "no source documents its bins",
+    "trandom": "no source documents its generator",
     "tget_scale_addr": "scales of the matrix unit",
     "tprefetch": "caches are not modelled",
 }
@@ -316,6 +314,6 @@ def is_known(mnemonic: str) -> bool:
 
 
 def unknown_operation(mnemonic: str) -> IllegalError:
-    """Return the refusal of a tile operation that is not known, with those of the nearest names."""
+    """Return the refusal of an unknown tile operation, with the nearest names."""
     near = closest(mnemonic, (*SUPPORTED, *UNMODELLED), everything_up_to=0)
     return IllegalError(f"unknown operation pto.{mnemonic}", legal=[f"pto.{name}" for name in near])

@@ -1,4 +1,4 @@
-"""What an operation on logical registers asks of its types and words (docs/reference/micro.md section 9.3)."""
+"""The checks of types and words of an operation on logical registers (docs/reference/micro.md section 9.3)."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ __all__ = ["check", "conversion_words", "group_of", "leading_lanes", "route_of",
 # instructions exist for it. Source: docs/reference/micro.md section 9.4.
 
 HELD: Mapping[str, str] = {"bf16_pair": "bf16"}
-"""What casts see of an element that holds two values."""
+"""The element that casts use for an element of two values."""
 FOUR_BITS = ("e2m1", "e1m2")
 _ELEMENTS = tuple(dict.fromkeys((*(src for src, _ in CONVERSIONS), *(dst for _, dst in CONVERSIONS))))
 
 
 class How(Enum):
-    """What a step does."""
+    """The kind of a step."""
 
     CONVERT = "vcvt"
     CLAMP = "clamp to the range, then the low bits"
@@ -81,7 +81,7 @@ class RouteStep:
 
     @property
     def roundings(self) -> tuple[str, ...]:
-        """Letters of its rounding; none: it has none."""
+        """The letters of its rounding; none if it does not round."""
         return CONVERSIONS[self.src, self.dst].roundings if self.how is How.CONVERT else ()
 
     @property
@@ -100,12 +100,12 @@ class ConversionRoute:
 
     @property
     def roundings(self) -> tuple[str, ...]:
-        """Letters of its rounding: those of the last step that rounds."""
+        """The letters of its rounding: those of the last step that rounds."""
         return next((step.roundings for step in reversed(self.steps) if step.roundings), ())
 
     @property
     def saturations(self) -> tuple[str, ...]:
-        """Words of its saturation; none: it takes none."""
+        """The words of its saturation; none if it has no choice."""
         return SATURATIONS if any(step.saturates for step in self.steps) else ()
 
     def default(self) -> str:
@@ -119,10 +119,10 @@ class ConversionRoute:
 
 @lru_cache(maxsize=1024)
 def route(src: str, dst: str) -> ConversionRoute:
-    """Return how elements of a logical register are converted; names are those of register elements.
+    """Return the conversion steps between elements of logical registers, by names of register elements.
 
     Raises:
-        IllegalError: there is no way; names the destinations of this source.
+        IllegalError: there is no conversion; the message names the destinations of this source.
     """
     steps = _route(src, dst)
     if steps is None:
@@ -229,14 +229,14 @@ _LEGACY_KINDS = {
 }
 _SIGNS = {"extsi": ("i", "i"), "extui": ("u", "u"), "sitofp": ("i", ""), "uitofp": ("u", ""), "fptosi": ("", "i"),
           "fptoui": ("", "u")}  # fmt: skip
-"""How older names read the integers of their source and destination, whatever their types say."""
+"""The signs of source and destination integers under older names, whatever their types say."""
 
 
 def check(reader: PtoReader, node: VmiOperation, where: Mapping[str, int]) -> None:
     """Reject types and words that the operation does not take; `where` are the tokens of words.
 
     Raises:
-        IllegalError: as said; carries its place and what would be legal.
+        IllegalError: as stated, with its place and the legal alternatives.
     """
     elements = VMI_ROWS[node.mnemonic].elements
     first = next((kind for kind in (*node.operand_types, *node.result_types) if _is_vector(kind)), None)
@@ -290,7 +290,7 @@ def _check_lanewise(node: VmiOperation) -> None:
     for number, kind in enumerate(kinds):
         amounts = shifts and number == 1 and kind.element[1:] == kinds[0].element[1:] and kind.lanes == kinds[0].lanes
         if kind != kinds[0] and not amounts:
-            given = f"registers of one operation have one type: {format_type(kinds[0])} and {format_type(kind)}"
+            given = f"registers of one operation must have one type: {format_type(kinds[0])} and {format_type(kind)}"
             _refuse(node, f"takes equal types; {given}", (format_type(kinds[0]),))
     masks = [kind for kind in node.operand_types if isinstance(kind, LogicalMaskType)]
     _check_masks(node, kinds[0].lanes if kinds else masks[0].lanes)
@@ -298,7 +298,7 @@ def _check_lanewise(node: VmiOperation) -> None:
         if isinstance(scalar, ScalarType) and node.mnemonic not in ("vshls", "vshrs"):
             _check_scalar(node, scalar, kinds[0].element)
         elif isinstance(scalar, ScalarType) and not kind_of("N", scalar):
-            _refuse(node, f"shifts by a whole number, not {scalar.name}", ("i16",))
+            _refuse(node, f"shifts by an integer, not {scalar.name}", ("i16",))
 
 
 def _check_truncation(node: VmiOperation) -> None:
@@ -328,7 +328,7 @@ def route_of(node: VmiOperation) -> ConversionRoute:
     """Return the steps of a conversion.
 
     Raises:
-        IllegalError: there are none, or its attributes are not those of the pair.
+        IllegalError: there is no conversion, or its attributes are not those of the pair.
     """
     source, result = conversion_formats(node)
     return check_conversion(source, result, conversion_words(node))
@@ -337,12 +337,12 @@ def route_of(node: VmiOperation) -> ConversionRoute:
 def _check_conversion(node: VmiOperation) -> None:
     source, result = vectors((*node.operand_types, *node.result_types))
     if source.lanes != result.lanes:
-        _refuse(node, f"keeps the number of lanes: {source.lanes} and {result.lanes}", (f"{source.lanes}",))
+        _refuse(node, f"cannot change the number of lanes from {source.lanes} to {result.lanes}", (f"{source.lanes}",))
     _check_masks(node, source.lanes)
     for kind, wanted in zip((source, result), _LEGACY_KINDS.get(node.mnemonic, ()), strict=False):
         integer = isinstance(FORMATS.get(kind.element), IntFormat)
         if integer != (wanted == _INTEGERS):
-            _refuse(node, f"is of {wanted}, not of {kind.element}", ("vcvt",))
+            _refuse(node, f"needs {wanted}, not {kind.element}", ("vcvt",))
     route_of(node)
 
 
@@ -375,14 +375,14 @@ def _check_mask(node: VmiOperation) -> None:
     count, mask = node.operand_types[0], node.result_types[0]
     assert isinstance(mask, LogicalMaskType)
     if not kind_of("I", count):
-        _refuse(node, f"counts lanes by an index, not by {format_type(count)}", ("index",))
+        _refuse(node, f"counts lanes with an index, not with {format_type(count)}", ("index",))
     if node.mnemonic == "create_mask":
         return
     groups, size = node.count("num_groups"), node.count("group_size")
     if groups is None or size is None:
         _refuse(node, "needs num_groups and group_size", ("{num_groups = C, group_size = S}",))
     if groups * size != mask.lanes:
-        _refuse(node, f"makes {groups} groups of {size} lanes, a mask of {mask.lanes}", (f"{groups * size}xpred",))
+        _refuse(node, f"makes {groups} groups of {size} lanes, the mask has {mask.lanes}", (f"{groups * size}xpred",))
 
 
 def leading_lanes(node: VmiOperation, lanes: int) -> int:
@@ -392,11 +392,11 @@ def leading_lanes(node: VmiOperation, lanes: int) -> int:
 
 
 def _check_pattern(node: VmiOperation) -> None:
-    """Reject patterns of which no text says whether they count the lanes of the mask or of a register."""
+    """Reject patterns for which no text states whether they count the lanes of the mask or of a register."""
     pattern = node.word("pattern") or ""
     if pattern not in ("PAT_ALL", "PAT_ALLF") and "VL" not in pattern:
-        _refuse(node, f"with {pattern} is known, not modelled: no text says whether it counts the lanes of the mask or "
-                "of a register", ("PAT_ALL", "PAT_ALLF", "PAT_VL8"))  # fmt: skip
+        _refuse(node, f"with {pattern} is not modelled: no source documents whether it counts the lanes of the mask "
+                "or of a register", ("PAT_ALL", "PAT_ALLF", "PAT_VL8"))  # fmt: skip
 
 
 def _check_broadcast(node: VmiOperation) -> None:
@@ -419,7 +419,7 @@ def _check_groups(node: VmiOperation, whole: LogicalVectorType, slots: LogicalVe
     if slots.lanes != groups:
         _refuse(node, f"has group = {groups} and {slots.lanes} slots for them", (f"group = {slots.lanes}",))
     if slots.element != whole.element:
-        _refuse(node, f"keeps the element: {whole.element} and {slots.element}", (whole.element,))
+        _refuse(node, f"cannot change the element type from {whole.element} to {slots.element}", (whole.element,))
 
 
 def _check_reduction(node: VmiOperation) -> None:
@@ -436,13 +436,13 @@ def _check_access(node: VmiOperation) -> None:
     scalars = [each for each in node.operand_types if isinstance(each, ScalarType)]
     groups, mode = node.count("group"), node.word("dist_mode") or "continuous"
     if not all(kind_of("I", each) for each in scalars):
-        _refuse(node, "counts elements by whole numbers", ("index",))
+        _refuse(node, "counts elements with integers", ("index",))
     if groups is not None and kind.lanes % groups:
         _refuse(node, f"cannot share {kind.lanes} lanes among group = {groups}", ("a divisor of the lanes",))
     if groups is None and len(scalars) > 1:
         if kind.lanes * lane_bits(kind.element) % BLOCK_BITS or scalars[1].name not in ("i16", "u16"):
             legal = ("{group = C} for rows of elements", "a stride of i16 for blocks of 32 bytes")
-            _refuse(node, f"of {format_type(kind)} has a stride of {scalars[1].name} and no group", legal)
+            _refuse(node, f"of {format_type(kind)} has the stride {scalars[1].name} but no group", legal)
         if mode != "continuous":
             _refuse(node, f"of blocks has no dist_mode = {mode}", ("continuous",))
     if node.mnemonic == "vstore" and mode != "continuous":
@@ -456,7 +456,7 @@ def _check_pointer(node: VmiOperation, pointer: PointerType) -> None:
 
 
 def _check_widths(node: VmiOperation, kind: LogicalVectorType, pointer: PointerType, mode: str) -> None:
-    """Reject elements of memory and register that differ in width, but for unpacking loads and pairs.
+    """Reject elements of memory and register with different widths, except for unpacking loads and pairs.
 
     A store of wider integers writes their low bits.
     """
@@ -478,7 +478,7 @@ def _check_gather(node: VmiOperation) -> None:
     pointer = next(each for each in node.operand_types if isinstance(each, PointerType))
     _check_pointer(node, pointer)
     if index.lanes != result.lanes or index.element not in ("u16", "i16", "u32", "i32"):
-        _refuse(node, f"takes indices of 16 or 32 bits, {result.lanes} of them", (f"{result.lanes}xui32",))
+        _refuse(node, f"takes {result.lanes} indices of 16 or 32 bits", (f"{result.lanes}xui32",))
     _check_masks(node, result.lanes)
     if lane_bits(pointer.element) != lane_bits(result.element) or lane_bits(result.element) == 64:
         _refuse(node, f"of {result.element} has a pointer to {pointer.element}", (result.element,))
@@ -523,8 +523,8 @@ def read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one operation on logical registers.
 
     Raises:
-        ReadError: operands, words, types or results that it is not written with.
-        IllegalError: well-formed, and there is no such conversion, element or shape.
+        ReadError: illegal operands, words, types or results.
+        IllegalError: well-formed, but there is no such conversion, element or shape.
     """
     mnemonic = statement.operation.removeprefix(PREFIX)
     mnemonic = SYNONYMOUS.get(mnemonic, mnemonic)
@@ -589,13 +589,13 @@ def _word(
 ) -> None:  # fmt: skip
     """Take in a word or number under its short name."""
     if not key:
-        raise reader.error(f"{statement.name} has no word here", index, (row.example,))
+        raise reader.error(f"{statement.name} takes no word here", index, (row.example,))
     if key in text.words:
         raise reader.error(f"{key} is given twice", index)
     if key in COUNTS:
         match = _NUMBER.fullmatch(written)
         if match is None or int(match.group(1)) == 0:
-            raise reader.error(f"{key} of {statement.name} is a number above zero, not {written[:40]}", index, ("8",))
+            raise reader.error(f"{key} of {statement.name} must be positive, not {written[:40]}", index, ("8",))
         text.words[key] = match.group(1), index
         return
     if key == "reassoc":
@@ -608,7 +608,7 @@ def _word(
 
 
 def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _VmiText) -> tuple[Type, ...]:
-    """Return the types of all operands; the offset's, and those of all scalars of an access, may be left out."""
+    """Return the types of all operands; those of the offset, and of all scalars of an access, are optional."""
     defined = [use[2].type for use in text.uses]
     scalars = {place for place, kind in enumerate(defined) if isinstance(kind, ScalarType)}
     offsets = set() if text.offset_at is None else {text.offset_at}
@@ -622,7 +622,7 @@ def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _VmiText
             written = {place: kind for place, (kind, _) in zip(shown, text.types, strict=True)}
             return tuple(written.get(place, kind) for place, kind in enumerate(defined))
     index = text.types[-1][1] if text.types else statement.index
-    raise reader.error(f"{len(text.uses)} operands with {len(text.types)} types", index)
+    raise reader.error(f"{len(text.uses)} operands, but {len(text.types)} types", index)
 
 
 def _check_operands(

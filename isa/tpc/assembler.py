@@ -1,6 +1,6 @@
 """Programs to binaries and back: addresses, labels, directives, object files.
 
-`.byte 0x.., ..` stands for bytes that are not a bundle. `.compressed FIRST SECOND` stores the next two bundles in half
+`.byte 0x.., ..` represents bytes that are not a bundle. `.compressed FIRST SECOND` stores the next two bundles in half
 the room each, in the layouts it names. `.encoded HEX` stores the next bundle as these bytes, which must mean it: so
 text keeps a choice that it cannot spell, such as a long immediate where a short one would do. Other directives have
 no meaning here; those that would put data into the program are refused. Source of addresses: docs/reference/tpc.md
@@ -55,7 +55,7 @@ class PlacedBundle:
 
 @dataclass(frozen=True, slots=True)
 class AssembledBinary:
-    """A binary; `bundles` counts those in it, `assumed` names what stands at positions that no source states."""
+    """A binary; `bundles` is their number, `assumed` names the items at positions that no source states."""
 
     code: bytes
     bundles: int
@@ -118,7 +118,7 @@ class _Placer:
         """Reject a directive that no bundle follows."""
         pending = self._encoded or (self._compressed if self._halves else None)
         if pending is not None:
-            raise ReadError("the bundles that this directive speaks of are missing", span=pending.span)
+            raise ReadError("no bundles follow this directive", span=pending.span)
         self._aligned(None)
 
     def _bundle(self, bundle: Bundle) -> None:
@@ -145,7 +145,7 @@ class _Placer:
             self._compressed = item
         elif name == ENCODED:
             if self._encoded is not None:
-                raise ReadError("two .encoded directives for one bundle", span=item.span)
+                raise ReadError("this bundle has two .encoded directives", span=item.span)
             self._encoded = item
         elif name in _SECTIONS:
             self._in_metadata = name == _SECTIONS[-1] and bool(rest) and not rest.lstrip().startswith(".text")
@@ -158,7 +158,7 @@ class _Placer:
 
     def _between(self, item: Item, what: str) -> None:
         if self._halves:
-            message = f"{what} is not allowed inside a compressed pair: addresses are those of pairs"
+            message = f"{what} is not allowed inside a compressed pair: addresses refer to pairs"
             raise ReadError(message, span=item.span)
         if self._encoded is not None:
             raise ReadError(f"{what} is not allowed between .encoded and its bundle", span=item.span)
@@ -174,7 +174,7 @@ def _bytes(item: Directive, text: str) -> bytes:
     words = [word.strip() for word in text.split(",")]
     numbers = [int(word, 16 if "x" in word.lower() else 10) if _NUMBER.fullmatch(word) else -1 for word in words]
     if not all(0 <= number <= _LARGEST_BYTE for number in numbers):
-        raise ReadError(".byte takes numbers of 8 bits, separated by commas", span=item.span, legal=("0 .. 255",))
+        raise ReadError(".byte takes 8-bit numbers separated by commas", span=item.span, legal=("0 .. 255",))
     return bytes(numbers)
 
 
@@ -194,7 +194,7 @@ def _hexadecimal(item: Directive) -> bytes:
     try:
         return bytes.fromhex(text)
     except ValueError:
-        raise ReadError(".encoded takes the bytes of the bundle as hexadecimal digits", span=item.span) from None
+        raise ReadError("write the bytes of the bundle after .encoded as hexadecimal digits", span=item.span) from None
 
 
 def _prescribed(data: bytes, bundle: Bundle, placed: PlacedBundle, encoding: Encoding) -> bytes:
@@ -204,10 +204,10 @@ def _prescribed(data: bytes, bundle: Bundle, placed: PlacedBundle, encoding: Enc
     except UnknownBundle as reason:
         raise ReadError(f".encoded: {reason}", span=placed.bundle.span) from None
     if found.half is not placed.half:
-        raise ReadError(".encoded: the bytes have another layout than the bundle", span=placed.bundle.span)
+        raise ReadError(".encoded: the layout of these bytes differs from that of the bundle", span=placed.bundle.span)
     # Compared by their encoding: pairs and quads may be named by their first register.
     if encode_bundle(found.bundle, encoding, found.half) != encode_bundle(bundle, encoding, placed.half):
-        raise ReadError(".encoded: the bytes mean another bundle", span=placed.bundle.span)
+        raise ReadError(".encoded: these bytes encode a different bundle", span=placed.bundle.span)
     return data
 
 
@@ -257,8 +257,8 @@ def _distance(instruction: TpcInstruction, here: int, there: int, encoding: Enco
 class ListedLine:
     """One bundle, or a stretch of bytes that is not a bundle (`text` is then a `.byte` directive).
 
-    `labels` stand before it; `directives` too. `unread` says why bytes are not a bundle, `leftover` which fields of a
-    bundle are encoded otherwise than this project would.
+    `labels` and `directives` precede it. `unread` is the reason why bytes are not a bundle, `leftover` the fields of a
+    bundle that castsim would encode otherwise.
     """
 
     address: int
@@ -276,15 +276,15 @@ class ListedLine:
 
     @property
     def remark(self) -> str | None:
-        """A remark on what is unknown about it, None if nothing is."""
+        """A remark about unknown parts; None if there are none."""
         if self.unread is not None:
             return f"unknown: {self.unread}"
-        return f"encoded otherwise than expected in {', '.join(self.leftover)}" if self.leftover else None
+        return f"unexpected encoding of {', '.join(self.leftover)}" if self.leftover else None
 
 
 @dataclass(frozen=True, slots=True)
 class Disassembly:
-    """A binary as text; `end_labels` stand behind the last line."""
+    """A binary as text; `end_labels` come after the last line."""
 
     lines: tuple[ListedLine, ...]
     end_labels: tuple[str, ...]
@@ -321,7 +321,7 @@ def disassemble(code: bytes, encoding: Encoding, file: str = "<binary>") -> Disa
         whole = len(code) // size * size
         message = (
             f"{file}: {len(code)} bytes are not a whole number of bundles of {size} bytes; "
-            f"{len(code) - whole} are left at {whole:#x}: cut off, or not the beginning of a program"
+            f"{len(code) - whole} are left at {whole:#x}: the file is truncated, or does not start with a program"
         )
         raise ReadError(message, legal=(f"{whole} bytes", f"{whole + size} bytes"))
     units = [_unit(address, code[address : address + size], encoding) for address in range(0, len(code), size)]
@@ -346,7 +346,7 @@ def _decoded(code: bytes, encoding: Encoding) -> list[Decoded]:
     if not compressed[0]:
         return [decode_bundle(code, encoding)]
     if not all(compressed):
-        raise UnknownBundle("a compressed bundle without the other one of its pair")
+        raise UnknownBundle("a compressed bundle needs the second bundle of its pair")
     return [decode_bundle(part, encoding) for part in parts]
 
 
@@ -374,7 +374,7 @@ def _targets(units: list[_AddressUnit], size: int, encoding: Encoding) -> set[in
 
 
 def _target(instruction: TpcInstruction | None, address: int, encoding: Encoding) -> int | None:
-    """Return the target of a jump or loop end, None if a register says so or there is none."""
+    """Return the target of a jump or loop end; None if a register gives it or there is none."""
     role = {LOOP: "end", "jmpr": "src_a", "jmpa": "src_a"}.get(instruction.mnemonic if instruction else "")
     if instruction is None or role is None:
         return None
@@ -463,14 +463,14 @@ def program_bytes(data: bytes, machines: tuple[int, ...], file: str = "<binary>"
     try:
         return _text_section(data, machines, file)
     except struct.error:
-        raise ReadError(f"{file}: the ELF file is cut off: a header lies beyond its {len(data)} bytes") from None
+        raise ReadError(f"{file}: the ELF file is truncated: a header lies beyond its {len(data)} bytes") from None
 
 
 def _text_section(data: bytes, machines: tuple[int, ...], file: str) -> bytes:
     if len(data) < 6 or data[4] not in _SHAPES:
         raise ReadError(f"{file}: unknown ELF class", legal=("1 (32 bits)", "2 (64 bits)"))
     if data[5] != _LITTLE_ENDIAN:
-        raise ReadError(f"{file}: the ELF file is not little endian; TPC programs are")
+        raise ReadError(f"{file}: the ELF file is big-endian; TPC programs are little-endian")
     shape = _SHAPES[data[4]]
     fields = struct.unpack_from(shape.header, data)
     machine, table, (size, count, names) = fields[1], fields[5], fields[10:]
@@ -478,9 +478,9 @@ def _text_section(data: bytes, machines: tuple[int, ...], file: str) -> bytes:
         message = f"{file}: ELF machine {machine} is not a TPC; --machine accepts another number"
         raise ReadError(message, legal=map(str, machines))
     if count == 0 or names >= count:
-        raise ReadError(f"{file}: the ELF file has no section names, so no section {_SECTION}")
+        raise ReadError(f"{file}: the ELF file has no section {_SECTION}: it has no section names")
     if size < struct.calcsize(shape.section) or table + size * count > len(data):
-        raise ReadError(f"{file}: the ELF file is cut off, or its section headers lie beyond its {len(data)} bytes")
+        raise ReadError(f"{file}: the ELF file is truncated: its section headers lie beyond its {len(data)} bytes")
     sections = [struct.unpack_from(shape.section, data, table + number * size) for number in range(count)]
     strings = _content(sections[names], data, file)
     found = [section for section in sections if _name(strings, section[0]) == _SECTION]
@@ -495,7 +495,7 @@ def _content(section: tuple[int, ...], data: bytes, file: str) -> bytes:
     if kind == _NO_BITS:
         return b""
     if offset + size > len(data):
-        raise ReadError(f"{file}: the ELF file is cut off: a section ends at {offset + size}, it has {len(data)} bytes")
+        raise ReadError(f"{file}: the ELF file is truncated: a section ends at {offset + size} of {len(data)} bytes")
     return data[offset : offset + size]
 
 

@@ -101,7 +101,7 @@ class Sheet:
         where = field if slot is None else f"{slot.name.lower()}.{field}"
         what = "the bundle" if owner is None else owner.mnemonic
         size = sum(part.bits for part in self.layout.parts(slot, field))
-        message = f"{what}: {where} has no room for {number:#x} in layout {self.layout.name}"
+        message = f"{what}: {where} cannot hold {number:#x} in layout {self.layout.name}"
         return IllegalError(message, span=owner.span if owner else None, legal=(f"{size} bits",))
 
     def put_predicate(self, slot: Slot, instruction: TpcInstruction) -> None:
@@ -125,13 +125,13 @@ def write(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
     """Write a bundle that holds LOOP and nothing else.
 
     Raises:
-        IllegalError: another instruction beside it, or an end beyond its field.
+        IllegalError: another instruction in the bundle, or an end beyond its field.
     """
     loop = bundle.spu
     assert loop is not None
     for other in bundle.slots:
         if other is not None and other is not loop:
-            message = f"{other.mnemonic} cannot share a bundle with loop, whose immediates take the whole bundle"
+            message = f"{other.mnemonic} cannot share a bundle with loop, whose immediates fill the whole bundle"
             raise IllegalError(message, span=other.span, legal=("nop in the other slots",))
     put = sheet.put
     put(Slot.SPU, "opcode", 0, None, encoding.opcodes[Slot.SPU, LOOP])
@@ -162,7 +162,7 @@ def write(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
 
 
 def read(number: Callable[[str], int], encoding: Encoding) -> tuple[Form, tuple[Operand, ...]] | str:
-    """Return form and operands of a LOOP from its fields, or what in them has no meaning."""
+    """Return form and operands of a LOOP from its fields, or the fields without a meaning."""
     operands: list[Operand] = []
     for name in _BOUNDS:
         if number(f"{name}_is_imm_sel"):
@@ -239,7 +239,7 @@ def _widths(instruction: TpcInstruction) -> tuple[int, int]:
 
 
 def unspoken_group(instruction: TpcInstruction) -> bool:
-    """Whether the text names pairs or quads though no bit of the encoding says so (all_lanes on one width)."""
+    """Whether the text names pairs or quads without a bit in the encoding (all_lanes on one width)."""
     if not any({"V", "D"} <= set(spec.accepts) for spec in instruction.form.operands[:2]):
         return False
     named = [GROUPED.get(o.file, (o.file, 1))[1] for o in instruction.operands[:2] if isinstance(o, Register)]
@@ -263,7 +263,7 @@ def encode_bundle(bundle: Bundle, encoding: Encoding, half: CompressedLayout | N
     """
     is_loop = bundle.spu is not None and bundle.spu.mnemonic == LOOP
     if is_loop and half is not None:
-        raise IllegalError("loop needs a full bundle and cannot be compressed", span=bundle.span)
+        raise IllegalError("loop needs a full bundle, so it cannot be compressed", span=bundle.span)
     layout = half.layout if half is not None else encoding.loop if is_loop else encoding.bundle
     sheet = Sheet(layout)
     if half is not None:
@@ -277,7 +277,7 @@ def encode_bundle(bundle: Bundle, encoding: Encoding, half: CompressedLayout | N
 
 
 def assumed_items(bundle: Bundle, encoding: Encoding) -> Iterator[str]:
-    """Yield what stands in an encoded bundle at positions that no source states, as `add: switch neg`."""
+    """Yield the items of an encoded bundle at positions that no source states, as `add: switch neg`."""
     for slot, instruction in bundle.occupied:
         if instruction.mnemonic != LOOP:
             for piece in pieces(instruction, slot, encoding):
@@ -304,7 +304,7 @@ def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
         opcode = encoding.opcodes.get((slot, instruction.mnemonic))
         if opcode is None:
             raise IllegalError(
-                f"{instruction.mnemonic} in the {slot.name} slot has no opcode that is known, so no binary form",
+                f"{instruction.mnemonic} in the {slot.name} slot has no known opcode, so castsim cannot encode it",
                 span=instruction.span, legal=("castsim run, of the text",),
             )  # fmt: skip
         sheet.put(slot, "opcode", 0, None, opcode)
@@ -320,7 +320,7 @@ def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
 def _write_immediate(
     found: list[tuple[Slot, TpcInstruction, list[FieldContent]]], encoding: Encoding, sheet: Sheet
 ) -> bool:
-    """Write the one long immediate; return whether, for want of room, operand codes hold those that can."""
+    """Write the single long immediate; return whether, for lack of room, operand codes hold the short ones."""
     uses = [
         (piece.immediate, instruction, _fits(piece, instruction, encoding))
         for _, instruction, parts in found
@@ -331,7 +331,7 @@ def _write_immediate(
     long = [(value, who) for value, who, fits in uses if not (short and fits)]
     for value, who in long:
         if value != long[0][0]:
-            message = f"the bundle has room for one 32-bit immediate; {value:#x} is beside {long[0][0]:#x}"
+            message = f"a bundle can hold one 32-bit immediate, not both {value:#x} and {long[0][0]:#x}"
             small = [f"0 .. {count - 1}" for count in [encoding.short.count(who.type)] if count]
             raise IllegalError(message, span=who.span, legal=("two bundles", *small))
     if long:
@@ -340,7 +340,7 @@ def _write_immediate(
 
 
 def _fits(piece: FieldContent, instruction: TpcInstruction, encoding: Encoding) -> bool:
-    """Whether an operand code can stand for an immediate; the distance of a jump is a long one always."""
+    """Whether an operand code can represent an immediate; the distance of a jump is always long."""
     if piece.immediate is None or piece.field == IMMEDIATE or instruction.mnemonic in JUMPS:
         return False
     return piece.immediate < encoding.short.count(instruction.type)
@@ -351,7 +351,7 @@ def _write_predicates(found: list[tuple[Slot, TpcInstruction, list[FieldContent]
     for instruction in memory[1:]:
         if instruction.predicate != memory[0].predicate:
             shown = [str(one.predicate or "SP0") for one in memory]
-            message = f"LOAD and STORE have one predicate in common; found {' and '.join(shown)}"
+            message = f"LOAD and STORE must have the same predicate; found {' and '.join(shown)}"
             raise IllegalError(message, span=instruction.span, legal=("the same predicate on both", "two bundles"))
     for slot, instruction, _ in found:
         sheet.put_predicate(slot, instruction)
@@ -365,12 +365,12 @@ def _write_predicates(found: list[tuple[Slot, TpcInstruction, list[FieldContent]
 
 
 class UnknownBundle(Exception):  # noqa: N818  an answer of the decoder, which prints it; no refusal of input
-    """Bits that are not a bundle of this generation; the message says why."""
+    """Bits that are not a bundle of this generation; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A bundle and the fields whose bits have no meaning in it (none: it encodes to the same bits).
+    """A bundle, and its fields whose bits have no meaning (none: it encodes to the same bits).
 
     `half` is the compressed layout it was read from, None for a full bundle.
     """
@@ -381,7 +381,7 @@ class Decoded:
 
 
 def decode_bundle(code: bytes, encoding: Encoding) -> Decoded:
-    """Decode one bundle of full or, if its lowest bit says so, compressed size.
+    """Decode one bundle of full size or, if its lowest bit is set, compressed size.
 
     Raises:
         UnknownBundle: the bytes are not a bundle.
@@ -394,7 +394,7 @@ def decode_bundle(code: bytes, encoding: Encoding) -> Decoded:
     view = _View(bits, layout)
     if view.number(Slot.SPU, "opcode") == encoding.opcodes[Slot.SPU, LOOP]:
         if half is not None:
-            raise UnknownBundle("loop needs a full bundle and cannot be compressed")
+            raise UnknownBundle("loop needs a full bundle, so it cannot be compressed")
         bundle = _read_loop(_View(bits, encoding.loop), encoding)
     else:
         bundle = _read_slots(view, encoding)
@@ -486,8 +486,9 @@ def _read_slot(slot: Slot, opcode: int, view: _View, encoding: Encoding) -> TpcI
     ]
     where = f"{slot.name} opcode {opcode:#04x}"
     if not forms:
-        named = f" ({', '.join(mnemonics)}), which is not modelled here" if mnemonics else ""
-        raise UnknownBundle(f"{where}{named} is not an instruction of {encoding.dialect.name}")
+        if mnemonics:
+            raise UnknownBundle(f"{where} ({', '.join(mnemonics)}) is not modelled on {encoding.dialect.name}")
+        raise UnknownBundle(f"{where} is not an instruction of {encoding.dialect.name}")
     fitting: list[TpcInstruction] = []
     reasons: list[str] = []
     for form in forms:
@@ -505,9 +506,9 @@ def _read_slot(slot: Slot, opcode: int, view: _View, encoding: Encoding) -> TpcI
 
 
 def _accounts_for_all(instruction: TpcInstruction, slot: Slot, view: _View, encoding: Encoding) -> bool:
-    """Whether the fields of the slot hold what the instruction puts there, and nothing else.
+    """Whether the fields of the slot contain the instruction and nothing else.
 
-    A short immediate counts as the long one that it stands for.
+    A short immediate counts as the equal long one.
     """
     sheet, long = Sheet(view.layout), set[str]()
     for piece in pieces(instruction, slot, encoding):
@@ -528,7 +529,7 @@ def _accounts_for_all(instruction: TpcInstruction, slot: Slot, view: _View, enco
 
 
 def _read_form(form: Form, slot: Slot, view: _View, encoding: Encoding) -> TpcInstruction:
-    """Read the fields as a form says.
+    """Read the fields by a form.
 
     Raises:
         _Unfit: they hold something that it does not take.
@@ -552,7 +553,7 @@ def _read_form(form: Form, slot: Slot, view: _View, encoding: Encoding) -> TpcIn
 def _item(form: Form, slot: Slot, name: str, view: _View, encoding: Encoding) -> Value:
     row = encoding.placement(slot, form.mnemonic, name)
     if row is None:
-        raise _Unfit(f"no source says where {name} is encoded")
+        raise _Unfit(f"no source documents where {name} is encoded")
     number = view.number(slot, row.field) >> row.low & ((1 << row.bits) - 1)
     value = row.value(number)
     if value is None:

@@ -1,8 +1,8 @@
 """The numbers of a binary encoding, as the target description gives them.
 
-Nothing here knows a position or a code: a target makes an `Encoding` from its tables (`castsim.targets.tpc_encoding`).
-The tables follow docs/reference/tpc.md section 8: bit positions per layout, opcodes per slot, and where each operand
-and switch stands.
+This module contains no positions or codes: a target makes an `Encoding` from its tables
+(`castsim.targets.tpc_encoding`). The tables follow docs/reference/tpc.md section 8: bit positions per layout, opcodes
+per slot, and the place of each operand and switch.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from castsim.isa.tpc.program import (
 NOP = "nop"
 LOOP = "loop"
 PREDICATE_INDEX_BITS = 4
-"""Bits of a predicate's register number; the bit above them says that it is a VP."""
+"""The bits of a predicate's register number; the bit above them marks a VP."""
 _BYTE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class FieldBits:
-    """Bits `low` .. of a field stand at bit `start` of the bundle, `bits` of them."""
+    """The position of a field: its bits from `low` on are the `bits` bits from `start` on of the bundle."""
 
     start: int
     low: int
@@ -66,7 +66,7 @@ class Layout:
         return tuple(slot for slot in Slot if (slot.name.lower(), "opcode") in self.fields)
 
     def named(self, mask: int) -> tuple[str, ...]:
-        """Return the fields that lie under some bits of a mask, as `vpu.src_b`; `unused bits` for the others."""
+        """Return the fields under some bits of a mask, as `vpu.src_b`; `unused bits` for the others."""
         found = []
         for (owner, field), parts in self.fields.items():
             under = sum(((1 << part.bits) - 1) << part.start for part in parts)
@@ -94,8 +94,8 @@ class CompressedLayout:
 class ItemPlacement:
     """The place of an operand, a switch or another property (`item`) of some instructions.
 
-    `bits` bits of `field` from bit `low`; `codes` maps values to numbers (None: the number itself). `assumed` says that
-    no source states the position or the numbers.
+    `bits` bits of `field` from bit `low`; `codes` maps values to numbers (None: the number itself). `assumed` tells
+    that no source states the position or the numbers.
     """
 
     slots: tuple[Slot, ...]
@@ -108,13 +108,13 @@ class ItemPlacement:
     assumed: bool
 
     def number(self, value: Value) -> int | None:
-        """Return the number that stands for a value, None if there is none."""
+        """Return the number of a value; None if there is none."""
         if self.codes is None:
             return int(value)
         return self.codes.get(str(value))
 
     def value(self, number: int) -> Value | None:
-        """Return the value that a number stands for, None if there is none."""
+        """Return the value of a number; None if there is none."""
         if self.codes is None:
             return number
         found = next((value for value, code in self.codes.items() if code == number), None)
@@ -123,11 +123,11 @@ class ItemPlacement:
 
 @dataclass(frozen=True)
 class Encoding:
-    """Everything the assembler and the disassembler of one generation need to know.
+    """The data that the assembler and the disassembler of one generation need.
 
-    `halves` stand in the order of their compression type. `files` maps whether the slot is SPU to the first code of
-    each register file; `specials` maps named registers to the number they have in a file, `hardware_registers` others
-    to a code of their own; `machines` are the ELF machine numbers to accept.
+    `halves` are in the order of their compression type. `files` maps whether the slot is SPU to the first code of each
+    register file; `specials` maps named registers to their number in a file, `hardware_registers` others to a separate
+    code; `machines` are the ELF machine numbers to accept.
     """
 
     dialect: Dialect
@@ -164,7 +164,7 @@ class Encoding:
 
     @cached_property
     def mnemonics(self) -> Mapping[tuple[Slot, int], tuple[str, ...]]:
-        """The mnemonics of an opcode in a slot, those of instructions that castsim does not model included."""
+        """The mnemonics of an opcode in a slot, including instructions that castsim does not model."""
         found: dict[tuple[Slot, int], tuple[str, ...]] = {}
         for (slot, mnemonic), opcode in self.opcodes.items():
             found[slot, opcode] = (*found.get((slot, opcode), ()), mnemonic)
@@ -194,7 +194,7 @@ IMMEDIATE = "immediate"
 class FieldContent:
     """A number in bits `low` .. `low + bits - 1` of a field; `bits` None is the whole field.
 
-    `immediate` is the 32-bit immediate that the number stands for; `assumed` as in `ItemPlacement`.
+    `immediate` is the 32-bit immediate of the number; `assumed` as in `ItemPlacement`.
     """
 
     item: str
@@ -223,12 +223,12 @@ def derived(form: Form, encoding: Encoding) -> dict[str, Value]:
 
 
 def names_hardware(accepts: tuple[str, ...], encoding: Encoding) -> bool:
-    """Whether an operand is a register with a code of its own kind."""
+    """Whether an operand is a register with a separate kind of code."""
     return any(name in encoding.hardware_registers for name in accepts)
 
 
 def field_of(role: str, slot: Slot) -> str:
-    """Return the field of an operand code; the STORE slot keeps destinations where its values stand."""
+    """Return the field of an operand code; the STORE slot has destinations in the field of values."""
     return "src_c" if slot is Slot.STORE and role == "dest" else role
 
 
@@ -251,7 +251,7 @@ def pieces(instruction: TpcInstruction, slot: Slot, encoding: Encoding) -> Itera
         if value is not None:
             row = encoding.placement(slot, form.mnemonic, name)
             if row is None:
-                raise IllegalError(f"{form.mnemonic}: no source says where {name} is encoded", span=instruction.span)
+                raise IllegalError(f"{form.mnemonic}: no source shows where {name} is encoded", span=instruction.span)
             yield _placed(instruction, row, value)
     for name, value in derived(form, encoding).items():
         row = encoding.placement(slot, form.mnemonic, name)
@@ -283,7 +283,7 @@ def _operand(
         return _placed(instruction, row, _bare(operand))
     code = operand_code(operand, slot, encoding)
     if code is None:
-        message = f"{instruction.mnemonic}: no source gives a code for {operand} in the {slot.name} slot"
+        message = f"{instruction.mnemonic}: no source documents a code for {operand} in the {slot.name} slot"
         raise IllegalError(message, span=instruction.span)
     immediate = operand.value if isinstance(operand, Immediate) else None
     return FieldContent(spec.role, field_of(spec.role, slot), 0, None, code, immediate)

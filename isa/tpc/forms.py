@@ -1,4 +1,4 @@
-"""The shape of the instruction table: what one row says about spelling, operands, switches and availability.
+"""The schema of the instruction table: spelling, operands, switches and availability of one row.
 
 What differs between generations is a `Feature` that a row needs or lacks; a `Dialect` is one generation's text.
 A row (`Form`) is one way to write an instruction: operand order, register classes, switches in canonical order, and
@@ -34,7 +34,7 @@ class Feature(StrEnum):
     PACKED_STORE = "packed_store"
     """ST_TNSR with `pack`."""
     TYPED_PACK = "typed_pack"
-    """ST_TNSR says by a word from which width to which it packs; without the ability it is 32 to 16 bits."""
+    """ST_TNSR names the widths of its packing by a word; without this ability it packs 32 to 16 bits."""
     UNPACKED_LOAD = "unpacked_load"
     """LD_TNSR with `unpack` and `l0cs`."""
     PARTIAL_HALF_ACCESS = "partial_half_access"
@@ -46,7 +46,7 @@ class Feature(StrEnum):
     INDEXED_GLOBAL_LOAD = "indexed_global_load"
     """LD_G into an index register."""
     ADDRESS_ELEMENT_TYPE = "address_element_type"
-    """GEN_ADDR with an element type of its own."""
+    """GEN_ADDR with a separate element type."""
     HARDWARE_REGISTERS = "hardware_registers"
     """Registers for tensor number, lane range, carry, zero point and dimension mask, and moves to and from them."""
     MASK_MOVES = "mask_moves"
@@ -112,7 +112,7 @@ class Feature(StrEnum):
     CLASS_LIMIT = "class_limit"
     """`limit` on FCLASS."""
     BIASED_EXPONENT = "biased_exponent"
-    """EXTRACT_EXP says `biased`; without the ability `subtract_bias`."""
+    """EXTRACT_EXP has the switch `biased`; without this ability `subtract_bias`."""
     SPECIAL_EXPONENT = "special_exponent"
     """`special_func` on FORM_FP_NUM."""
     TRACE_EVENTS = "trace_events"
@@ -138,7 +138,7 @@ _SIGNED = ("i64", "i32", "i16", "i8", "i4")
 
 @dataclass(frozen=True, slots=True)
 class ShortImmediates:
-    """Operand codes that stand for the immediates 0, 1, ..; under a signed type only the first `signed` of them do."""
+    """The operand codes of the immediates 0, 1, ..; under a signed type only the first `signed` of them."""
 
     codes: tuple[int, ...] = ()
     signed: int = 0
@@ -207,7 +207,7 @@ class Style(Enum):
     WORD = "word"
     """The value itself, such as `rhne`."""
     FLAG = "name"
-    """The name alone stands for 1."""
+    """The name alone means 1."""
 
 
 class Show(Enum):
@@ -216,7 +216,7 @@ class Show(Enum):
     ALWAYS = "always"
     CHANGED = "if not the default"
     NEVER = "never"
-    """The operands already say it."""
+    """The operands already state it."""
 
 
 _MOST_LISTED = 8
@@ -227,11 +227,11 @@ _MOST_LISTED = 8
 class Switch:
     """One switch of a form.
 
-    `numbers` are the legal numbers, or `words` the legal words (value, spelling); a default of None means that the text
-    must say it. `aliases` are bare words of the old spelling, `keys` other names left of the equals sign.
-    `rounding` names the list of the dialect that the words are cut down to. `only_if` is the switch and value under
+    `numbers` are the legal numbers, or `words` the legal words (value, spelling); a default of None means that the
+    switch is required. `aliases` are bare words of the old spelling, `keys` synonyms left of the equals sign.
+    `rounding` names the list of the dialect to which the words are limited. `only_if` is the switch and value under
     which this one exists at all. `random` are the values under which the instruction draws random numbers. `leading`
-    takes a bare number in front of the operands too.
+    also accepts a bare number before the operands.
     """
 
     name: str
@@ -258,14 +258,14 @@ class Switch:
         return found
 
     def named(self) -> dict[str, Value]:
-        """Return the words that may stand behind the equals sign, in lower case.
+        """Return the legal words after the equals sign, in lower case.
 
         Format names such as `i8` are among them; alone they would be registers.
         """
         return {value.lower(): value for value, _ in self.words} | self.bare()
 
     def choices(self, dialect: Dialect) -> str:
-        """Return how the switch is written, with what it may be set to on a generation: `lane_sel=0|1|2|3`."""
+        """Return the spelling of the switch with its values on a generation: `lane_sel=0|1|2|3`."""
         if self.style is Style.FLAG:
             return self.name
         if not self.words:
@@ -295,9 +295,9 @@ class OperandSpec:
     """One operand position.
 
     `accepts` lists register files (`V`), names of special registers (`LFSR`), `imm`, `mask`, `label`, `compare`, or
-    `@role` alone for the register that the dialect provides for a role, which `dialect_role` names. `decimal` prints an
-    immediate as a signed decimal. `by_first` takes a pair or quad by its first V register too; the text then names the
-    pair, and has to spell out what operands otherwise say by themselves.
+    `@role` alone for the dialect's register of a role, which `dialect_role` names. `decimal` prints an immediate as a
+    signed decimal. `by_first` accepts the first V register of a pair or quad too; the text then names the pair, and
+    must spell out properties that operands otherwise imply.
     """
 
     role: str
@@ -309,7 +309,7 @@ class OperandSpec:
 
 
 class MemoryOperation(Enum):
-    """The operation of an instruction on memory: load, store or make an address, of what."""
+    """The operation of an instruction on memory: a load, a store or the computation of an address."""
 
     SCALAR_LOAD = "ld_l"
     SCALAR_STORE = "st_l"
@@ -332,7 +332,7 @@ LOADS = frozenset(
         MemoryOperation.TENSOR_LOAD,
     }
 )
-"""What gets a result from memory."""
+"""The operations that load a result from memory."""
 STORES = frozenset(
     {
         MemoryOperation.SCALAR_STORE,
@@ -341,7 +341,7 @@ STORES = frozenset(
         MemoryOperation.TENSOR_STORE,
     }
 )
-"""What writes to memory."""
+"""The operations that write to memory."""
 LOCAL = frozenset(
     {
         MemoryOperation.SCALAR_LOAD,
@@ -389,11 +389,11 @@ class Form:
     """One row of the instruction table.
 
     `slots` are positions in the bundle (0 LOAD, 1 SPU, 2 VPU, 3 STORE). `types` are the legal type suffixes (empty:
-    none; with `drops_type` any is accepted and forgotten). `implied` are switches that this form has set by its
-    operands alone. `vector_predicate` is the feature that adds VP predicates. `memory` says which access it
-    is (None: nothing to do with memory), `half` of which half of a vector (None: all), `family` which
-    it belongs to. `accumulator` is the role under which it reads the old value of its destination as an operand of its
-    own (None: it does not); the stage tables list that operand, the text does not repeat the register.
+    none; with `drops_type` any is accepted and dropped). `implied` are switches that this form sets by its operands
+    alone. `vector_predicate` is the feature that adds VP predicates. `memory` is its kind of access (None: no memory
+    access), `half` its half of a vector (None: all), `family` its family. `accumulator` is the role under which it
+    reads the old value of its destination as a separate operand (None: it does not); the stage tables list that
+    operand, the text does not repeat the register.
     """
 
     mnemonic: str
@@ -485,7 +485,7 @@ def _operand(word: str) -> OperandSpec:
 
 @lru_cache(maxsize=128)
 def _flag_of(word: str) -> Switch:
-    """Return the flag of a row's word, of which the table of switches has no description."""
+    """Return the flag of a row's word without a description in the table of switches."""
     if word.endswith("!"):
         return Switch(word[:-1], Style.FLAG, None, numbers=(1,))
     name, _, feature = word.partition("?")
@@ -512,7 +512,7 @@ SELECTORS = ("mask", "section", "dimension", "zp", "steps")
 
 
 def flag(name: str, needs: Feature | None = None, *, aliases: tuple[str, ...] = (), default: int = 0) -> Switch:
-    """Make a switch whose presence is its value."""
+    """Return a switch whose presence is its value."""
     return Switch(name, Style.FLAG, default, aliases=tuple((alias, 1) for alias in aliases), needs=needs)
 
 

@@ -43,7 +43,7 @@ _TO_3 = (0, 1, 2, 3)
 
 
 def _words(name: str, words: Iterable[str], default: str | None = None, show: Show = Show.ALWAYS) -> Switch:
-    """Return a switch that is one of some words, which stand for themselves."""
+    """Return a switch whose values are words."""
     return Switch(name, Style.WORD, default, show, words=tuple((word, word) for word in words))
 
 
@@ -60,7 +60,7 @@ def _entries(*words: str, aliases: tuple[tuple[str, Value], ...] = ()) -> Switch
 
 
 def _widths(name: str, prefix: str, pairs: tuple[str, ...], needs: Feature) -> Switch:
-    """Return the switch that says from which width to which; it is written before `pack` or `unpack`."""
+    """Return the switch with both widths; it is written before `pack` or `unpack`."""
     words = tuple((f"{prefix}_{pair}", f"{prefix}_{pair}".upper()) for pair in pairs)
     return Switch(name, Style.WORD, words[0][0], words=words, needs=needs)
 
@@ -168,7 +168,7 @@ _PLACES = (
     ("tensor:@{}_number a:I", "direct=0"),
     ("a:S b:S", "direct=1 +direct_access"),
 )
-"""The ways to name what is accessed: tensor by number or register, or an address in two scalars."""
+"""The ways to name a target of access: a tensor by number or register, or an address in two scalars."""
 
 
 def _tensor_loads(half: str) -> Iterator[str]:
@@ -191,7 +191,7 @@ def _tensor_stores(*ranges: str) -> Iterator[str]:
 
 
 def _merging(row: str) -> Iterator[str]:
-    """Stores that may merge with what is there, to a tensor by number or register."""
+    """Return the rows of stores that may merge with memory, to a tensor by number or register."""
     for tensor, merges in product(("tensor:imm<=15", "tensor:@store_number"), (0, 1)):
         last = "rmw:@store_merge" * merges
         yield f"STORE {row.format(tensor)} {last} rmw_sel rmw_sel={merges} +squeezed_store"
@@ -289,7 +289,7 @@ _PAIRED = "x2?pair_arithmetic .f32 x2=1 +pair_arithmetic"
 def _plain(switches: str = "") -> Iterator[str]:
     """Rows of a two-source instruction on scalars, vectors and indices.
 
-    Indices are under a mask in the text or, from Greco, in a mask register; the scalar may stand first in arithmetic,
+    Indices are under a mask in the text or, from Greco, in a mask register; the scalar may come first in arithmetic,
     second in shifts.
     """
     yield f"SPU {_S3} {switches} .data"
@@ -308,7 +308,7 @@ _INDEX, _INDEX_ALONE = (
 
 
 def _logic(switches: str = "") -> Iterator[str]:
-    """The same, and on predicate registers under the one-bit type."""
+    """Return the rows of a logic instruction, also on predicate registers under the one-bit type."""
     yield from _plain(switches)
     yield f"SPU dest:SP a:SP b:SP {switches} .b"
     yield f"VPU dest:VP a:VP b:VP {switches} .b"
@@ -464,7 +464,7 @@ _BYTE_PRODUCTS = (
     ("D", f".i8 st neg {_BYTES} acc_i16=1 +multiply_add"),
     ("D", f".u8 st neg {_UNSIGNED_BYTES} acc_i16=1 +multiply_add"),
 )
-"""Those that also come with `ZP_REG`, and with `x2`, which adds a product of a third and a fourth source."""
+"""Products that also accept `ZP_REG`, and `x2`, which adds a product of a third and a fourth source."""
 
 
 def _mac() -> Iterator[str]:
@@ -507,7 +507,7 @@ _ACCUMULATIONS: Mapping[str, Iterable[str]] = {
 
 
 def _both_units(scalar: str, vector: str, rest: str) -> tuple[str, str]:
-    """Rows of an instruction with one source in both units; `scalar` and `vector` say what it may be."""
+    """Return the rows of an instruction with one source in both units; `scalar` and `vector` are its classes."""
     return f"SPU dest:S a:{scalar} {rest}", f"VPU dest:V a:{vector} {rest}"
 
 

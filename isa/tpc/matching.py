@@ -1,7 +1,7 @@
 """One instruction from its words: finding the row of the instruction table that the text fits.
 
-All rows of the mnemonic in the slot are tried. A row that does not fit says how far the text fitted and why it stopped;
-of several refusals the one that got furthest is reported, with the alternatives of all that got as far.
+All rows of the mnemonic in the slot are tried. A row that does not fit reports how far the text fitted and why it
+stopped; of several refusals the one that got furthest is reported, with the alternatives of all that got as far.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ from castsim.isa.tpc.program import (
 # An instruction taken apart: mnemonic, suffixes, switches and operands, before any row of the table is consulted.
 
 ALL_SECTIONS = 8
-"""The number of a section that stands for all. Source: docs/reference/tpc.md section 8."""
+"""The section number that means all sections. Source: docs/reference/tpc.md section 8."""
 _ROUND_32 = "rnd32"
 """A key of the old spelling before words that are switches without it too."""
 _ROUNDED_PRODUCTS = ("double_and_round32", "keep_rs", "keep_rs_for_add")
 _HARDWARE_MOVES = ("to_hw_reg", "from_hw_reg")
+_DATA_DIRECTIVES = ("db", "dh", "dw", "dd", "dq")
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenOperand:
-    """One operand as written; `inverted` if a `!` stands before it, `comma_before` if a comma (or the head) does."""
+    """One operand as written; `inverted` marks a `!` before it, `comma_before` a comma (or the head) before it."""
 
     word: Word
     operand: Operand
@@ -101,7 +102,7 @@ def take_apart(source: AssemblySource, words: list[Word], dialect: Dialect) -> I
 
 
 def _take_hardware(parts: InstructionParts, words: list[Word]) -> bool:
-    """Drop the words that say of a MOV that one operand is a hardware register; return whether there was one."""
+    """Remove the words that mark an operand of MOV as a hardware register; return whether there was one."""
     if parts.mnemonic != "mov":
         return False
     found = [suffix for suffix in parts.suffixes if suffix in _HARDWARE_MOVES]
@@ -124,13 +125,13 @@ def _name_hardware(source: AssemblySource, parts: InstructionParts) -> None:
             name = HARDWARE_CODES.get(item.operand.value)
             if name is None:
                 legal = [f"{code} ({name})" for code, name in HARDWARE_CODES.items()]
-                message = f"there is no hardware register {item.word.text[:40]}"
+                message = f"unknown hardware register {item.word.text[:40]}"
                 raise ReadError(message, span=source.word_span(item.word), legal=legal)
             parts.operands[place] = replace(item, operand=Special(name))
 
 
 def _take_variant(parts: InstructionParts, words: list[Word]) -> None:
-    """Make `mov_dg.all` of `mov_dg` where its variant stands as a suffix or as the first word."""
+    """Replace `mov_dg` by `mov_dg.all` if its variant is a suffix or the first word."""
     for suffix in parts.suffixes:
         if forms_of(f"{parts.mnemonic}.{suffix}"):
             parts.mnemonic = f"{parts.mnemonic}.{suffix}"
@@ -147,7 +148,7 @@ def _take_variant(parts: InstructionParts, words: list[Word]) -> None:
 
 
 class _Items:
-    """Sorts the words behind the mnemonic into switches and operands."""
+    """The switches and operands among the words after the mnemonic."""
 
     def __init__(
         self,
@@ -166,20 +167,20 @@ class _Items:
         self.has_labels = any("label" in spec.accepts for form in forms_of(parts.mnemonic) for spec in form.operands)
 
     def take_all(self) -> None:
-        """Take every word; commas must stand between items, except after a switch or a leading selector."""
+        """Take every word; items are separated by commas, except after a switch or a leading selector."""
         comma, last = True, self.parts.head
         while self.position < len(self.words):
             word = self.words[self.position]
             if word.text == ",":
                 if comma:
-                    raise self.error("expected an operand before this comma", word)
+                    raise self.error("missing operand before this comma", word)
                 comma, last = True, word
                 self.position += 1
                 continue
             self._take_one(word, comma)
             comma = False
         if comma and last is not self.parts.head:
-            raise self.error("an operand must follow this comma", last)
+            raise self.error("missing operand after this comma", last)
 
     def error(self, message: str, word: Word, legal: tuple[str, ...] = ()) -> ReadError:
         """Return (not raise) the refusal of a word."""
@@ -189,18 +190,18 @@ class _Items:
         following = self.words[self.position + 1].text if self.position + 1 < len(self.words) else ""
         if following == "=":
             if self.position + 2 >= len(self.words):
-                raise self.error(f"a value must follow '{word.text}='", word)
+                raise self.error(f"missing value after '{word.text}='", word)
             value = self.words[self.position + 2]
             if word.text.lower() == _ROUND_32:
                 if value.text.lower() not in self.switch_words:
-                    message = f"RND32={value.text[:40]}: no source says what this word means"
+                    message = f"RND32={value.text[:40]}: no source documents this word"
                     raise self.error(message, value, _ROUNDED_PRODUCTS)
                 word = replace(word, text="")
             self.parts.settings.append(Setting(word, word.text.lower(), value.text.lower()))
             self.position += 3
         elif word.text == "!":
             if not following:
-                raise self.error("a predicate register must follow '!'", word)
+                raise self.error("missing predicate register after '!'", word)
             self.position += 1
             self._take_operand(self.words[self.position], comma, inverted=True)
         elif word.text.lower() in self.switch_words:
@@ -235,13 +236,15 @@ class _Items:
 def _unknown_mnemonic(source: AssemblySource, head: Word, name: str) -> ReadError:
     span = source.word_span(head)
     if name in UNMODELLED:
-        return ReadError(f"instruction {name} is known but not modelled: no source gives its operands", span=span)
+        return ReadError(f"instruction {name} is not modelled: no source documents its operands", span=span)
+    if name in _DATA_DIRECTIVES:
+        return ReadError(f"no values after {head.text}", span=span, legal=(f"{head.text} NUMBER, ..",))
     near = get_close_matches(name[:64], mnemonics(), n=3)
     return ReadError(f"unknown instruction '{head.text[:40]}'", span=span, legal=near)
 
 
 class _Misfit(Exception):  # noqa: N818  never leaves this module
-    """The mismatch of a row: how far it fits (larger is further), where it stops, what would be legal there."""
+    """The mismatch of a row: how far it matches (larger is further), where it stops, and the legal items there."""
 
     def __init__(self, rank: tuple[int, int], word: Word, message: str, legal: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -252,7 +255,7 @@ class _Misfit(Exception):  # noqa: N818  never leaves this module
 
 
 def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect) -> dict[Slot, TpcInstruction]:
-    """Read one instruction that is not a NOP; return it for every slot it may stand in.
+    """Read one instruction other than NOP; return it for every slot that it may occupy.
 
     Raises:
         ReadError: unknown mnemonic, switch or register, a wrong register class, a missing operand or type.
@@ -267,7 +270,7 @@ def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect
 
 
 def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect: Dialect) -> TpcInstruction:
-    """Read one instruction that is not a NOP and stands in a given slot.
+    """Read one instruction other than NOP in a given slot.
 
     Raises:
         ReadError: as `read_instruction`; also an instruction that this slot does not execute.
@@ -281,7 +284,7 @@ def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect:
         return found[slot]
     elsewhere, other_misfits = _try(source, [form for form in rows if slot not in form.slots], parts, dialect)
     if elsewhere:
-        message = f"{parts.mnemonic} with these operands cannot go in the {slot.name} slot"
+        message = f"{parts.mnemonic} with these operands cannot be in the {slot.name} slot"
         raise ReadError(message, span=source.word_span(parts.head), legal=[other.name for other in sorted(elsewhere)])
     raise _refusal(source, parts, misfits or other_misfits, dialect)
 
@@ -314,7 +317,7 @@ def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect:
 
     Raises:
         _Misfit: it does not fit.
-        IllegalError: it fits but for a switch value that the generation lacks.
+        IllegalError: it fits, except for a switch value that the generation lacks.
     """
     items, settings = _with_leading(form, parts)
     operands, predicate = _match_operands(form, parts, items, dialect)
@@ -359,7 +362,7 @@ def _match_operands(
             raise _Misfit((_OPERANDS, position), item.word, message, _legal(spec, dialect))
         selector = position == 1 and specs[0].role in SELECTORS
         if position and not item.comma_before and not selector:
-            raise _Misfit((_OPERANDS, position), item.word, "expected ',' before this operand", (",",))
+            raise _Misfit((_OPERANDS, position), item.word, "missing ',' before this operand", (",",))
     if len(given) < len(specs):
         missing = specs[len(given)]
         message = f"{form.mnemonic} needs {len(specs)} operands, found {len(given)}"
@@ -371,7 +374,7 @@ def _match_operands(
 
 
 def _spelled_out(form: Form, parts: InstructionParts) -> bool:
-    """Whether the text says by words what other operands would say by themselves."""
+    """Whether words state what other operands would state by themselves."""
     said = {*parts.suffixes, *(setting.key or setting.value for setting in parts.settings)}
     roles = {spec.role for spec in form.operands}
     return all(name in said or name in roles for name, value in form.implied if value)
@@ -414,13 +417,13 @@ def _match_predicate(form: Form, rest: list[WrittenOperand], dialect: Dialect) -
     register = item.operand
     rank = (_PREDICATE, len(form.operands))
     if not isinstance(register, Register) or register.file not in (File.SP, File.VP):
-        raise _Misfit((_OPERANDS, len(form.operands)), item.word, f"{form.mnemonic} has no such operand", legal)
+        raise _Misfit((_OPERANDS, len(form.operands)), item.word, f"{form.mnemonic} does not take this operand", legal)
     if register.file not in files:
         raise _Misfit(rank, item.word, f"{form.mnemonic} cannot be predicated by {register} here", legal)
     if len(rest) > 1:
-        raise _Misfit(rank, rest[1].word, "nothing may follow the predicate")
+        raise _Misfit(rank, rest[1].word, "unexpected word after the predicate")
     if not item.comma_before and form.operands:
-        raise _Misfit(rank, item.word, "expected ',' before the predicate", (",",))
+        raise _Misfit(rank, item.word, "missing ',' before the predicate", (",",))
     always_true = register == Register(File.SP, 0) and not item.inverted
     return None if always_true else Predicate(register, item.inverted)
 
@@ -449,7 +452,7 @@ _WORDS: dict[type[Operand], str] = {
 
 
 def _legal(spec: OperandSpec, dialect: Dialect) -> tuple[str, ...]:
-    """Describe what an operand position takes."""
+    """Return the legal items of an operand position in words."""
     shown = {
         "imm": "an immediate" if spec.limit is None else f"0 .. {spec.limit}",
         "mask": "a dimension mask such as b00010",
@@ -508,14 +511,14 @@ def _match_switches(
         places[switch.name] = setting.word
     for name, implied in form.implied:
         if chosen.setdefault(name, implied) != implied:
-            raise _Misfit((_SWITCHES, 0), places[name], f"{name} does not go with these operands", (form.pattern(),))
+            raise _Misfit((_SWITCHES, 0), places[name], f"{name} does not work with these operands", (form.pattern(),))
     return _completed(form, parts, chosen, places, dialect)
 
 
 def _completed(
     form: Form, parts: InstructionParts, chosen: dict[str, Value], places: dict[str, Word], dialect: Dialect
 ) -> tuple[tuple[str, Value], ...]:
-    """Fill in the defaults, leave out what does not apply, in canonical order."""
+    """Fill in the defaults and remove inapplicable switches, in canonical order."""
     found: list[tuple[str, Value]] = []
     for switch in form.switches:
         if switch.needs is not None and switch.needs not in dialect.features:
@@ -527,7 +530,7 @@ def _completed(
             governing = next(other.default for other in form.switches if other.name == name)
             if chosen.get(name, governing) != needed:
                 if value != default:
-                    message = f"{switch.name} goes only with {name} {needed}"
+                    message = f"{switch.name} works only with {name} {needed}"
                     raise _Misfit((_SWITCHES, 2), places[switch.name], message)
                 continue
         if value is None:
@@ -594,9 +597,13 @@ def _refusal(source: AssemblySource, parts: InstructionParts, misfits: list[_Mis
         return IllegalError(message, span=source.word_span(parts.head))
     furthest = max(misfit.rank for misfit in misfits)
     reported = [misfit for misfit in misfits if misfit.rank == furthest]
-    legal = dict.fromkeys(choice for misfit in reported for choice in misfit.legal)
+    choices = [*dict.fromkeys(choice for misfit in reported for choice in misfit.legal)]
     first = reported[0]
-    return ReadError(first.message, span=source.word_span(first.word), legal=legal)
+    ranges = [choice for choice in choices if " .. " in choice]
+    if ranges and first.word.text[0].isdigit():  # the number is too large, a register is not what was meant
+        to_all = [f"{ALL_SECTIONS} for all sections"] if parts.mnemonic == "mov" and furthest == (_OPERANDS, 0) else []
+        choices = [*ranges, *to_all]
+    return ReadError(first.message, span=source.word_span(first.word), legal=choices)
 
 
 def _fits_elsewhere(source: AssemblySource, form: Form, parts: InstructionParts, dialect: Dialect) -> bool:

@@ -1,7 +1,7 @@
 """TPC assembly text to a program, and back: lines, labels, directives, declarations, and bundles in their layouts.
 
-Three layouts may be mixed. Slots separated by `;` on one line stand in the order LOAD; SPU; VPU; STORE, trailing ones
-may be missing. In `{ }`, one instruction per line or separated by `;`, and on a line that joins instructions by `||`
+Three layouts may be mixed. Slots separated by `;` on one line are in the order LOAD; SPU; VPU; STORE, trailing ones may
+be missing. In `{ }`, one instruction per line or separated by `;`, and on a line that joins instructions by `||`
 or holds only one, the slot follows from the mnemonic and the operands: of several possible ones the first that is
 free in the order above. Source: docs/reference/tpc.md section 7.
 """
@@ -56,13 +56,13 @@ TABLE = re.compile(
     r"(?P<name>[A-Za-z_]\w*)\s+(?P<pointer>lut_ptr\s+)?(?P<number>0[xX][0-9A-Fa-f]{1,8}|\d{1,9})"
     r"\s+(?P<format>[\w@]+)\s*\[(?P<shape>[^\]]*)\](?:\s*=\s*(?P<content>\S.*))?"
 )
-"""What follows the word `table`."""
+"""The text after the word `table`."""
 
 _ENTRIES = (256, 128, 64, 64)
 """Entries by the upper two bits of a function id; gaudi and later number 128 tables of a group, goya 16."""
 
 _POINTED = (256, 128, 64, 32)
-"""Entries by the lower two bits of what the S register of `lut_ptr` holds."""
+"""The numbers of entries by the lower two bits of the S register of `lut_ptr`."""
 
 _NUMBERS, _GOYA_NUMBERS = 128, 16
 _MOST_VALUES = 3
@@ -77,7 +77,7 @@ def entries_of(function: int, dialect: Dialect, *, by_pointer: bool) -> int:
 
 
 def check_table(table: TableDeclaration, dialect: Dialect) -> None:
-    """Check a declaration against what the generation can look up.
+    """Check a declaration against the look-ups of the generation.
 
     Raises:
         ReadError: a function id that it lacks, a size or an element type that no look-up of it reads, more or fewer
@@ -99,7 +99,7 @@ def _check_format(table: TableDeclaration, dialect: Dialect) -> None:
     if FORMATS[table.format].bits not in widths:
         types = ("f32", "i32", "u32", *(("bf16", "f16", "i16", "u16") if len(widths) > 1 else ()))
         legal = [name for name, fmt in FORMATS.items() if fmt.bits in widths and name in types]
-        message = f"no look-up of {dialect.name} reads entries of {table.format}"
+        message = f"look-ups of {dialect.name} cannot read entries of {table.format}"
         raise ReadError(message, span=table.span, legal=legal)
 
 
@@ -116,7 +116,7 @@ def _check_size(table: TableDeclaration, dialect: Dialect) -> None:
         return
     given = table.content.count(",") + 1
     if given != prod(table.shape):
-        message = f"{table.name} is declared with {prod(table.shape)} values, {given} follow"
+        message = f"{table.name} is declared with {prod(table.shape)} values, but {given} follow"
         raise ReadError(message, span=table.span, legal=("FILE.npy", "FILE.csv", f"{prod(table.shape)} numbers"))
 
 
@@ -171,7 +171,7 @@ def read_declarations(
         for key in _keys(declaration):
             if key in seen:
                 what = " ".join(str(part) for part in key)
-                message = f"{what} is declared twice, first in line {seen[key].line}"
+                message = f"{what} is declared twice; the first is in line {seen[key].line}"
                 errors.take(ReadError(message, span=declaration.span))
             seen.setdefault(key, declaration.span)
         found.append(declaration)
@@ -203,7 +203,7 @@ def _read(source: AssemblySource, comment: Comment, dialect: Dialect) -> Declara
     if not match:
         raise ReadError(f"malformed declaration of {word}", span=span, legal=(_SHAPES[word],))
     readers: dict[str, Callable[[re.Match[str], Dialect, Span], Declaration]] = {
-        "target": _target,
+        "target": lambda match, _dialect, span: TargetDeclaration(match["name"], span=span),
         "tensor": _tensor,
         "reg": _register,
         "vlm": _vlm,
@@ -219,13 +219,9 @@ def _place(source: AssemblySource, comment: Comment) -> Span:
     return source.span(comment.line, comment.column + indent, max(1, len(text)))
 
 
-def _target(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:
-    return TargetDeclaration(match["name"], span=span)
-
-
 def _tensor(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:
     if not match["direction"]:
-        raise ReadError("a tensor needs a direction", span=span, legal=_DIRECTIONS)
+        raise ReadError("the direction of the tensor is missing", span=span, legal=_DIRECTIONS)
     number, shape = int(match["number"], 0), _shape(match["shape"], span)
     return TensorDeclaration(number, match["name"], match["direction"], _format(match, span), shape, span=span)
 
@@ -255,12 +251,12 @@ def _shape(text: str, span: Span) -> tuple[int, ...]:
     for size in sizes:
         if not (size.isascii() and size.isdecimal() and 0 < int(size) <= _LARGEST_SIZE):
             raise ReadError(
-                f"a shape is a list of positive sizes, found '{size[:40]}' in [{text[:40]}]",
+                f"a shape must be a list of positive sizes, not '{size[:40]}' in [{text[:40]}]",
                 span=span,
                 legal=(f"sizes of 1 to {_LARGEST_SIZE}, such as [64, 1024]",),
             )
     if len(sizes) > INDEX_DIMENSIONS:
-        raise ReadError(f"a shape has at most {INDEX_DIMENSIONS} dimensions, found {len(sizes)}", span=span)
+        raise ReadError(f"a shape has at most {INDEX_DIMENSIONS} dimensions, not {len(sizes)}", span=span)
     return tuple(map(int, sizes))
 
 
@@ -271,7 +267,7 @@ def _register(match: re.Match[str], dialect: Dialect, span: Span) -> Declaration
         raise ReadError(str(error), span=span) from None
     legal = ("S", "SP", "I", "AD")
     if not isinstance(register, Register) or register.file not in legal:
-        raise ReadError(f"{match['register']} cannot be given a start value", span=span, legal=legal)
+        raise ReadError(f"{match['register']} cannot have a start value", span=span, legal=legal)
     count = INDEX_DIMENSIONS if register.file is File.I else 1
     texts = match["values"].strip("[]").split(",")
     if len(texts) != count or (match["values"][0] == "[") != (count > 1):
@@ -284,7 +280,7 @@ def _number(text: str, register: Register, span: Span) -> int:
     if register.file is File.AD:
         if re.fullmatch(r"0[xX][0-9A-Fa-f]{1,16}|\d{1,20}", text) and int(text, 0) < 1 << ADDRESS_BITS:
             return int(text, 0)
-        raise ReadError(f"'{text[:40]}' is not an address of {ADDRESS_BITS} bits", span=span)
+        raise ReadError(f"'{text[:40]}' is not a {ADDRESS_BITS}-bit address", span=span)
     try:
         immediate = read_immediate(text)
     except ValueError as error:
@@ -300,7 +296,7 @@ _SEPARATOR = re.compile(r";|\|\|")
 _JOIN = "||"
 _JOINED = re.compile(r"\|\|")
 _METADATA = re.compile(r"D[BHWDQ]\s", re.IGNORECASE)
-"""Data of a metadata section, behind the name of a field."""
+"""The data of a metadata section, after the name of a field."""
 _SCEV = re.compile(r"\s*SCEV", re.IGNORECASE)
 _NOP = "nop"
 
@@ -370,7 +366,7 @@ class _Reader:
             start = 0
             if _SCEV.match(text):
                 column = len(text) - len(text.lstrip())
-                message = "SCEV lines are not read: no source says what they mean"
+                message = "SCEV lines are not supported: no source documents them"
                 self.errors.take(self.source.error(message, self.line, column, legal=("a comment: // ..",)))
                 self.line += 1
                 continue
@@ -386,14 +382,14 @@ class _Reader:
             self.line += 1
 
     def _leave_block(self, opened: int, start: int) -> None:
-        """Go to the last line of what cannot be read, a bundle in braces that begins in a line or that line alone."""
+        """Skip to the last line of unreadable text: a bundle in braces that begins in a line, or that line alone."""
         lines = self.source.lines
         if lines[opened][start:].lstrip().startswith("{"):
             closing = next((n for n in range(opened, len(lines)) if "}" in lines[n]), opened)
             self.line = max(self.line, closing)
 
     def _rest(self, text: str, start: int) -> Iterator[Item]:
-        """Yield what a line holds behind its labels."""
+        """Yield the text of a line after its labels."""
         rest = text[start:].strip()
         column = start + len(text[start:]) - len(text[start:].lstrip())
         if not rest:
@@ -412,7 +408,7 @@ class _Reader:
         """Read a bundle that is one line."""
         brace = re.compile(r"[{}]").search(text, start)
         if brace:
-            raise self.source.error("a brace stands alone or begins a bundle", self.line, brace.start())
+            raise self.source.error("a brace must be alone on its line or start a bundle", self.line, brace.start())
         span = self.source.span(self.line, column, len(text.rstrip()) - column)
         if ";" not in text[start:]:
             return _bundle(self._placed(list(self._joined(start))), span)
@@ -448,7 +444,7 @@ class _Reader:
             self.line, start = following, 0
 
     def _in_slot(self, slot: Slot, segment: _Segment) -> TpcInstruction | None:
-        """Read what stands in a slot, None for a NOP; text that stood in this slot before is not read again."""
+        """Read the text of a slot, None for a NOP; the last text of this slot is cached."""
         text = self.source.lines[segment.line][segment.start : segment.end]
         key = (slot, text.strip())
         if key not in self._known:
@@ -478,11 +474,11 @@ class _Reader:
             segments.extend(self._segments(self.line, start, end, _SEPARATOR))
             if close >= 0:
                 if text[close + 1 :].strip(" \t;"):
-                    raise self.source.error("nothing may follow a bundle on its line", self.line, close + 1)
+                    raise self.source.error("unexpected text after the bundle", self.line, close + 1)
                 return _bundle(self._placed(segments), span)
             self.line += 1
             start = 0
-        raise self.source.error("the bundle is not closed", opened, column, legal=("}",))
+        raise self.source.error("missing '}' at the end of the bundle", opened, column, legal=("}",))
 
     def _segments(self, line: int, start: int, end: int, separator: re.Pattern[str]) -> Iterator[_Segment]:
         """Cut part of a line at separators."""
@@ -493,7 +489,7 @@ class _Reader:
         yield _Segment(line, start, end)
 
     def _placed(self, segments: list[_Segment]) -> dict[str, TpcInstruction]:
-        """Read instructions that do not say their slots, and give each one."""
+        """Read instructions without slots, and assign one to each."""
         choices: list[tuple[Word, dict[Slot, TpcInstruction]]] = []
         for segment in segments:
             words = self._words(segment)
@@ -511,7 +507,7 @@ class _Reader:
         """Reject the first instruction for which no slot is left."""
         count = next(n for n in range(1, len(choices) + 1) if _assign([f for _, f in choices[:n]], frozenset()) is None)
         word, found = choices[count - 1]
-        message = f"no slot of the bundle is left for {word.text}"
+        message = f"no free slot in the bundle for {word.text}"
         return ReadError(message, span=self.source.word_span(word), legal=[slot.name for slot in found])
 
     def _words(self, segment: _Segment) -> list[Word]:
@@ -536,7 +532,7 @@ def _bundle(slots: Mapping[str, TpcInstruction], span: Span, written: int | None
 
 
 def _assign(choices: list[dict[Slot, TpcInstruction]], taken: frozenset[Slot]) -> tuple[Slot, ...] | None:
-    """Give each instruction a slot of its own, the first ones their first choice where possible; None: impossible."""
+    """Assign a separate slot to each instruction, first choices first where possible; None: impossible."""
     if not choices:
         return ()
     for slot in sorted(choices[0]):
@@ -553,7 +549,7 @@ def _check_labels(program: TpcProgram, errors: ErrorList) -> None:
     for item in program.items:
         if isinstance(item, LabelDefinition):
             if item.name in places:
-                message = f"label '{item.name}' is defined twice, first in line {places[item.name].span.line}"
+                message = f"label '{item.name}' is defined twice; the first is in line {places[item.name].span.line}"
                 errors.take(ReadError(message, span=item.span))
             places.setdefault(item.name, item)
     for bundle in program.bundles:
@@ -613,7 +609,7 @@ def print_program(program: TpcProgram) -> str:
 def canonical_text(text: str, dialect: Dialect, file: str = "<text>") -> str:
     """Rewrite a text canonically, one line per input line.
 
-    A bundle in braces stands in the line of its opening brace; the lines that it or a comment leaves empty stay
+    A bundle in braces is moved to the line of its opening brace; the lines that it or a comment leaves empty stay
     empty. Declarations are kept. The result ends in a line break if the text does.
 
     Raises:

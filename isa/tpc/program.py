@@ -21,7 +21,7 @@ from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.tpc.forms import ROUNDING, Dialect, Form, OperandSpec, Value
 
 WORD_BITS = 32
-"""Bits of an S register, of an address of local memory, of a coordinate and of an immediate."""
+"""The bits of an S register, of an address of local memory, of a coordinate and of an immediate."""
 WORD_BYTES = WORD_BITS // 8
 WORD_MASK = (1 << WORD_BITS) - 1
 
@@ -75,7 +75,7 @@ JUMPS = ("jmpr", "jmpa")
 """Mnemonics of jumps."""
 
 ENDS_OF_BLOCKS = ("loop", *JUMPS, "halt")
-"""Mnemonics that decide what is executed next."""
+"""The mnemonics that decide the next instruction."""
 
 
 # -------------------------------------------------------------------------------------------------------- operands
@@ -140,7 +140,7 @@ class LabelUse:
 
 
 COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le, "==": eq, "!=": ne}
-"""Signs of comparisons, and what each says of two numbers."""
+"""The signs of comparisons, with their functions of two numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,8 @@ class Predicate:
 class TpcInstruction(Located):
     """One instruction.
 
-    `form` is its row in the instruction table; `operands` stand in the order of `form.operands`; `type` is the type
-    suffix as a format name (None: the form has none); `switches` holds every switch of the form that applies, in
+    `form` is its row in the instruction table; `operands` are in the order of `form.operands`; `type` is the type
+    suffix as a format name (None: the form has none); `switches` holds every applicable switch of the form, in
     canonical order and with defaults filled in. No predicate means SP0, always true.
     """
 
@@ -202,7 +202,7 @@ class TpcInstruction(Located):
 
     @property
     def specified(self) -> Iterator[tuple[OperandSpec, Operand]]:
-        """The operands, each behind what the form says of it."""
+        """The operands with their specifications in the form."""
         return zip(self.form.operands, self.operands, strict=True)
 
     @property
@@ -233,7 +233,7 @@ class TpcInstruction(Located):
 class Bundle(Located):
     """The instructions issued in one cycle; an empty slot (NOP) is None.
 
-    `written` counts the slots that the text spells out, where it says them by their order (None: it does not).
+    `written` counts the slots of the text, if it states them by their order (None: it does not).
     """
 
     load: TpcInstruction | None = None
@@ -323,9 +323,9 @@ class VlmDeclaration(Located):
 class TableDeclaration(Located):
     """`// castsim: table gelu 129 f32 [3, 128] = gelu.npy`: a look-up table of the user's.
 
-    `function` is the function id of the look-ups that read it, or under `by_pointer` (`lut_ptr 0`) what the S register
-    holds. `shape` is entries, or values of an entry and entries. `content` is a file (.npy or .csv) or numbers; None:
-    the run gives them.
+    `function` is the function id of the look-ups that read it, or under `by_pointer` (`lut_ptr 0`) the contents of the
+    S register. `shape` is entries, or values of an entry and entries. `content` is a file (.npy or .csv) or numbers;
+    None: the run supplies them.
     """
 
     name: str
@@ -373,7 +373,7 @@ class TpcProgram:
 
     @cached_property
     def labels(self) -> dict[str, int]:
-        """The number of the bundle each label stands before (the number of bundles, if it stands at the end)."""
+        """The number of the bundle after each label (the number of bundles, if it is at the end)."""
         found: dict[str, int] = {}
         index = 0
         for item in self.items:
@@ -410,7 +410,7 @@ _WORD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word or sign; `column` counts from 0, `spaced` says whether white space precedes it."""
+    """A word or sign; `column` counts from 0, `spaced` tells whether white space precedes it."""
 
     text: str
     line: int
@@ -448,7 +448,7 @@ class AssemblySource:
         line = bisect_right(self._starts, match.start()) - 1
         column = match.start() - self._starts[line]
         if match["open"]:
-            raise ReadError("the comment is not closed", span=self.span(line, column, 2), legal=("*/",))
+            raise ReadError("missing '*/' at the end of the comment", span=self.span(line, column, 2), legal=("*/",))
         if match["line"] is not None:
             declared = _DECLARATION.match(match["line"])
             if declared:
@@ -460,7 +460,7 @@ class AssemblySource:
         return Span.within(self._text, self._starts[line] + column, length)
 
     def error(self, message: str, line: int, column: int, length: int = 1, legal: Iterable[str] = ()) -> ReadError:
-        """Return (not raise) the refusal of what stands at a place."""
+        """Return (not raise) the refusal of the text at a place."""
         return ReadError(message, span=self.span(line, column, length), legal=legal)
 
     def words(self, line: int, start: int, end: int) -> list[Word]:
@@ -510,7 +510,7 @@ def read_register(text: str, dialect: Dialect) -> Register | Special | None:
     """Read `V4`, `%V4` or `LFSR`; None if the text names no register.
 
     Raises:
-        ValueError: a register number that the file does not have; the message says which it has.
+        ValueError: a register number that the file lacks; the message names the legal ones.
     """
     name = text.removeprefix("%")
     if name.upper() in SPECIALS:
@@ -523,7 +523,7 @@ def read_register(text: str, dialect: Dialect) -> Register | Special | None:
     last = dialect.registers[whole] - step
     if index > last or index % step:
         names = f"{file}0, {file}{step} .. {file}{last}" if step > 1 else f"{file}0 .. {file}{last}"
-        raise ValueError(f"there is no register {file}{index}; {dialect.name} has {names}")
+        raise ValueError(f"unknown register {file}{index}; {dialect.name} has {names}")
     return Register(file, index)
 
 
@@ -536,13 +536,14 @@ def read_mask(text: str) -> DimensionMask | None:
 def read_immediate(text: str) -> Immediate | None:
     """Read a 32-bit immediate.
 
-    Integers: decimal, hexadecimal, binary, octal behind a leading 0, with a sign or a `u` behind; typed (`i16_-5`,
+    Integers: decimal, hexadecimal, binary, octal with a leading 0, with a sign before or a `u` after; typed (`i16_-5`,
     `u32_112`, `i32_x12C`), where a negative one is extended to 32 bits. Floats: f32, and with a suffix (`1.0bf`,
     `1.0h`) or a type (`bf16_1.0`) the code of a narrower format. None if the text is not a number. Source:
     docs/reference/tpc.md section 7.2.
 
     Raises:
-        ValueError: a number that does not fit, or a float that becomes an inexact subnormal; says what would fit.
+        ValueError: a number that does not fit, or a float that becomes an inexact subnormal; the message states the
+            legal range.
     """
     if len(text) > _LONGEST:
         if text[:1].isdigit() or text[:1] in "+-.":
@@ -564,7 +565,7 @@ def read_immediate(text: str) -> Immediate | None:
 
 
 def _integer(sign: str, digits: str, bits: int, *, unsigned: bool) -> Immediate:
-    """Return an integer of so many bits, extended to a word; `digits` may say another base."""
+    """Return an integer of `bits` bits, extended to a word; `digits` may give another base."""
     prefix = digits[:2].lower()
     try:
         if prefix in (_HEXADECIMAL, _BINARY):
@@ -572,7 +573,7 @@ def _integer(sign: str, digits: str, bits: int, *, unsigned: bool) -> Immediate:
         else:
             value = int(digits, 8 if digits.startswith(_OCTAL) and len(digits) > 1 else 10)
     except ValueError:
-        raise ValueError(f"{digits} is not octal, despite its leading 0") from None
+        raise ValueError(f"{digits} starts with 0 but is not an octal number") from None
     value = -value if sign == "-" else value
     least = 0 if unsigned else -(1 << (bits - 1))
     if not least <= value < 1 << bits or (unsigned and sign == "-"):
@@ -613,6 +614,4 @@ def _nearest(exact: Fraction, fmt: FloatFormat) -> int:
 
 
 def _beyond(text: str, name: str, *, large: bool) -> str:
-    return (
-        f"{text} is beyond the largest {name}" if large else f"{text} is below the smallest normal {name}, and inexact"
-    )
+    return f"{text} exceeds the largest {name}" if large else f"{text} is below the smallest normal {name}, and inexact"

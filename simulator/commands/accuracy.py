@@ -20,31 +20,22 @@ examples:
 from __future__ import annotations
 
 from argparse import Namespace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import output_folder, refuse_workers, workers_of
-from castsim.commands.outcome import CommandOutcome
-from castsim.commands.run_views import check_page, ledger_of, removal, resume_hint, with_note, write_page_of
+from castsim.commands.outcome import CommandOutcome, answer
+from castsim.commands.run_views import ledger_of, removal, resume_hint
 from castsim.commands.shared_options import OptionParser
 from castsim.evidence.accuracy_assessment import accuracy, measured_targets
 from castsim.evidence.left_out import LeftOut, cross_validate, together, write_record
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
-from castsim.reports.accuracy import (
-    accuracy_document,
-    accuracy_summary,
-    accuracy_text,
-    cross_validation_document,
-    cross_validation_text,
-)
+from castsim.reports.accuracy import accuracy_document, cross_validation_document
+from castsim.reports.pages.page_of_result import accuracy_page, cross_validation_page
 from castsim.reports.progress import stage_progress
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.loader import load_target
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 def declare(parser: OptionParser) -> None:
@@ -73,15 +64,14 @@ def execute(options: Namespace) -> CommandOutcome:
         IllegalError, TileError: a row that the target cannot run.
         EngineError: workers that are others, or die.
     """
-    check_page(options, {"--data": options.data})
     given = {"--target": options.target, "--data": options.data, "--cross-validate": options.cross_validate}
     if options.record is not None and (excess := [name for name, value in given.items() if value is not None]):
-        raise ReadError(f"--record is of all shipped measurements; {', '.join(excess)} would leave some out")
+        raise ReadError(f"--record covers all shipped measurements; leave out {', '.join(excess)}")
     if options.cross_validate is not None:
-        refuse_workers(options, "--cross-validate is computed by one process")
+        refuse_workers(options, "--cross-validate uses a single process")
         return _cross_validation(options)
     workers, ledger = workers_of(options), ledger_of(options, data=options.data)
-    with resume_hint(ledger, "accuracy"), stage_progress(quiet=options.quiet) as progress:
+    with resume_hint(ledger), stage_progress(options) as progress:
         found = accuracy(
             options.target or None,
             data=options.data,
@@ -93,14 +83,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
     if (folder := output_folder(options.record, "--record")) is not None:
         write_record(folder, found)
-    write_page_of(found, options)
-
-    def text(_: int, *, summary: bool = False) -> RenderableType:
-        return with_note(accuracy_summary(found) if summary else accuracy_text(found), options)
-
-    return CommandOutcome(
-        accuracy_document(found), text, summary=partial(text, summary=True), delivered=removal(ledger)
-    )
+    return replace(answer(accuracy_page, accuracy_document(found)), delivered=removal(ledger))
 
 
 def _cross_validation(options: Namespace) -> CommandOutcome:
@@ -117,16 +100,13 @@ def _cross_validation(options: Namespace) -> CommandOutcome:
         raise ReadError("--cross-validate needs --target", legal=legal)
     target = load_target(options.target)
     if not target.free_facts:
-        raise ReadError(f"no facts of {target.name} are free; nothing to cross-validate", legal=legal)
+        raise ReadError(f"{target.name} has no free facts to cross-validate", legal=legal)
     if options.data is not None:
         table = read_table(Path(options.data))
     elif options.cross_validate in (LeftOut.OPERATION, LeftOut.SOURCE) or target.measured_casts is None:
         table = together([read_table(SHIPPED / each.file) for each in target.measurements])
     else:
         table = read_table(SHIPPED / target.measured_casts.file)
-    with stage_progress(quiet=options.quiet) as progress:
+    with stage_progress(options) as progress:
         found = cross_validate(target, table, LeftOut(options.cross_validate), progress)
-
-    write_page_of(found, options)
-
-    return CommandOutcome(cross_validation_document(found), lambda _: with_note(cross_validation_text(found), options))
+    return answer(cross_validation_page, cross_validation_document(found))

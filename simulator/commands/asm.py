@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_parsers import GRAPHS, HEADERS, refuse
-from castsim.commands.outcome import CommandOutcome, plain
+from castsim.commands.outcome import CommandOutcome, plain, write_file
 from castsim.commands.shared_options import OptionParser
-from castsim.files import whole_file
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, KERNEL_SUFFIX, STDIN, TILE_SUFFIX, read_bytes
 from castsim.isa.tpc.assembler import assemble, disassemble
@@ -90,7 +89,7 @@ def refuse_source(name: str | None, source: str | None) -> None:
         return
     path = Path(name)
     if path.is_file() and path.resolve() == Path(source).resolve():
-        raise ReadError(f"--out {name} would replace what was read")
+        raise ReadError(f"--out {name} would overwrite its own input")
 
 
 def write_out(name: str | None, data: bytes, source: str | None = None) -> Path | None:
@@ -101,14 +100,9 @@ def write_out(name: str | None, data: bytes, source: str | None = None) -> Path 
     """
     if name is None:
         return None
-    path = Path(name)
     refuse_source(name, source)
-    try:
-        with whole_file(path) as file:
-            file.write(data)
-    except OSError as error:
-        raise ReadError(f"--out {name}: {error.strerror or error}") from None
-    return path
+    write_file(Path(name), data, f"--out {name}")
+    return Path(name)
 
 
 if TYPE_CHECKING:
@@ -173,5 +167,5 @@ def _target(given: str | None, text: str, file: str) -> tuple[VliwTarget, Encodi
         return encoded_target(given)
     declared = target_declared_in(text, file)
     if declared is None:
-        raise ReadError(f"program '{file}' declares no target; name one by --target")
+        raise ReadError(f"program '{file}' declares no target; choose one with --target")
     return encoded_target(declared.name, declared.span)

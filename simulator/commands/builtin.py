@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from castsim.commands.option_parsers import assignments
+from castsim.commands.option_parsers import assignments, refuse_given
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
@@ -32,14 +32,14 @@ from castsim.tpc_compiler.builtin_sequences import builtin_target, find_function
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `builtin`."""
     add = parser.add_argument
-    add("name", metavar="NAME", nargs="?", help="a builtin; none lists them")
-    add("--target", metavar="T", help="name or path of a target description; without NAME, default: all")
+    add("name", metavar="NAME", nargs="?", help="name of a builtin; default: list all")
+    add("--target", metavar="T", help="name or path of a target; default without NAME: all")
     add("--emit", action="store_true", help="print only the assembly")
     parser.take(
         inputs="x=FILE.npy|random:SEED|zeros; y, rc, tables",
         arguments="shift=INTEGER or scale=NUMBER; numbers of a function",
     )
-    add("--out", metavar="DIR", help="write the result to DIR/y.npy (z.npy if there are several operands)")
+    add("--out", metavar="DIR", help="write the result to DIR/y.npy, or DIR/z.npy for several operands")
     add("--rounding", metavar="M", help="rounding mode, as written in assembly")
     parser.take("target_options")
 
@@ -52,13 +52,10 @@ def execute(options: Namespace) -> CommandOutcome:
         IllegalError: the target lacks it, or its values are not documented or not modelled.
     """
     if options.name is None:
-        for option in ("emit", "inputs", "args", "out", "rounding", "options"):
-            if getattr(options, option):
-                shown = {"inputs": "in", "args": "arg", "options": "option"}.get(option, option)
-                raise ReadError(f"--{shown} needs the NAME of a builtin")
+        refuse_given(options, ("emit", "in", "arg", "out", "rounding", "option"), "needs the name of a builtin")
         return _list(options.target)
     if options.target is None:
-        raise ReadError("name the generation by --target", legal=[target.name for target in _targets(None)])
+        raise ReadError("choose the generation with --target", legal=[target.name for target in _targets(None)])
     from castsim.commands import builtin_call  # noqa: PLC0415 - a list needs no machine
 
     chosen = with_options(builtin_target(options.target), assignments("--option", options.options))

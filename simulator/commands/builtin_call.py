@@ -58,7 +58,7 @@ def emit_or_call(options: Namespace, target: VliwTarget) -> CommandOutcome:
 
 
 def _given(options: Namespace, found: Builtin) -> tuple[Codes | None, Mapping[str, int | float]]:
-    """Return the array and the numbers that were given; numbers may stand under --in too.
+    """Return the array and the numbers that were given; --in may also hold numbers.
 
     Raises:
         ReadError: an unknown name, a number that is none, an input that cannot be read.
@@ -84,7 +84,8 @@ def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFu
     """
     if options.rounding is not None:
         raise ReadError(
-            f"--rounding is for casts; {row.builtin} rounds by the mode of the register", legal=("nothing",)
+            f"--rounding applies only to casts; {row.builtin} uses the mode in the rounding register",
+            legal=("nothing",),
         )
     if row.kind is FunctionKind.DESCRIPTOR:
         return _descriptor(options, target, row)
@@ -92,7 +93,7 @@ def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFu
     operands, tables = _operands(options, program)
     if not operands and (tables or options.out is not None):
         legal = [f"--in {name}=FILE.npy|random:SEED|zeros" for name in program.operands]
-        raise ReadError("without operands nothing is computed", legal=legal)
+        raise ReadError("no operands to compute with", legal=legal)
     result = call_function(program, operands, tables) if operands else None
     files = {} if result is None else _written(options, result.outputs)
     told = function_document(program, result, files)

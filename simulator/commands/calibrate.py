@@ -31,11 +31,11 @@ def declare(parser: OptionParser) -> None:
     parser.take("required_target")
     add = parser.add_argument
     add("--data", metavar="FILE.csv", required=True, help="measurements, in the columns of `castsim accuracy --data`")
-    add("--out", metavar="FILE.toml", required=True, help="write the derived description here; it must not exist")
-    what = "fit only these, such as timing.load.startup_cycles or 'timing.load.*'"
+    add("--out", metavar="FILE.toml", required=True, help="write the fitted target to this new file")
+    what = "fit only these numbers, such as timing.load.startup_cycles or 'timing.load.*'"
     add("--fit", metavar="NAME", action="append", default=[], help=what)
-    add("--fix", metavar="NAME", action="append", default=[], help="leave these as they are")
-    add("--bounds", metavar="NAME=LOW..HIGH", action="append", default=[], help="keep a parameter within these values")
+    add("--fix", metavar="NAME", action="append", default=[], help="leave these numbers unchanged")
+    add("--bounds", metavar="NAME=LOW..HIGH", action="append", default=[], help="keep a number within these bounds")
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -50,7 +50,7 @@ def execute(options: Namespace) -> CommandOutcome:
     bounds = {name: _range(name, text) for name, text in assignments("--bounds", options.bounds).items()}
     choice = FitSelection(tuple(options.fit), tuple(options.fix), bounds)
     target, table = load_target(options.target), read_table(Path(options.data))
-    with stage_progress(quiet=options.quiet) as progress:
+    with stage_progress(options) as progress:
         found = calibrate(target, table, choice, progress)
     write_description(derived_description(found, options.target, out), out)
 
@@ -63,5 +63,5 @@ def _range(name: str, text: str) -> tuple[float, float]:
     except ValueError:
         low = high = float("nan")
     if not (isfinite(low) and isfinite(high)):
-        raise ReadError(f"--bounds {name}={text}: not a range of numbers", legal=(f"{name}=100..400",))
+        raise ReadError(f"--bounds {name}={text}: expected a range of numbers", legal=(f"{name}=100..400",))
     return low, high

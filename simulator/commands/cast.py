@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from castsim.commands.option_parsers import assignments, take_words
+from castsim.commands.option_parsers import assignments, refuse_given, take_words
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.outcomes import Judge
@@ -70,9 +70,9 @@ def declare(parser: OptionParser) -> None:
     what = "name or path of a target, all, or abstract (default)"
     add("--target", metavar="T", action="append", default=[], help=what)
     add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: the cast's own")
-    add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; without a target")
+    add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; not with --target")
     add("--saturation", metavar="on|off", help="saturation switch of the target")
-    what = "specification to judge by: tosa, onnx, exact, or a path"
+    what = "judge the results by a specification: tosa, onnx, exact, or a path"
     add("--spec", metavar="S", action="append", default=[], help=what)
     add("--scratch", action="store_true", help="give the target's cast a tmp tile")
     parser.take(target_options="set an option of the targets that have it")
@@ -113,13 +113,11 @@ def _request(options: Namespace) -> ValueCastRequest:
     if everything:
         chips = list(dict.fromkeys([*target_names(), *chips]))
     if chips and overflows:
-        raise ReadError("a target has its own overflow behaviour; --overflow is for casts without a target")
+        raise ReadError("the target determines overflow behaviour; --overflow works only without a target")
     if not chips and (options.saturation is not None or options.scratch or set_options):
         given = [f"--option {name}={value}" for name, value in set_options.items()]
         given += ["--scratch"] * options.scratch + ["--saturation"] * (options.saturation is not None)
-        raise ReadError(
-            f"{', '.join(given)}: such options belong to a target; name one by --target", legal=target_names()
-        )
+        raise ReadError(f"{', '.join(given)}: options of a target; choose one with --target", legal=target_names())
     return ValueCastRequest(
         src=source,
         dst=destination,
@@ -192,7 +190,7 @@ def cast_values(request: ValueCastRequest) -> CastResults:
 
 
 def _joined(rows: Iterable[CastResultRow]) -> list[CastResultRow]:
-    """Return the rows of a value, one instead of two where the forms of a target give the same."""
+    """Return the rows of a value; forms of a target that give the same result share a row."""
     found: list[CastResultRow] = []
     for row in rows:
         before = found[-1] if found else None
@@ -229,7 +227,7 @@ def _abstract(request: ValueCastRequest) -> Iterator[list[CastResultRow]]:
 def _abstract_column(request: ValueCastRequest, policy: Policy, asked: str | None) -> list[CastResultRow]:
     if policy.rounding is Rounding.STOCHASTIC:
         legal = [mode for mode in legal_roundings(request.src, request.dst) if mode in DETERMINISTIC]
-        raise IllegalError("rounding 'stochastic' needs random words; it is for arrays, from Python", legal=legal)
+        raise IllegalError("rounding 'stochastic' needs random words; use it on arrays from Python", legal=legal)
     codes = cast_codes(_codes(request), request.src, request.dst, policy)
     return _column(request, codes, (None, asked), (policy.rounding, policy.overflow, None), policy.rounding)
 
@@ -252,7 +250,9 @@ def _on_targets(request: ValueCastRequest, told: _Told, skipped: dict[Skipped, N
                 skipped[Skipped(target.name, error.message)] = None
     if not done and refusal is not None:
         tried = ", ".join(target.name for target in request.targets)
-        raise IllegalError(f"no target casts {request.src.name} -> {request.dst.name} as asked; tried: {tried}")
+        raise IllegalError(
+            f"no target casts {request.src.name} -> {request.dst.name} with these options; tried: {tried}"
+        )
 
 
 def _on_target(
@@ -346,8 +346,6 @@ _Told = dict[WarningText, None]
 STRING = "string"
 """Stands for text among formats."""
 
-_NOT_OF_TEXT = ("target", "rounding", "overflow", "saturation", "spec", "scratch", "options")
-
 
 def cast_strings(options: Namespace) -> CommandOutcome:
     """Read numbers from text, or write them as text.
@@ -355,9 +353,8 @@ def cast_strings(options: Namespace) -> CommandOutcome:
     Raises:
         ReadError: a text that the operator leaves undefined, an option that casts of text do not have.
     """
-    for option in _NOT_OF_TEXT:
-        if getattr(options, option):
-            raise ReadError(f"--{'option' if option == 'options' else option} is not for casts from or to text")
+    names = ("target", "rounding", "overflow", "saturation", "spec", "scratch", "option")
+    refuse_given(options, names, "does not apply to casts from or to text")
     src, dst = (None if name.lower() == STRING else format_spelled(name) for name in (options.src, options.dst))
     rows = [_row(text, src, dst) for text in options.values]
     document = {"source_format": options.src.lower(), "destination_format": options.dst.lower(), "results": rows}
@@ -371,7 +368,7 @@ def cast_strings(options: Namespace) -> CommandOutcome:
 
 
 def _row(text: str, src: Format | None, dst: Format | None) -> dict[str, Any]:
-    """Return what one value becomes; bits and number are null where the result is text."""
+    """Return the result of one value; bits and number are null where the result is text."""
     if src is None:
         if dst is None:
             return {"given": text, "text": text, "output_bits": None, "value": None}

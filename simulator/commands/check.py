@@ -1,15 +1,18 @@
 """Each FILE is a program (.pto, .tpc, .s, .c), a target description (.toml), TOSA text (.mlir) or an ONNX model
-(.onnx); - reads standard input. Programs are checked for the target they name, or the one given by --target: syntax,
-legality, issue rules, races and flags; nothing is computed. A kernel in C is checked for gaudi2 unless --target says
-otherwise. A graph is read and, with --target, planned: nodes that `castsim graph` would not run on the target are
-errors. A kernel whose scalar arguments have no values is checked as far as possible without them; --arg gives one a
-value.
+(.onnx); - reads standard input. A folder means all such files in it and its subfolders; its other files are skipped and
+listed, hidden files and links to folders ignored.
 
-Exit code 0: no errors; 1: well-formed, but rejected; 2: malformed. With several files, the highest code counts.
+Programs are checked for the target they name, or the one given by --target: syntax, legality, issue rules, races and
+flags; nothing is computed. A kernel in C is checked for gaudi2 unless --target says otherwise. A graph is read and,
+with --target, planned: nodes that `castsim graph` would not run on the target are errors. A kernel whose scalar
+arguments have no values is checked as far as possible without them; --arg gives one a value.
+
+Exit code 0: no errors; 1: well-formed, but rejected; 2: malformed. With several files, the highest code is returned.
 
 examples:
   castsim check kernel.pto
   castsim check kernel.pto --target a5 --arg rows=128
+  castsim check kernels
   castsim check kernel.pto kernel.tpc --format github
   castsim check kernel.c -I include -D WIDTH=64
   castsim check kernel.pto --format sarif > castsim.sarif
@@ -40,10 +43,11 @@ from castsim.commands.option_parsers import (
 from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
-from castsim.exploration.checking import LANGUAGES, Finding, Severity, check
-from castsim.isa.errors import ReadError, escaped, pointed_at
+from castsim.exploration.checking import LANGUAGES, Finding, FolderWalk, Severity, check, files_of
+from castsim.isa.errors import ReadError, escaped, legal_text, pointed_at
 from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.reports.documents import Document
+from castsim.reports.progress import stage_progress
 from castsim.reports.schemas.command_documents import FindingEntry
 from castsim.targets.loader import load_target
 
@@ -60,21 +64,32 @@ _TITLE = 90
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-def findings_text(found: Sequence[Finding], files: int) -> Text:
-    """Return findings for people: each with its line and a caret, and how many there are."""
+_LISTED = 10
+"""Names of skipped files that a report shows."""
+
+
+def findings_text(found: Sequence[Finding], walk: FolderWalk) -> Text:
+    """Return findings for people: how many there are, each with its line and a caret, and which files were skipped."""
     from rich.text import Text  # noqa: PLC0415 - rich, only if printed
 
-    shown = Text(no_wrap=True)
+    shown = Text(f"{_counted(found, len(walk.files))}\n", no_wrap=True)
     for one in found:
         shown.append(f"{escaped(_place(one))}: ").append(one.severity.value, style=_STYLES[one.severity])
         shown.append(f": {escaped(one.message)}\n")
         if one.span is not None and one.span.text:
             line, caret = pointed_at(one.span)
             shown.append(f"  {line}\n").append(f"  {caret}\n", style=_STYLES[one.severity])
-        for word, text in (("legal", ", ".join(one.legal)), ("help", one.help)):
-            if text:
-                shown.append(f"  {word}: {escaped(text)}\n")
-    return shown.append(_counted(found, files))
+        for line in _cures(one):
+            shown.append(f"  {escaped(line)}\n")
+    shown.rstrip()
+    if walk.skipped:
+        names = [escaped(name) for name in walk.skipped[:_LISTED]]
+        names += [f"and {len(walk.skipped) - _LISTED:,} more"] * (len(walk.skipped) > _LISTED)
+        files = f"{len(walk.skipped):,} file{'s' * (len(walk.skipped) > 1)}"
+        shown.append(
+            "\n".join((f"\nskipped {files} of no kind that castsim checks:", *(f"  {name}" for name in names)))
+        )
+    return shown
 
 
 def github_lines(found: Sequence[Finding]) -> Iterator[str]:
@@ -83,10 +98,13 @@ def github_lines(found: Sequence[Finding]) -> Iterator[str]:
         title = f"castsim: {shorten(one.message, _TITLE, placeholder=' ...')}"
         place = {"file": one.file, "line": one.line, "col": one.column, "endColumn": one.end_column, "title": title}
         listed = ",".join(f"{key}={_property(str(value))}" for key, value in place.items() if value is not None)
-        further = [one.message]
-        further += [f"legal: {', '.join(one.legal)}"] if one.legal else []
-        further += [f"help: {one.help}"] if one.help else []
-        yield f"::{_COMMANDS[one.severity]} {listed}::{_data(chr(10).join(further))}"
+        yield f"::{_COMMANDS[one.severity]} {listed}::{_data(chr(10).join((one.message, *_cures(one))))}"
+
+
+def _cures(found: Finding) -> list[str]:
+    """Return what would be legal, and what helps, a line for each."""
+    texts = {"legal": legal_text(found.legal, found.message, found.span), "help": found.help}
+    return [f"{word}: {text}" for word, text in texts.items() if text]
 
 
 def sarif(found: Sequence[Finding]) -> Document:
@@ -112,14 +130,11 @@ def _result(found: Finding, rule: int) -> Document:
             "endLine": found.line,
             "endColumn": found.end_column,
         }
-    text = found.message
-    text += f"\nlegal: {', '.join(found.legal)}" if found.legal else ""
-    text += f"\nhelp: {found.help}" if found.help else ""
     return {
         "ruleId": _rule(found.kind),
         "ruleIndex": rule,
         "level": found.severity.value,
-        "message": {"text": text},
+        "message": {"text": "\n".join((found.message, *_cures(found)))},
         "locations": [{"physicalLocation": location}],
     }
 
@@ -133,10 +148,10 @@ def _place(found: Finding) -> str:
 
 
 def _counted(found: Sequence[Finding], files: int) -> str:
-    where = f"{files} file{'s' * (files > 1)}"
+    where = f"{files:,} file{'s' * (files > 1)}"
     counts = {each: sum(one.severity is each for one in found) for each in Severity}
     listed = [f"{count} {each.value}{'s' * (count > 1)}" for each, count in counts.items() if count]
-    return f"{', '.join(listed) or 'no issues found'} in {where}"
+    return f"{' and '.join(filter(None, (', '.join(listed[:-1]), *listed[-1:]))) or 'No issues found'} in {where}."
 
 
 def _data(text: str) -> str:
@@ -154,7 +169,7 @@ if TYPE_CHECKING:
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `check`."""
     add = parser.add_argument
-    what = "a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file; - reads standard input"
+    what = "a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file, or a folder of them; - reads standard input"
     add("files", metavar="FILE", nargs="+", help=what)
     parser.take(target="the one each program names")
     parser.take("arguments", "headers", "target_options", "toolchain")
@@ -176,26 +191,32 @@ def execute(options: Namespace) -> CommandOutcome:
     target = None if options.target is None else load_target(options.target)
     args, chosen = scalars_of(options), assignments("--option", options.options)
     limits = Limits(statements_of(options))
-    if options.language != "c" and not any(file.endswith(KERNEL_SUFFIX) for file in options.files):
-        refuse(options, HEADERS, options.files[0], (KERNEL_SUFFIX,))
+    walk = files_of(options.files)
+    if not walk.files:
+        message = f"no file in {', '.join(map(repr, options.files))} is of a kind that castsim checks"
+        raise ReadError(message, legal=(".pto", ".tpc", ".s", ".c", ".toml", ".mlir", ".onnx"))
+    if options.language != "c" and not any(file.endswith(KERNEL_SUFFIX) for file in walk.files):
+        refuse(options, HEADERS, walk.files[0], (KERNEL_SUFFIX,))
     folders, defines = headers_of(options)[0], macros_of(options)
     found: list[Finding] = []
-    for file in dict.fromkeys(options.files):
-        found += check(
-            file,
-            target=target,
-            args=args,
-            language=options.language,
-            limits=limits,
-            options=chosen,
-            defines=defines,
-            folders=folders,
-        )
+    with stage_progress(options) as progress:
+        for number, file in enumerate(walk.files):
+            progress(f"check {file}", number, len(walk.files))
+            found += check(
+                file,
+                target=target,
+                args=args,
+                language=options.language,
+                limits=limits,
+                options=chosen,
+                defines=defines,
+                folders=folders,
+            )
     document = {"findings": [FindingEntry.of(one) for one in found]}
 
     def text(_: int) -> RenderableType:
         if options.format == "text":
-            return findings_text(found, len(options.files))
+            return findings_text(found, walk)
         if options.format == "github":
             return plain("\n".join(github_lines(found)))
         shown = sarif(found) if options.format == "sarif" else {"schema_version": SCHEMA_VERSION, **document}

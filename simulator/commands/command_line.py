@@ -29,47 +29,72 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Cycle-approximate, bit-exact simulator of the vector cast units of NPUs."
 
-COMMANDS = {
-    "run": "simulate a program: cycles, utilisation, why pipes wait, outputs",
-    "record": "compile and execute a kernel in PTO C++, and write what it does as a .pto program",
-    "diff": "compare two programs, results, targets or options: cycles, lines, outputs to the bit",
-    "view": "open the report of a program in the browser, or a trace in the Perfetto UI",
-    "debug": "step through a program, forwards and backwards, also from editors",
-    "advise": "find changes to a program that save cycles and keep its outputs to the bit, as diffs",
-    "expand": "print a tile program as the vector instructions that the A5 executes for it",
-    "targets": "list targets and specifications, the casts, facts and options of one, or one type pair in full",
-    "cast": "show what values become in another format: bits and numbers per target and mode",
-    "quantise": "quantise numbers to elements that share scales: codes, scales and the error",
-    "compare": "compare a conversion of your own with a cast: first difference, distances, binades",
-    "verify": "prove a cast: compare a tier with the independent oracle, or two tiers with each other",
-    "scratch": "show how large a tmp tile a cast needs: the formula, and the bytes actually touched",
-    "lower": "find the instructions for a specification's cast on a target: proof, cost, program",
-    "conform": "plan every cast of a specification on every target: "
-    "native, with options, chain, none found, impossible",
-    "graph": "run an ONNX model or TOSA text on a target, node by node, and compare every element",
-    "tosa": "compute the helper functions of the TOSA specification: scales, look-ups, TABLE",
-    "accuracy": "compare simulated with measured cycles: error per row and curve, beside the public model's",
-    "calibrate": "fit numbers of a target to your own measurements, and write the derived target",
-    "check": "find all errors of programs, targets and graphs without running them",
-    "tune": "find the tile shapes and choices of a kernel that take the fewest cycles and bytes",
-    "sweep": "estimate or simulate every point of a grid and write a Parquet file",
-    "lsp": "serve editors over the Language Server Protocol",
-    "lint": "check the issue rules of an assembly program without running it",
-    "latency": "show the distance in bundles between two TPC instructions, and why",
-    "asm": "assemble TPC assembly to binary, or to canonical text",
-    "disasm": "disassemble a TPC binary: a listing, or text that assembles to the same bytes",
-    "schedule": "pack assembly of one instruction per line into bundles, and allocate registers",
-    "builtin": "show builtins of TPC-C, casts and special functions: assembly, cost, lane order and values",
-    "compiled": "show casts of C and LLVM IR as the TPC compiler makes them: chains, values, assembly",
-    "unswizzle": "remove lane moves around element-wise work from an assembly program",
-    "schema": "print the JSON Schema of what a command writes with --json",
-    "completion": "print the script that lets a shell complete castsim's commands and options",
-    "manual": "print the manual page castsim(1), for man",
+START = {
+    "targets": "castsim targets a5",
+    "run": "castsim run kernel.pto --in x=random:1",
+    "check": "castsim check kernel.pto",
+    "cast": "castsim cast f32 e4m3fn 448.5 nan --target a5",
+    "advise": "castsim advise kernel.pto",
 }
-"""What each command is for, in the order of the help; each is a module of this package."""
+"""The commands that a newcomer needs first, each with an example."""
 
-PAGED = ("advise", "check", "expand", "scratch", "targets")
-"""Commands whose page is made of their text report."""
+GROUPS = {
+    "run and look": {
+        "run": "run a program: cycles, the limiting pipe, why pipes wait, outputs",
+        "view": "open a program's report in the browser, or a trace in the Perfetto UI",
+        "debug": "step through a program, forwards and backwards",
+        "check": "find all errors in programs, targets and graphs without running them",
+        "diff": "compare two programs, results, targets or options: cycles, lines, outputs",
+        "record": "run a PTO C++ kernel, and save what it does as a .pto program",
+        "graph": "run an ONNX model or TOSA text node by node, and compare every element",
+        "expand": "show a tile program as the vector instructions that the A5 executes",
+    },
+    "casts and specifications": {
+        "cast": "show what values become in another format: bits and numbers per target and mode",
+        "estimate": "estimate the cycles of one cast without a program",
+        "formats": "list the number formats: widths, limits, special values, names, targets",
+        "targets": "list targets and specifications, or show the casts, facts and options of one",
+        "lower": "find the instructions for a specification's cast: proof, cost, program",
+        "conform": "plan every cast of a specification on every target",
+        "compare": "compare your own conversion with a cast: first difference, distances, binades",
+        "quantise": "quantise numbers to blocks that share a scale: codes, scales, error",
+        "scratch": "show how large a tmp tile a cast needs, and which bytes it touches",
+        "tosa": "compute the helper functions of the TOSA specification: scales, look-ups, TABLE",
+    },
+    "improve": {
+        "advise": "find changes that save cycles and keep every bit of the outputs, as diffs",
+        "tune": "find the tile shapes and choices of a kernel that take the fewest cycles and bytes",
+        "sweep": "estimate or simulate every point of a grid, and write a Parquet file",
+    },
+    "TPC tools": {
+        "builtin": "show the TPC-C builtins: assembly, cost, lane order, values",
+        "compiled": "show how the TPC compiler makes casts of C and LLVM IR: chains, values, assembly",
+        "lint": "check assembly against the issue rules without running it",
+        "latency": "show the latency in bundles between two instructions, and its reason",
+        "schedule": "pack instructions into bundles, and allocate registers",
+        "unswizzle": "remove lane moves around element-wise work",
+        "asm": "assemble text to a binary, or to canonical text",
+        "disasm": "disassemble a binary to a listing, or to text that assembles to the same bytes",
+    },
+    "evidence": {
+        "accuracy": "compare simulated with measured cycles, per row and curve, beside the public model",
+        "verify": "prove a cast against the independent oracle, or compare two implementations",
+        "calibrate": "fit a target to your own measurements, and write the fitted target",
+    },
+    "editors and scripts": {
+        "lsp": "serve editors over the Language Server Protocol",
+        "completion": "print the script that completes commands and options in a shell",
+        "manual": "print the manual page castsim(1)",
+        "schema": "print the JSON Schema of what a command writes with --json",
+    },
+}
+"""What each command is for, by group, in the order of the help; each is a module of this package."""
+
+COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+"""The same without groups."""
+
+PAGED = ("accuracy", "advise", "check", "expand", "scratch", "targets")
+"""Commands whose page is made of their JSON document."""
 
 LONGEST = 4096
 """Characters of an argument: a path cannot be longer, and no number in digits needs to be."""
@@ -104,7 +129,7 @@ class PageModule(Protocol):
 
 
 class Parser(OptionParser):
-    """An argument parser that raises instead of leaving, so that usage errors are reported like all others."""
+    """An argument parser that raises an error instead of exiting; usage errors are then reported like all others."""
 
     def error(self, message: str) -> NoReturn:
         """Reject the command line.
@@ -185,13 +210,16 @@ class _MainParser(Parser):
 
     def format_help(self) -> str:
         """Return the help."""
-        name_width = max(map(len, COMMANDS))
         width = min(shutil.get_terminal_size().columns - 2, WIDEST)
-        listed = "\n".join(
-            _filled(summary, width, f"  {name:{name_width}}  ", " " * (name_width + 4))
-            for name, summary in COMMANDS.items()
-        )
-        self.epilog = f"commands:\n{listed}\n\nFor details of a command: `castsim COMMAND --help`."
+        name_width = max(map(len, COMMANDS))
+        parts = ["Start with:", *(f"  {example}" for example in START.values())]
+        for group, commands_of_group in GROUPS.items():
+            parts += ["", f"{group[:1].upper()}{group[1:]}:"]
+            parts += (
+                _filled(summary, width, f"  {name:{name_width}}  ", " " * (name_width + 4))
+                for name, summary in commands_of_group.items()
+            )
+        self.epilog = "\n".join([*parts, "", "For help on a command: castsim help COMMAND"])
         return super().format_help()
 
 
@@ -279,7 +307,7 @@ def declaration(name: str) -> tuple[str, Callable[[OptionParser], None]]:
 
 
 def whole_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
-    """Return the whole command line as one parser, and those of its commands by name: for completion and the manual."""
+    """Return one parser of the command line, and its commands' parsers by name, for completion and the manual."""
     main = argparse.ArgumentParser(prog="castsim", description=DESCRIPTION, allow_abbrev=False)
     main.add_argument("-V", "--version", action="store_true", help="print the version and exit")
     declare_global(main, NOTHING_GLOBAL)
@@ -353,7 +381,7 @@ def _check(arguments: Sequence[str]) -> None:
             raise _refusal(f"the argument {text[:40]!r} {fault}", legal=(f"up to {LONGEST} characters",))
     document = _json_argument(arguments)
     if document is not None and _is_shared(document, arguments):
-        raise _refusal(f"--json would replace '{document}', which another argument names")
+        raise _refusal(f"--json would overwrite '{document}', which another argument names")
 
 
 def _main_parser() -> _MainParser:
@@ -366,34 +394,37 @@ def _main_parser() -> _MainParser:
     )
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and exit")
     declare_global(parser, NOTHING_GLOBAL)
-    parser.add_argument("command", metavar="COMMAND", nargs="?", help="the command to run")
+    parser.add_argument("command", metavar="COMMAND", nargs="?", help="one of the commands below")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 
 
 def declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None:
-    """Add the options that stand before or after the name of a command."""
+    """Add the options that may come before or after the name of a command."""
     parser.add_argument(
-        "--json", metavar="FILE|-", default=defaults.json, help="write the result, or the errors, as JSON; - is stdout"
+        "--json",
+        metavar="FILE|-",
+        default=defaults.json,
+        help="write the result or the errors as JSON to FILE; - means stdout",
     )
     parser.add_argument(
         "--max-file-bytes",
         metavar="N",
         default=defaults.max_file_bytes,
-        help="read files of up to N bytes; default: 16777216, ONNX models 268435456; .npy files have no limit",
+        help="read files of up to N bytes; default: 16777216, for ONNX models 268435456; no limit for .npy files",
     )
     parser.add_argument(
         "--max-memory",
         metavar="N",
         default=defaults.max_memory,
-        help="use at most N bytes of memory (512M, 4G); default: only the limits on what is read and computed",
+        help="use at most N bytes of memory, such as 512M or 4G; default: no limit",
     )
     parser.add_argument("--summary", action="store_true", default=defaults.summary, help="print at most one screen")
     parser.add_argument("--quiet", action="store_true", default=defaults.quiet, help="print no report")
 
 
 def _near(word: str, known: Iterable[str]) -> list[str]:
-    """Return what was probably meant; nothing if it is like none of what is known."""
+    """Return the known words that are closest to a misspelled one; empty if none is close."""
     from difflib import get_close_matches  # noqa: PLC0415 - only a failing command line pays for it
 
     return get_close_matches(word[:LONGEST_NAME], list(known), 3)

@@ -40,15 +40,25 @@ def declare(parser: OptionParser) -> None:
     add("src", metavar="SRC", help="format of the inputs")
     add("dst", metavar="DST", help="format of the results")
     add("given", metavar="GIVEN", help="function FILE.py:NAME, or results FILE.npy")
-    add("--in", metavar="FILE", dest="input", help="inputs: numbers or codes (.npy); default for functions: see above")
+    add(
+        "--in",
+        metavar="FILE",
+        dest="input",
+        help="numbers or codes (.npy) to convert; default for functions: see below",
+    )
     add("--target", metavar="T", help="name or path of a target description; default: the abstract cast")
     add("--rounding", metavar="M", help="rounding mode; default: the cast's own")
-    add("--overflow", metavar="O", help="saturate, wrap or special; without a target")
+    add("--overflow", metavar="O", help="saturate, wrap or special; not with --target")
     add("--saturation", metavar="on|off", help="saturation switch of the target")
     add("--scratch", action="store_true", help="give the target's cast a tmp tile")
-    add("--nan", metavar="WHICH", default="any", help="any (default): NaNs are equal; bits: their codes count")
-    add("--samples", metavar="N", default="65536", help="random codes of a source of more than 16 bits; default: 65536")
-    add("--seed", metavar="N", default="0", help="which random codes; default: 0")
+    add("--nan", metavar="WHICH", default="any", help="any (default): all NaNs are equal; bits: compare their codes")
+    add(
+        "--samples",
+        metavar="N",
+        default="65536",
+        help="number of random codes for sources wider than 16 bits; default: 65536",
+    )
+    add("--seed", metavar="N", default="0", help="seed of the random codes; default: 0")
     parser.take("target_options")
 
 
@@ -66,7 +76,7 @@ def execute(options: Namespace) -> CommandOutcome:
     given = _given(options.given)
     x = None if options.input is None else read_array(Path(options.input), "x")
     if x is None and not callable(given):
-        raise ReadError("results need the inputs that they are of", legal=("--in FILE.npy",))
+        raise ReadError("results need the inputs they were computed from", legal=("--in FILE.npy",))
     found = compare(
         x,
         given,
@@ -88,7 +98,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 def _number(option: str, text: str, most: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= most):
-        raise ReadError(f"{option} '{text[:40]}' is no number of that kind", legal=(f"0 .. {most}",))
+        raise ReadError(f"{option} '{text[:40]}' is not a valid number here", legal=(f"0 .. {most}",))
     return int(text)
 
 
@@ -98,7 +108,7 @@ def _given(text: str) -> Codes | Conversion:
         return read_array(Path(text), "y")
     file, colon, name = text.rpartition(":")
     if not colon or not file.endswith(".py") or not name.isidentifier():
-        raise ReadError(f"'{text}' is neither results nor a function", legal=_LEGAL)
+        raise ReadError(f"'{text}' is neither a results file nor a function", legal=_LEGAL)
     return _function(Path(file), name)
 
 
@@ -111,7 +121,7 @@ def _function(path: Path, name: str) -> Conversion:
     except (SyntaxError, ValueError) as error:
         line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
         shown = (source.splitlines() or [""])[min(line, source.count("\n") + 1) - 1] if source else ""
-        raise ReadError(f"no Python: {error.args[0]}", span=Span(str(path), line, max(1, column), shown)) from None
+        raise ReadError(f"invalid Python: {error.args[0]}", span=Span(str(path), line, max(1, column), shown)) from None
     _guarded(path, "the file", lambda: exec(code, space))
     found = space.get(name)
     if not callable(found):
@@ -129,7 +139,7 @@ def _function(path: Path, name: str) -> Conversion:
 
 
 def _guarded(path: Path, what: str, work: Callable[[], object]) -> None:
-    """Do what somebody else's code does.
+    """Run the user's code and report its exceptions as errors.
 
     Raises:
         ReadError: it raised something; with the last line of the file that was about it.

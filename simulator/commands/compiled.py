@@ -26,6 +26,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.cast import read_value
+from castsim.commands.option_parsers import refuse_given
 from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
@@ -45,13 +46,13 @@ def declare(parser: OptionParser) -> None:
     add("src", metavar="SRC", nargs="?", help="vector type or format of the argument, or a file (.ll)")
     add("dst", metavar="DST", nargs="?", help="vector type or format of the result")
     add("values", metavar="VALUE", nargs="*", help="number, nan, inf, -inf, or 0x bits")
-    add("--target", metavar="T", required=True, help="a TPC generation, or the path of a description")
+    add("--target", metavar="T", required=True, help="name or path of a TPC target")
     add("--form", metavar="F", default="as", help="as (default), implicit, explicit, reinterpret, convert_to, ir")
     what = "mode of as_T(x, mode), if supported: SW_RHNE, SW_RZ, SW_RU, SW_RD, SW_SR, SW_CSR, SW_RHAZ, SW_SR_RNE"
     add("--rounding", metavar="M", help=what)
-    what = "whose chain to follow: compiler (default), document, or, with --order scalar, scalar"
+    what = "source of the chain: compiler (default), document, or scalar with --order scalar"
     add("--reading", metavar="R", default="compiler", help=what)
-    add("--order", metavar="O", default="linear", help="of the result: linear (default), swizzle, lane, scalar")
+    add("--order", metavar="O", default="linear", help="order of the result: linear (default), swizzle, lane or scalar")
     add("--emit", action="store_true", help="print the assembly of the cast")
     add("--table", action="store_true", help="print the table of C-level casts of the target as Markdown")
 
@@ -68,7 +69,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     if options.table:
         if options.src is not None:
-            raise ReadError("--table shows all casts of a target; leave out SRC and DST")
+            raise ReadError("--table lists all casts of a target; leave out SRC and DST")
         return _table(options.target)
     if options.src is not None and options.src.endswith(IR_SUFFIX):
         return _text(options)
@@ -100,9 +101,8 @@ def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
 
 def _text(options: Namespace) -> CommandOutcome:
     """Show the casts of a text of LLVM IR; all positional arguments behind the file are values."""
-    for name, usual in (("form", "as"), ("rounding", None), ("reading", "compiler")):
-        if getattr(options, name) != usual:
-            raise ReadError(f"--{name} does not go with a text of LLVM IR, which says it itself", legal=("--order",))
+    why = "does not apply to LLVM IR text, which determines it"
+    refuse_given(options, ("form", "rounding", "reading"), why, usual=("as", "compiler"), legal=("--order",))
     text_read = read_text(options.src, "LLVM IR")
     found = casts_of_text(text_read, options.src, tpc_target(options.target), options.order)
     places = [{"line": each.span.line, "column": each.span.column, "written": each.written} for each in found]

@@ -29,7 +29,7 @@ from castsim.exploration.checking import LANGUAGES
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Overflow, Rounding, Saturation
 from castsim.numerics.tiers import Tier
-from castsim.reports.sections import RUN, further_reports
+from castsim.reports.sections import FULL, RUN, further_reports
 from castsim.targets.loader import specification_names, target_names
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
@@ -67,7 +67,7 @@ _OF_ONE: dict[str, Words] = {
     "run stale_reads": lambda: STALE_MODES,
     "run toolchain": lambda: ("older", "2026-05", "2026-07", "2026-08"),
     "run backend": lambda: ("library", "vpto"),
-    "run report": lambda: (RUN, *further_reports()),
+    "run report": lambda: (RUN, FULL, *further_reports()),
     "cast target": lambda: ("all", "abstract", *target_names()),
     "cast rounding": lambda: [each.value for each in Rounding],
     "verify rounding": lambda: [each.value for each in Rounding],
@@ -102,7 +102,7 @@ def execute(options: Namespace) -> CommandOutcome:
         ReadError: a shell that there is no script for.
     """
     if options.shell not in SHELLS:
-        raise ReadError(f"no script for the shell '{options.shell}'", legal=SHELLS)
+        raise ReadError(f"no completion script for shell '{options.shell}'", legal=SHELLS)
     main, commands = whole_parser()
     for action in main._actions:
         _teach("", action)

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `conform`."""
     add = parser.add_argument
-    add("--spec", metavar="S", required=True, help="specification: tosa, onnx, or a path; optionally with @VERSION")
+    add("--spec", metavar="S", required=True, help="specification: tosa, onnx or a path, optionally with @VERSION")
     parser.take(targets="names or paths of target descriptions; default: all shipped")
-    add("--src", metavar="F", help="casts from this format only")
-    add("--dst", metavar="F", help="casts to this format only")
+    add("--src", metavar="F", help="plan only casts from this format")
+    add("--dst", metavar="F", help="plan only casts to this format")
     parser.take("target_options", "workers", ledger="finished cells")
-    add("--prove", action="store_true", help="try all codes of 32-bit sources if nothing less proves a verdict")
-    add("--markdown", action="store_true", help="print a page in Markdown")
+    add("--prove", action="store_true", help="try all codes of 32-bit sources where nothing else proves the verdict")
+    add("--markdown", action="store_true", help="print the matrix as Markdown")
     parser.take("page")
 
 
@@ -57,12 +57,12 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     spec, version, attributes = parse_specification(options.spec)
     if attributes:
-        raise ReadError("the matrix goes through all attributes; name the specification and its version only")
+        raise ReadError("the matrix covers all attributes; give only the specification and its version")
     check_page(options, {})
     workers, ledger = workers_of(options), ledger_of(options)
     values = assignments("--option", options.options)
     names = [name for text in options.target for name in text.split(",")]
-    with resume_hint(ledger, "matrix"), stage_progress(quiet=options.quiet) as progress:
+    with resume_hint(ledger), stage_progress(options) as progress:
         found = conform(
             spec,
             names,

@@ -65,10 +65,10 @@ if TYPE_CHECKING:
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `debug`."""
     add = parser.add_argument
-    what = "a .pto or .tpc file, a kernel in C or C++ (executed), a TPC binary or ELF file"
+    what = "a .pto or .tpc file, a kernel in C or C++, a TPC binary or an ELF file"
     add("program", metavar="PROGRAM", nargs="?", help=what)
     parser.take("target", "entry", "inputs", "arguments", "engine", "target_options", "toolchain", "cores")
-    add("--declare", metavar="FILE", help="file with the // castsim: declarations of a binary")
+    add("--declare", metavar="FILE", help="file with the `// castsim:` declarations of a binary")
     add("--dap", action="store_true", help="speak the Debug Adapter Protocol")
     add("--port", metavar="N", help="with --dap: listen on port N of this machine, and serve one editor")
     parser.take("kernel", "c_launch", "run_limits")
@@ -292,7 +292,7 @@ def _text_of(file: str) -> str:
 
 def _nothing(rest: str) -> None:
     if rest:
-        raise ReadError(f"'{rest[:40]}' is one word too many")
+        raise ReadError(f"unexpected word '{rest[:40]}'")
 
 
 def _number(text: str, what: str) -> int:
@@ -310,7 +310,7 @@ def execute(options: Namespace) -> CommandOutcome:
     if options.dap:
         return _serve(options)
     if options.port is not None:
-        raise ReadError("--port is for --dap", legal=("--dap --port N",))
+        raise ReadError("--port requires --dap", legal=("--dap --port N",))
     if options.program is None:
         raise ReadError("castsim debug needs a program", legal=("castsim debug PROGRAM", "castsim debug --dap"))
     refuse_elsewhere(options, options.program)
@@ -321,18 +321,16 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def launch_of(options: Namespace) -> SteppedLaunch:
-    """Return what is to be run.
+    """Return the program to run.
 
     Raises:
         ReadError: what was typed.
     """
     program = options.program
     if program == "-":
-        raise ReadError("standard input is used for the commands; name a file for the program", legal=("PROGRAM.pto",))
+        raise ReadError("standard input carries the commands; give the program as a file", legal=("PROGRAM.pto",))
     if program.endswith(GRAPHS):
-        raise ReadError(
-            f"'{program}' is a graph, which has no operations to step through", legal=("a .pto file", "a .tpc file")
-        )
+        raise ReadError(f"'{program}' is a graph; debug steps through programs", legal=("a .pto file", "a .tpc file"))
     source = None
     if program.endswith(CPP_SUFFIXES):
         recording = recording_of(options)
@@ -353,7 +351,7 @@ def launch_of(options: Namespace) -> SteppedLaunch:
 
 
 def kernel_of(program: str, given: Mapping[str, Sequence[str]]) -> LaunchRequest | None:
-    """Return what a launch of an editor says of a kernel in C, by the names of the options; None of other programs.
+    """Return the options of a kernel in C that an editor's launch gives, by name; None for other programs.
 
     Raises:
         ReadError: an attribute that cannot be read, or that is given for another program.
@@ -376,6 +374,6 @@ def _serve(options: Namespace) -> CommandOutcome:
     else:
         port = integer_from("--port", options.port, least=0)
         if port > LAST_PORT:
-            raise ReadError(f"--port {port}: no port", legal=(f"0 .. {LAST_PORT}",))
+            raise ReadError(f"--port {port}: not a port number", legal=(f"0 .. {LAST_PORT}",))
         serve_port(port, given, scalar, kernel_of)
     return CommandOutcome({}, lambda _: Group())

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `diff`."""
     add = parser.add_argument
-    what = "a program (kernels in C too; one in C++ is executed), or the JSON of a run; - reads standard input"
+    what = "a program, a kernel in C or C++, or the JSON of a run; - reads standard input"
     add("a", metavar="A", help=what)
-    add("b", metavar="B", nargs="?", help="likewise; default: A again, with other options")
+    add("b", metavar="B", nargs="?", help="the same; default: A with the options for B")
     parser.take("target")
     add("--target-b", metavar="T", help="the target of B")
     parser.take("target_options", "toolchain", "cores")
@@ -52,8 +52,8 @@ def declare(parser: OptionParser) -> None:
     parser.take("entry")
     add("--entry-b", metavar="F", help="the function of B")
     parser.take("inputs", "arguments")
-    add("--timing-only", action="store_true", help="compute no values, compare only cycles; needs no inputs")
-    add("--max-slowdown", metavar="P", help="exit code 0 if outputs are the same and B is at most P percent slower")
+    add("--timing-only", action="store_true", help="compare only cycles; needs no inputs")
+    add("--max-slowdown", metavar="P", help="exit with 0 if the outputs are equal and B is at most P percent slower")
     parser.take("max_cycles", "page", "kernel", "c_launch", "run_limits", "opaque")
 
 
@@ -86,7 +86,7 @@ def _code(found: Difference, limit: Fraction | None) -> int:
 
 
 def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
-    """Return what was asked for.
+    """Return the two sides to compare.
 
     Raises:
         ReadError: what was typed; graphs; nothing that could differ.
@@ -94,14 +94,12 @@ def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
     a, b = options.a, options.a if options.b is None else options.b
     for name in (a, b):
         if name.endswith(GRAPHS):
-            raise ReadError(f"'{name}' is a graph; diff compares programs and results of runs", legal=_LEGAL)
+            raise ReadError(f"'{name}' is a graph; diff compares programs or results of runs", legal=_LEGAL)
     if a == options.b == STDIN:
-        raise ReadError("both sides are standard input, which can be read once", legal=("castsim diff - B",))
+        raise ReadError("both sides are standard input, which can be read only once", legal=("castsim diff - B",))
     own = assignments("--option-b", options.options_b)
     if options.b is None and not own and options.target_b is None and options.entry_b is None:
-        raise ReadError(
-            "only one program, and nothing to compare it with", legal=("castsim diff A B", "--target-b T", *_LEGAL_B)
-        )
+        raise ReadError("the second program is missing", legal=("castsim diff A B", "--target-b T", *_LEGAL_B))
     shared = assignments("--option", options.options)
     common = {
         "inputs": assignments("--in", options.inputs),
@@ -141,5 +139,5 @@ def _slowdown(text: str | None) -> Fraction | None:
     if text is None:
         return None
     if _PERCENT.fullmatch(text.strip()) is None:
-        raise ReadError(f"--max-slowdown {text.strip()[:40]}: not a percentage", legal=("0", "2.5", "100"))
+        raise ReadError(f"--max-slowdown {text.strip()[:40]}: expected a percentage", legal=("0", "2.5", "100"))
     return Fraction(text.strip())

@@ -26,9 +26,9 @@ def declare(parser: OptionParser) -> None:
     add = parser.add_argument
     add("file", metavar="FILE", help="raw binary or ELF file; - reads standard input")
     parser.take("required_target")
-    add("--machine", metavar="N", help="also accept this ELF machine number, 0 to 65535")
+    add("--machine", metavar="N", help="accept this ELF machine number too, 0 to 65535")
     add("--text", action="store_true", help="print text that `castsim asm` reads, without addresses and bytes")
-    add("--out", metavar="FILE", help="write that text to FILE")
+    add("--out", metavar="FILE", help="write the text to FILE")
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -42,7 +42,7 @@ def execute(options: Namespace) -> CommandOutcome:
     target, encoding = encoded_target(options.target)
     if options.file.endswith((*ASSEMBLY_SUFFIXES, TILE_SUFFIX, *GRAPHS)):
         raise ReadError(
-            f"castsim disasm takes a TPC binary; '{options.file}' is not one by its suffix; try `castsim run`",
+            f"castsim disasm takes a TPC binary; '{options.file}' does not have the suffix of one; try `castsim run`",
             legal=("a raw binary", "an ELF file", *(f"*{suffix}" for suffix in BINARY_SUFFIXES)),
         )
     file, data = named_bytes(options.file)

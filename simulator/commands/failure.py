@@ -1,4 +1,4 @@
-"""What is said of a command that failed: which option was wrong, what was probably meant; and the exit code."""
+"""Messages and exit codes of commands that failed: the wrong option, and the closest legal ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST_NAME = 80
 
 
 def report_failure(error: Exception, json_to: str | None) -> int:
-    """Tell of an error and return the exit code it stands for.
+    """Report an error and return its exit code.
 
     A refusal is rendered with its place and the legal alternatives. A machine with too little memory ends a run like
     any other limit; a name longer than any file's is what was typed. Anything else is castsim's fault: one line, and
@@ -129,7 +129,7 @@ def _is_of_the_file(error: CastsimError | EngineError) -> bool:
 
 
 def _blamed(message: str, parser: ArgumentParser, options: Namespace) -> _Typed | None:
-    """Return what a message is about; None if it quotes nothing that was typed, or what several arguments were given.
+    """Return the argument that a message quotes; None if it quotes none, or text of several arguments.
 
     Of several options the one counts that the message names by its word.
     """
@@ -152,7 +152,7 @@ def _candidates(message: str, parser: ArgumentParser, options: Namespace) -> Ite
 
 
 def _texts(action: Action, options: Namespace) -> list[str]:
-    """Return what an argument was given; nothing if that is its default."""
+    """Return the texts given for an argument; empty if it has its default."""
     given = getattr(options, action.dest, None)
     if given is None or given == action.default:
         return []

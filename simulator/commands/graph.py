@@ -55,12 +55,12 @@ def declare(parser: OptionParser) -> None:
     add = parser.add_argument
     add("program", metavar="GRAPH", help="an .onnx file, or TOSA text in MLIR form (.mlir, .tosa)")
     parser.take("required_target", inputs="an input: FILE.npy, random:SEED or zeros")
-    what = "a dynamic extent: its name in the model, or INPUT.AXIS"
+    what = "value of a dynamic extent: its name in the model, or INPUT.AXIS"
     add("--arg", metavar="NAME=N", dest="args", action="append", default=[], help=what)
     parser.take("output_folder")
     add("--emit", metavar="DIR", help="write every program to DIR")
     parser.take("engine", "walk")
-    what = "exit code 0 also where nodes are only checked on this input, as long as nothing is refuted"
+    what = "exit with 0 if no node is refuted, even if some are checked on this input only"
     add("--accept-samples", action="store_true", help=what)
     add("--tosa-version", metavar="V", help="version of TOSA; default: the latest")
     parser.take(elements="33554432")
@@ -94,7 +94,7 @@ def execute(options: Namespace) -> CommandOutcome:
     sizes = scalars_of(options, [str(extent) for port in graph.inputs for extent in port.shape])
     inputs = make_tensors(graph, assignments("--in", options.inputs, names), sizes, most)
     folder, programs = output_folder(options.out), output_folder(options.emit, "--emit")
-    with stage_progress(quiet=options.quiet) as progress:
+    with stage_progress(options) as progress:
         found = run_graph(graph, target, inputs, progress, options.engine, held, limits_of(options), most)
     files = _write_outputs(found, folder)
     emitted = _write_programs(found, programs)
@@ -114,13 +114,13 @@ def execute_run(options: Namespace) -> CommandOutcome:
         ReadError: an option that means nothing for a graph, no target; otherwise as `execute`.
     """
     if options.target is None:
-        raise ReadError("a graph names no target", legal=("--target T",))
+        raise ReadError("a graph does not declare a target", legal=("--target T",))
     parser = parser_of("run")
     for name, value in vars(options).items():
         if name not in _OF_GRAPHS and value != parser.get_default(name):
             raise ReadError(
-                f"--{name.replace('_', '-')} is for programs; write those of a graph by `castsim graph --emit DIR` and "
-                "run them"
+                f"--{name.replace('_', '-')} applies to programs; write those of this graph with "
+                "`castsim graph --emit DIR` and run them"
             )
     return execute(Namespace(**{**vars(options), "emit": None, "tosa_version": None, "accept_samples": False}))
 

@@ -134,7 +134,7 @@ def refuse_elsewhere(options: Namespace, *programs: str | None) -> None:
 
 
 def request_of(options: Namespace, program: str, limits: Limits | None = None) -> Request:
-    """Return what is to be recorded.
+    """Return the request to record.
 
     Raises:
         ReadError: what was typed.
@@ -199,7 +199,7 @@ def _core(option: str, text: str | None) -> tuple[int, int | None]:
         return 0, None
     found = _CORE.fullmatch(text.strip())
     if found is None or (found[2] is not None and int(found[1]) >= int(found[2])):
-        raise ReadError(f"{option} {text[:40]}: not a core", legal=(f"{option} 0", f"{option} 3/8"))
+        raise ReadError(f"{option} {text[:40]}: not a core number", legal=(f"{option} 0", f"{option} 3/8"))
     return int(found[1]), None if found[2] is None else int(found[2])
 
 
@@ -213,7 +213,7 @@ def execute_cpp(options: Namespace, run: RunSource) -> CommandOutcome:
         CastsimError, EngineError: as `castsim.pto_cpp.record` and `castsim.running.run`.
     """
     if options.all_entries:
-        raise ReadError("--all-entries is about .pto files", legal=("--entry F",))
+        raise ReadError("--all-entries applies only to .pto files", legal=("--entry F",))
     if not options.all_blocks:
         recording = recording_of(options)
         return run(without_arguments(options, recording), recording.source)

@@ -88,14 +88,14 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _pairs(options: Namespace) -> Iterator[tuple[_InstructionText, _InstructionText]]:
-    """Yield the pairs that were typed, or those of standard input."""
+    """Yield the pairs that were typed, or read from standard input."""
     if options.producer != STDIN:
         if options.consumer is None:
             raise ReadError("latency needs two instructions, or - for pairs on standard input", legal=("CONSUMER", "-"))
         yield _InstructionText("PRODUCER", options.producer), _InstructionText("CONSUMER", options.consumer)
         return
     if options.consumer is not None:
-        raise ReadError("with - pairs come from standard input alone", legal=("castsim latency - --target T",))
+        raise ReadError("with -, pairs are read only from standard input", legal=("castsim latency - --target T",))
     file, data = named_bytes(STDIN)
     try:
         lines = data.decode("utf-8-sig").splitlines()
@@ -105,7 +105,7 @@ def _pairs(options: Namespace) -> Iterator[tuple[_InstructionText, _InstructionT
         first, arrow, second = line.partition(_ARROW)
         if not arrow or _ARROW in second:
             written = _InstructionText(file, line, number)
-            raise written.error("a line is PRODUCER -> CONSUMER", ("one ' -> ' between two instructions",))
+            raise written.error("write a line as PRODUCER -> CONSUMER", ("one ' -> ' between two instructions",))
         start = len(first) + _COLUMN
         yield _InstructionText(file, first, number), _InstructionText(file, second, number, start)
 

@@ -74,19 +74,19 @@ if TYPE_CHECKING:
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `lower`."""
     add = parser.add_argument
-    what = "format of the source; without SRC and DST, all casts of --spec are lowered"
+    what = "format of the source; default: lower all casts of --spec"
     add("src", metavar="SRC", nargs="?", help=what)
     add("dst", metavar="DST", nargs="?", help="format of the results, or block format")
     parser.take("required_target")
     add("--spec", metavar="S", help="specification: exact (default), tosa, onnx, or a path")
-    add("--rounding", metavar="M", help="how to round results in range")
+    add("--rounding", metavar="M", help="rounding mode of results in range")
     add("--saturate", action="store_true", help="clamp results out of range")
-    add("--via", metavar="F[:M]", nargs="+", help="judge the chain through these formats")
+    add("--via", metavar="F[:M]", nargs="+", help="judge the chain through these formats, each with an optional mode")
     parser.take("target_options")
     add("--rows", metavar="R", default="16", help="rows of the tensor that the program converts; default: 16")
-    add("--cols", metavar="C", default="256", help="its columns; default: 256")
-    add("--steps", metavar="N", default="4", help="longest chain, 1 to 4 instructions; default: 4")
-    add("--out", metavar="FILE", help="write the program to FILE; - prints only the program. Of all casts: a folder")
+    add("--cols", metavar="C", default="256", help="columns of the tensor; default: 256")
+    add("--steps", metavar="N", default="4", help="search chains of up to N instructions, 1 to 4; default: 4")
+    add("--out", metavar="FILE", help="write the program to FILE, or print only it with -; for all casts: a folder")
     parser.take("page", "workers", ledger="finished casts")
 
 
@@ -112,7 +112,7 @@ def _check_elements(rows: int, cols: int) -> None:
     if rows * cols > LARGEST:
         most = {"rows": LARGEST // cols, "cols": LARGEST // rows}
         raise ReadError(
-            f"--rows {rows} --cols {cols}: more than {LARGEST} elements, which would all be simulated",
+            f"--rows {rows} --cols {cols}: more than {LARGEST} elements; castsim simulates each of them",
             legal=[f"--{name} up to {number}" for name, number in most.items() if number],
         )
 
@@ -174,7 +174,7 @@ def execute(options: Namespace) -> CommandOutcome:
             "lower takes SRC and DST, or --spec without them",
             legal=("lower SRC DST --target T", "lower --spec S --target T"),
         )
-    refuse_workers(options, "one cast is planned by one process; all casts of --spec, without SRC and DST, by several")
+    refuse_workers(options, "several processes need all casts of --spec; leave out SRC and DST")
     check_page(options, {"--out": options.out})
     _check_suffix(options)
     found = _answered(options, _request(options))
@@ -242,7 +242,7 @@ def _extent(options: Namespace) -> dict[str, int]:
     steps = integer_from("--steps", options.steps)
     if steps > MOST_STEPS:
         raise ReadError(
-            f"--steps {steps}: chains have up to {MOST_STEPS} instructions; each further one multiplies the "
+            f"--steps {steps}: chains have up to {MOST_STEPS} instructions; each further step multiplies the "
             "search by the number of casts of the target",
             legal=[str(number + 1) for number in range(MOST_STEPS)],
         )
@@ -257,7 +257,7 @@ def _answered(options: Namespace, request: CastRequest) -> Answer:
         TileError: the target holds no program of this shape; names --rows and --cols and what goes.
     """
     values = assignments("--option", options.options)
-    with stage_progress(quiet=options.quiet) as progress:
+    with stage_progress(options) as progress:
 
         def make(one: CastRequest) -> Answer:
             if options.via:
@@ -271,7 +271,7 @@ def _answered(options: Namespace, request: CastRequest) -> Answer:
             return make(request)
         except TileError as error:
             raise TileError(
-                f"--rows {request.rows} --cols {request.cols}: no program for {target.name} converts a tile of this "
+                f"--rows {request.rows} --cols {request.cols}: no program for {target.name} can convert a tile of this "
                 f"shape: {error.message}",
                 legal=_going(request, make),
             ) from None
@@ -292,10 +292,10 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
 
     for name, value in (("--via", options.via), ("--spec", options.spec), ("--rounding", options.rounding)):
         if value is not None:
-            raise ReadError(f"{name} is for casts of elements; {wanted.name} is a block format")
+            raise ReadError(f"{name} applies to casts of elements; {wanted.name} is a block format")
     src = format_named(options.src)
     if not isinstance(src, FloatFormat) or src.name not in _SOURCES:
-        raise IllegalError(f"{src.name} is not quantised to blocks on a chip", legal=_SOURCES)
+        raise IllegalError(f"{src.name} cannot be quantised to blocks on a chip", legal=_SOURCES)
     target = with_options(load_target(options.target), assignments("--option", options.options))
     rows, cols = integer_from("--rows", options.rows), integer_from("--cols", options.cols)
     found = lower_blocks(src, wanted, target, rows, cols)
@@ -329,11 +329,11 @@ def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Co
     _check_matrix(options)
     spec, version, attributes = parse_specification(options.spec)
     if attributes:
-        raise ReadError("the matrix goes through all attributes; name the specification and its version only")
+        raise ReadError("the matrix covers all attributes; give only the specification and its version")
     workers, ledger = workers_of(options), ledger_of(options)
     folder = output_folder(options.out)
     values = assignments("--option", options.options)
-    with resume_hint(ledger, "matrix"), stage_progress(quiet=options.quiet) as progress:
+    with resume_hint(ledger), stage_progress(options) as progress:
         found = lower_all(
             spec, options.target, version=version, options=values, extent=Extent(rows, cols, steps),
             workers=workers, ledger=ledger, progress=progress,
@@ -355,9 +355,9 @@ def _check_matrix(options: Namespace) -> None:
     given = {"--via": options.via, "--rounding": options.rounding, "--saturate": options.saturate}
     for name, value in given.items():
         if value:
-            raise ReadError(f"{name} belongs to one cast, not to all of a specification", legal=("lower SRC DST ...",))
+            raise ReadError(f"{name} applies to one cast, not to a specification", legal=("lower SRC DST ...",))
     if options.out == STDOUT:
-        raise ReadError("--out -: the programs of all casts are files in a folder", legal=("--out DIR",))
+        raise ReadError("--out -: needs a folder, because each cast becomes a file", legal=("--out DIR",))
     check_page(options, {"--out": options.out})
 
 

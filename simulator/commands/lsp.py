@@ -26,7 +26,7 @@ def declare(parser: OptionParser) -> None:
     add = parser.add_argument
     parser.take(target="the one each program names")
     parser.take("arguments", "headers")
-    what = "use standard input and output, as it always does; for editors that pass it"
+    what = "accepted for editors that pass it: standard input and output are always used"
     add("--stdio", action="store_true", help=what)
 
 

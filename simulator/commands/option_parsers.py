@@ -33,7 +33,7 @@ _LAST_MACHINE = 0xFFFF
 
 
 def assignments(option: str, texts: Sequence[str], names: Sequence[str] = ()) -> dict[str, str]:
-    """Split `NAME=VALUE` texts given by a repeatable option; the longest of `names` that fits may hold `=` itself.
+    """Split the `NAME=VALUE` texts of a repeatable option; the longest of `names` that fits may itself contain `=`.
 
     Raises:
         ReadError: no `=`, an empty name or value, a name given twice.
@@ -44,7 +44,7 @@ def assignments(option: str, texts: Sequence[str], names: Sequence[str] = ()) ->
         name, equals, value = text[len(fitting) :].partition("=")
         name = fitting or name.strip().removeprefix("%")
         if not equals or not name or not value:
-            raise ReadError(f"{option} {text}: not of the form NAME=VALUE", legal=(f"{option} NAME=VALUE",))
+            raise ReadError(f"{option} {text}: expected NAME=VALUE", legal=(f"{option} NAME=VALUE",))
         if name in found:
             raise ReadError(f"{option} {name}=... is given twice")
         found[name] = value
@@ -101,7 +101,7 @@ def level_of(options: Namespace) -> int | None:
 
 
 def opaque_cycles(texts: list[str]) -> dict[str, int]:
-    """Return the cycles that `--opaque NAME=CYCLES` gives, by operation; the dialect may stand before its name.
+    """Return the cycles that `--opaque NAME=CYCLES` gives, by operation; the dialect may precede its name.
 
     Raises:
         ReadError: no name, no number of cycles from 0, or a name twice.
@@ -121,7 +121,7 @@ def positive(option: str, text: str) -> int:
         ReadError: it is none.
     """
     if not (text.isascii() and text.isdecimal()) or len(text) > _LIMIT_DIGITS or int(text) == 0:
-        raise ReadError(f"{option} {text.strip()[:40]}: not a positive integer", legal=("1 or more",))
+        raise ReadError(f"{option} {text.strip()[:40]}: must be a positive integer", legal=("1 or more",))
     return int(text)
 
 
@@ -133,7 +133,7 @@ def integer_from(option: str, text: str, *, least: int = 1) -> int:
     """
     text = text.strip()
     if not text.isdecimal() or int(text) < least:
-        raise ReadError(f"{option} {text}: not an integer of at least {least}", legal=(f"{least} or more",))
+        raise ReadError(f"{option} {text}: must be an integer of at least {least}", legal=(f"{least} or more",))
     return int(text)
 
 
@@ -177,12 +177,12 @@ def machine_number(text: str) -> int:
         raise ReadError(f"--machine {text}: not a number", legal=legal)
     number = int(text, 16 if "x" in text.lower() else 10)
     if not 0 <= number <= _LAST_MACHINE:
-        raise ReadError(f"--machine {text}: not an ELF machine number, which has 16 bits", legal=legal)
+        raise ReadError(f"--machine {text}: not an ELF machine number (16 bits)", legal=legal)
     return number
 
 
 def output_folder(name: str | None, option: str = "--out") -> Path | None:
-    """Make the folder for outputs now, so that a long run does not end with nowhere to write.
+    """Make the folder for outputs before a long run, which could otherwise not write its results.
 
     Raises:
         ReadError: no folder can be made there, or the name is that of an array's file.
@@ -191,7 +191,7 @@ def output_folder(name: str | None, option: str = "--out") -> Path | None:
         return None
     folder = Path(name)
     if folder.suffix == ".npy":
-        raise ReadError(f"{option} {name}: a folder is meant, not a file", legal=(f"{option} DIR, for DIR/NAME.npy",))
+        raise ReadError(f"{option} {name}: needs a folder, not a file", legal=(f"{option} DIR, for DIR/NAME.npy",))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -240,7 +240,7 @@ def refuse_tilelang(options: Namespace, program: str | None) -> None:
     core = None if options.core is None else f"--core {options.core[:40]}"
     for option in (core, "--unscheduled" if options.unscheduled else None):
         if option is not None:
-            raise ReadError(f"{option}: {program} is no kernel of TileLang", legal=("KERNEL.py:FUNCTION",))
+            raise ReadError(f"{option}: {program} is not a TileLang kernel", legal=("KERNEL.py:FUNCTION",))
 
 
 def refuse(options: Namespace, named: Mapping[str, str], program: str | None, suffixes: Sequence[str]) -> None:
@@ -253,8 +253,26 @@ def refuse(options: Namespace, named: Mapping[str, str], program: str | None, su
         value = getattr(options, name, None)
         if value:
             shown = value if isinstance(value, str) else " ".join(value)
-            told = f"{option} {shown}: {program} is no kernel that takes it"
+            told = f"{option} {shown}: {program} is not a kernel that takes it"
             raise ReadError(told, legal=[f"*{each}" for each in suffixes])
+
+
+_DESTINATIONS = {"in": "inputs", "arg": "args", "option": "options"}
+"""Options whose name in a namespace is another one."""
+
+
+def refuse_given(
+    options: Namespace, names: Sequence[str], why: str, usual: Sequence[str] = (), legal: Sequence[str] = ()
+) -> None:
+    """Reject options that mean nothing here, by their names; `usual` are values that count as not given.
+
+    Raises:
+        ReadError: one was given; `why` it means nothing.
+    """
+    for name in names:
+        value = getattr(options, _DESTINATIONS.get(name, name.replace("-", "_")))
+        if value not in (None, False, [], *usual):
+            raise ReadError(f"--{name} {why}", legal=legal)
 
 
 def headers_of(options: Namespace) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -265,10 +283,10 @@ def headers_of(options: Namespace) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """
     for folder in options.folders:
         if not Path(folder).is_dir():
-            raise ReadError(f"--include {folder}: no folder", legal=("--include FOLDER",))
+            raise ReadError(f"--include {folder}: no such folder", legal=("--include FOLDER",))
     for macro in options.macros:
         if not macro.partition("=")[0].isidentifier():
-            raise ReadError(f"--define {macro}: not of the form NAME or NAME=VALUE", legal=("--define NAME=VALUE",))
+            raise ReadError(f"--define {macro}: expected NAME or NAME=VALUE", legal=("--define NAME=VALUE",))
     return tuple(map(Path, options.folders)), tuple(options.macros)
 
 
@@ -286,7 +304,7 @@ def macros_of(options: Namespace) -> dict[str, str]:
 
 
 def workers_of(options: Namespace) -> Workers:
-    """Return who computes.
+    """Return the workers that compute.
 
     Raises:
         ReadError: no number of processes; both processes and a scheduler.
@@ -305,7 +323,7 @@ def refuse_both(options: Namespace) -> None:
         ReadError: both were given.
     """
     if options.workers is not None and options.scheduler is not None:
-        raise ReadError("--workers and --scheduler both say who computes", legal=("--workers N", "--scheduler ADDRESS"))
+        raise ReadError("--workers and --scheduler cannot be combined", legal=("--workers N", "--scheduler ADDRESS"))
 
 
 def refuse_workers(options: Namespace, why: str) -> None:
@@ -378,7 +396,7 @@ def memory_limit(size: int) -> Iterator[None]:
     try:
         import resource  # noqa: PLC0415 - Windows has none
     except ImportError:
-        raise ReadError(f"{MEMORY_OPTION}: this system keeps no limits of processes") from None
+        raise ReadError(f"{MEMORY_OPTION}: this system does not support process limits") from None
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     bound = size if hard == resource.RLIM_INFINITY else min(size, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (bound, hard))
@@ -389,7 +407,7 @@ def memory_limit(size: int) -> Iterator[None]:
         if not _of_memory(error):
             raise
         raise LimitError(
-            f"more memory is needed than {size} bytes, the limit of {MEMORY_OPTION}",
+            f"the run needs more than {size} bytes of memory, the limit of {MEMORY_OPTION}",
             legal=(f"{MEMORY_OPTION} N with a larger N",),
         ) from None
     finally:

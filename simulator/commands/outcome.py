@@ -1,4 +1,4 @@
-"""What a command hands back, and its delivery: text to standard output, JSON to a file or to standard output."""
+"""The outcome of a command, and its delivery: text to standard output, JSON to a file or to standard output."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,8 @@ from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from castsim.reports.pages.blocks import Page
 
 
 SCHEMA_VERSION = 1
@@ -52,6 +54,17 @@ class CommandOutcome:
     code: int = 0
     summary: Callable[[int], RenderableType] | None = None
     delivered: Callable[[], None] | None = None
+
+
+def answer(page: Callable[[Mapping[str, Any]], Page], document: Mapping[str, Any], code: int = 0) -> CommandOutcome:
+    """Return the outcome of a look-up, whose text is the page that `page` makes of its document."""
+
+    def text(_: int) -> RenderableType:
+        from castsim.reports.pages.answer_pages import answer_text  # noqa: PLC0415 - rich, only if printed
+
+        return answer_text(page(document))
+
+    return CommandOutcome(document, text, code)
 
 
 INTERNAL = "internal error"
@@ -99,24 +112,32 @@ def _delivered(outcome: CommandOutcome, json_to: str | None, *, quiet: bool, sum
         return code
     if sys.stdout is None:
         return refuse_stdout(_CLOSED)
-    from castsim.reports.terminal import rendered, width_of  # noqa: PLC0415 - rich is for those who read its text
+    from castsim.reports.terminal import pieces, rendered, width_of  # noqa: PLC0415 - rich is for those who read its text
 
-    made = (summary and outcome.summary) or outcome.text
-    text = rendered(made(width_of(sys.stdout)), sys.stdout)
-    if summary:
-        text = one_screen(text)
+    report = ((summary and outcome.summary) or outcome.text)(width_of(sys.stdout))
+    text = one_screen(pieces(report, sys.stdout)) if summary else rendered(report, sys.stdout)
     return code if _print(text) else UNWRITABLE
 
 
-def one_screen(text: str) -> str:
-    """Return a report that fits one screen: its beginning and its end, and how much lies between them."""
-    lines = text.rstrip("\n").split("\n")
-    if len(lines) < SCREEN:  # one line is for the prompt
-        return text
-    first = lines[: SCREEN - _ENDING - 2]
-    left_out = len(lines) - len(first) - _ENDING
-    middle = f"... {left_out:,} lines left out; without --summary they are printed"
-    return "\n".join([*first, middle, *lines[-_ENDING:]]) + "\n"
+def one_screen(sentences: Sequence[str]) -> str:
+    """Return a report that fits one screen: its first and its last sentences or rows, and how much lies between them.
+
+    None is cut: one that is longer than its part of the screen is left out, but for the first.
+    """
+    sizes = [sentence.count("\n") + 1 for sentence in sentences]
+    if sum(sizes) < SCREEN:  # one line is for the prompt
+        return "\n".join(sentences) + "\n"
+    last = len(sentences)
+    while last > 1 and sum(sizes[last - 1 :]) <= _ENDING:
+        last -= 1
+    room = SCREEN - 2 - sum(sizes[last:])
+    first = 1
+    while first < last and sum(sizes[: first + 1]) <= room:
+        first += 1
+    if first == last:
+        return "\n".join(sentences) + "\n"
+    middle = f"... {sum(sizes[first:last]):,} lines omitted; run without --summary to see them"
+    return "\n".join([*sentences[:first], middle, *sentences[last:]]) + "\n"
 
 
 def write_json(document: Mapping[str, Any], destination: str) -> bool:
@@ -136,16 +157,21 @@ def write_json(document: Mapping[str, Any], destination: str) -> bool:
 
 
 def write_program(path: Path, text: str) -> None:
-    """Write the text of a program, completely or not at all.
+    """Write the text of a program, completely or not at all; ReadError if that fails."""
+    write_file(path, text.encode(), f"cannot write program '{path}'")
+
+
+def write_file(path: Path, data: bytes, failure: str) -> None:
+    """Write a file, completely or not at all.
 
     Raises:
-        ReadError: it cannot be written.
+        ReadError: it cannot be written; `failure` begins the message.
     """
     try:
         with whole_file(path) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None
+            file.write(data)
+    except (OSError, ValueError) as error:  # the latter: a name that no file can have
+        raise ReadError(f"{failure}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def refuse_stdout(error: OSError) -> int:

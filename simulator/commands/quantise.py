@@ -40,16 +40,16 @@ def declare(parser: OptionParser) -> None:
     add = parser.add_argument
     add("src", metavar="SRC", help="float format of the numbers")
     add("dst", metavar="FORMAT", help="block format, or format of the elements")
-    add("values", metavar="VALUE", nargs="*", help="number, nan, inf, -inf, or 0x bits; without --in")
+    add("values", metavar="VALUE", nargs="*", help="number, nan, inf, -inf, or 0x bits; not with --in")
     add("--in", metavar="FILE", dest="input", help="array of numbers or codes (.npy)")
     add("--block", metavar="N", help="elements that share a scale, or sizes along the last axes: 128x128")
-    add("--per", metavar="SPAN", help="block, group, token, channel or tensor; default: block if there is a size")
+    add("--per", metavar="SPAN", help="block, group, token, channel or tensor; default: block if a size is known")
     add("--axis", metavar="N", default="-1", help="axis of blocks, tokens and channels; default: -1, the last")
     add("--scale", metavar="RULE", help="floor, ceil, even, rceil or nearest; default: the format's own")
     add("--scale-format", metavar="F", help="e8m0, f32, e4m3fn, ...; default: the format's own")
     add("--zero-scale", metavar="Z", default="smallest", help="scale of blocks of zeros: smallest (default) or one")
     add("--rounding", metavar="M", help="rounding of the elements; default: rint (HiFloat8: round)")
-    add("--out", metavar="DIR", help="write DIR/elements.npy, DIR/scales.npy and DIR/values.npy (f32)")
+    add("--out", metavar="DIR", help="write DIR/elements.npy, DIR/scales.npy and, as f32, DIR/values.npy")
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -103,7 +103,7 @@ def _block(text: str | None) -> int | tuple[int, ...] | None:
     if text is None:
         return None
     if not re.fullmatch(r"\d{1,9}(x\d{1,9})*", text, re.ASCII):
-        raise ReadError(f"--block '{text[:40]}' is no size", legal=("--block 32", "--block 128x128"))
+        raise ReadError(f"--block '{text[:40]}' is not a block size", legal=("--block 32", "--block 128x128"))
     sizes = tuple(map(int, text.split("x")))
     return sizes if len(sizes) > 1 else sizes[0]
 

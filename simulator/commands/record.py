@@ -41,7 +41,7 @@ def execute(options: Namespace) -> CommandOutcome:
         CastsimError, EngineError: as `castsim.pto_cpp.record`, and for what was typed.
     """
     if not is_cpp(options.program):
-        raise ReadError(f"'{options.program}' is no kernel in C++", legal=("KERNEL.cpp",))
+        raise ReadError(f"'{options.program}' is not a C++ kernel", legal=("KERNEL.cpp",))
     recording = recording_of(options, Limits(statements_of(options)))
     written = recording.pto_text()
     path = write_out(options.out, written.encode(), options.program)
@@ -56,5 +56,9 @@ def execute(options: Namespace) -> CommandOutcome:
 
     return CommandOutcome(
         document,
-        lambda _width: Text(written.rstrip() if path is None else f"{statements} statements written to {path}"),
+        lambda _width: Text(
+            written.rstrip() if path is None else f"{statements} statements written to {path}",
+            no_wrap=path is None,
+            overflow="ignore",
+        ),
     )

@@ -47,11 +47,12 @@ from castsim.commands.option_parsers import (
     output_folder,
     positive,
     refuse,
+    refuse_given,
     refuse_tilelang,
     run_limits_of,
     scalars_of,
 )
-from castsim.commands.outcome import CommandOutcome, error_entry, plain, stacked, tell
+from castsim.commands.outcome import CommandOutcome, error_entry, plain, stacked, tell, write_program
 from castsim.commands.run_views import check_views, timeline_of, timeline_text, write_run_page, write_views
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES, simulate
@@ -60,6 +61,7 @@ from castsim.execution.run_limits import stale_mode
 from castsim.execution.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.exploration.lifted_limits import gains, limits_asked_for
+from castsim.exploration.program_edits import with_inserted_flags
 from castsim.files import file_names
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
 from castsim.isa.pto.lexer import PtoSource, parameters, unknown_parameter, with_values
@@ -69,7 +71,7 @@ from castsim.machines.mechanisms import lowerer_of
 from castsim.reports.progress import run_progress
 from castsim.reports.run_findings import run_document, run_text, section
 from castsim.reports.run_report import RunReport, mask_name, undefined_name
-from castsim.reports.sections import RUN, further_reports
+from castsim.reports.sections import FULL, RUN, further_reports
 from castsim.running.estimating.cast_estimates import sensitivities
 from castsim.running.fragments import NAME, Fragment, whole
 from castsim.running.loaded import LoadedProgram
@@ -94,49 +96,53 @@ def declare(parser: OptionParser) -> None:
     """Add the arguments of `run`."""
     add = parser.add_argument
     what = (
-        "a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or in C++ (which is compiled and executed), "
-        "FILE.py:FUNCTION for a TileLang kernel (executed), a TPC binary or ELF file; - reads standard input"
+        "a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or C++ (compiled and executed), "
+        "FILE.py:FUNCTION for a TileLang kernel, a TPC binary or an ELF file; - reads standard input"
     )
     add("program", metavar="PROGRAM", nargs="?", help=what)
-    add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file; inputs are random unless given")
+    add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file, with random inputs unless given")
     parser.take("target", "entry")
-    what = "run every function of a .pto file on its own, with a table at the end"
+    what = "run each function of a .pto file alone, and print a table"
     add("--all-entries", action="store_true", help=what)
     parser.take("inputs", "arguments", "kernel")
     add("--tile", metavar="NAME=VALUE", action="append", default=[], help="value of a parameter (.pto)")
     parser.take("output_folder", "engine")
-    add("--no-skip", action="store_true", help="execute every trip of every loop (fast engine; .tpc programs)")
-    add("--timing-only", action="store_true", help="compute no values; needs no inputs")
-    add("--level", metavar="N", help="require a level of a .pto file: 3, every tile has addr; 1 and 2, none has")
+    add("--no-skip", action="store_true", help="execute every trip of every loop (fast engine, .tpc programs)")
+    add("--timing-only", action="store_true", help="count cycles without computing values; needs no inputs")
+    add("--level", metavar="N", help="require level 3 (every tile of the .pto file has addr), or 1 or 2 (none has)")
     parser.take("opaque")
-    add("--partial", action="store_true", help="also write outputs with elements that are not computed, with a mask")
+    add("--partial", action="store_true", help="also write outputs that are computed in part, each with a mask")
     parser.take("max_cycles", "run_limits")
-    what = "programs without flags: insert (default), interlock, barriers, program"
+    what = "synchronise programs without flags: insert (default), interlock, barriers, program"
     add("--sync", metavar="S", default="insert", help=what)
     add("--toolchain", metavar="V", help="assembler of a tile program: older (default), 2026-05, 2026-07 or 2026-08")
-    add("--backend", metavar="B", help="A5, f32 to e4m3 and e5m2: library (default, by CTRL), or vpto (clamps)")
-    add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
-    add("--races", metavar="R", help="stop at races (default), report them and run (default for C++), or ignore them")
-    from castsim.reports.sections import RUN, further_reports  # noqa: PLC0415 - all that a help knows of reports
+    add(
+        "--backend", metavar="B", help="A5 casts f32 -> e4m3 and e5m2: library (default, follows CTRL) or vpto (clamps)"
+    )
+    add("--show-sync", action="store_true", help="list the program with the inserted flags and barriers")
+    add("--emit-sync", metavar="FILE", help="save the program (.pto) with the inserted flags and barriers")
+    add("--races", metavar="R", help="races: stop (default), report (default for C++) or ignore")
+    from castsim.reports.sections import FULL, RUN, further_reports  # noqa: PLC0415 - all that a help knows of reports
 
     more = ", ".join(further_reports())
-    add("--report", metavar="R", default=RUN, help=f"{RUN} (default), or the same with one more section: {more}")
-    add("--timeline", action="store_true", help="show the life of every operation, in the notation of llvm-mca")
-    add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON); one microsecond stands for one cycle")
+    what = f"{RUN} (default): one screen; {FULL}: every section; or one screen and one more section: {more}"
+    add("--report", metavar="R", default=RUN, help=what)
+    add("--timeline", action="store_true", help="show when each line executes, scaled to the width, or the --window")
+    add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON), in which a cycle lasts one microsecond")
     parser.take("page")
     add("--kanata", metavar="FILE", help="write a Kanata log for the Konata viewer")
-    add("--window", metavar="A:B", help="cycles to show; default: all, or the first 80 in the timeline")
-    add("--what-if", metavar="NAMES", help="run again with a limit lifted: names separated by commas, or all")
+    add("--window", metavar="A:B", help="cycles to show, one column per cycle in the timeline; default: all")
+    add("--what-if", metavar="NAMES", help="run again with each limit lifted: names separated by commas, or all")
     add("--facts", action="store_true", help="list the undocumented facts that the result rests on")
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
-    add("--lint", action="store_true", help="also check the issue rules (.tpc); certain findings give exit code 1")
-    what = "stale reads (.tpc): report them (default), stop at the first, or ignore them"
+    add("--lint", action="store_true", help="also check the issue rules (.tpc); exit with 1 if one is certainly broken")
+    what = "stale reads (.tpc): report (default), stop or ignore"
     add("--stale-reads", metavar="S", help=what)
-    what = "file with the // castsim: declarations of a binary; default: the .decl beside it"
+    what = "file with the `// castsim:` declarations of a binary; default: its .decl file"
     add("--declare", metavar="FILE", help=what)
-    add("--machine", metavar="N", help="also accept this ELF machine number")
+    add("--machine", metavar="N", help="accept this ELF machine number too")
     parser.take("c_launch", "tilelang")
-    add("--all-blocks", action="store_true", help="run a C++ kernel on each of its cores; the longest is the answer")
+    add("--all-blocks", action="store_true", help="run a C++ kernel on each of its cores, and report the slowest")
     parser.take("target_options", "cores")
 
 
@@ -158,7 +164,7 @@ def check_what_if(options: Namespace) -> None:
     if options.what_if is None or not _read_once(options):
         return
     held = "standard input" if options.program == "-" else f"'{options.program}'"
-    raise ReadError(f"--what-if reads the program more than once, {held} has it only once", legal=("FILE",))
+    raise ReadError(f"--what-if reads the program several times; {held} can be read only once", legal=("FILE",))
 
 
 def _read_once(options: Namespace) -> bool:
@@ -208,11 +214,13 @@ def fragment_of(options: Namespace) -> Fragment | None:
             raise ReadError("nothing to run", legal=("PROGRAM", "-e TEXT"))
         return None
     if options.program is not None:
-        raise ReadError(f"-e runs a fragment in place of '{options.program}'", legal=("PROGRAM", "-e TEXT"))
+        raise ReadError(
+            f"-e runs a fragment instead of '{options.program}'; give only one of them", legal=("PROGRAM", "-e TEXT")
+        )
     if options.target is None:
-        raise ReadError("a fragment names no target", legal=("--target T",))
+        raise ReadError("a fragment does not declare a target", legal=("--target T",))
     if options.all_entries or options.entry is not None:
-        raise ReadError("a fragment has one entry; --entry and --all-entries are for .pto files")
+        raise ReadError("--entry and --all-entries apply only to .pto files; a fragment has one entry")
     options.program = NAME
     return whole(options.execute, load_target(options.target))
 
@@ -228,7 +236,7 @@ def with_parameters(texts: Sequence[str], source: Source) -> Source:
     """
     given = assignments("--tile", texts)
     if source.language is not Language.TILES:
-        raise ReadError(f"--tile {texts[0]}: only tile programs have parameters", legal=("a .pto file",))
+        raise ReadError(f"--tile {texts[0]}: only tile programs take parameters", legal=("a .pto file",))
     known = parameters(PtoSource(source.file, source.text))
     values = {}
     for name, text in given.items():
@@ -248,9 +256,9 @@ def check_report(options: Namespace, target: Target) -> tuple[str, ...]:
     Raises:
         ReadError: there is no such report, or it has nothing to show of this target.
     """
-    if options.report == RUN:
+    if options.report in (RUN, FULL):
         return ()
-    legal = (RUN, *further_reports())
+    legal = (RUN, FULL, *further_reports())
     if options.report not in legal:
         raise ReadError(f"unknown report '{options.report}'", legal=legal)
     reason = section(options.report).refusal(target)
@@ -265,11 +273,13 @@ def execute(options: Namespace) -> CommandOutcome:
     Raises:
         CastsimError, EngineError: as `castsim.running.run`, and for what was typed.
     """
+    words = _program_words(options)
     fragment = fragment_of(options)
     if options.program.endswith(GRAPHS):
         from castsim.commands.graph import execute_run  # noqa: PLC0415 - loads the planner
 
         return execute_run(options)
+    options.typed = words
     if options.program.endswith(CPP_SUFFIXES):
         return execute_cpp(options, run_source)
     refuse(options, CORE, options.program, CPP_SUFFIXES)
@@ -279,7 +289,7 @@ def execute(options: Namespace) -> CommandOutcome:
         return execute_tilelang(options, run_source)
     refuse_tilelang(options, options.program)
     if options.all_blocks:
-        raise ReadError("--all-blocks is about kernels in C++, which are told their core")
+        raise ReadError("--all-blocks applies only to C++ kernels")
     with nullcontext() if fragment is None else fragment.placed():
         return run_source(options, None if fragment is None else fragment.source)
 
@@ -287,10 +297,15 @@ def execute(options: Namespace) -> CommandOutcome:
 def run_source(
     options: Namespace, source: Source | None, see: Callable[[Result], Result] = lambda result: result
 ) -> CommandOutcome:
-    """Run the program of a source, or else the file that the options name; what `see` makes of the result is told."""
+    """Run the program of a source, or the file that the options name, and report what `see` makes of the result."""
     _check_options(options)
     check_views(options)
     check_what_if(options)
+    if options.emit_sync is not None and (options.all_entries or (source is not None and source.program is not None)):
+        legal = (
+            ("--entry F",) if options.all_entries else ("castsim record", "castsim run --emit-sync with its .pto file")
+        )
+        raise ReadError("--emit-sync saves one function of a .pto file", legal=legal)
     if options.all_entries:
         path = Path("/dev/stdin" if options.program == "-" else options.program)
         return run_entries(options, path, lambda one: _simulate(one, _load(one)[0], ())[0])
@@ -305,19 +320,26 @@ def run_source(
     result, lifted, timeline, weights = _simulate(options, loaded, limits, source)
     result = see(result)
     written = [] if timeline is None else write_views(options, result, timeline)
+    if options.emit_sync is not None:
+        synchronised = with_inserted_flags(result.loaded)
+        write_program(Path(options.emit_sync), synchronised)
+        again = "" if "_flag[" in synchronised else "; it has no flags: run it with --sync program"
+        written.append(f"emit-sync: program with flags and barriers written to {options.emit_sync}{again}")
     files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]
-    report = RunReport.of(
-        result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=lifted, further=further,
-        sensitivities=weights, list_facts=options.facts, summary=options.summary,
+    report = replace(
+        RunReport.of(result, files, rested_on, weights),
+        findings=findings, show_synchronisation=options.show_sync, gains=lifted, further=further,
+        list_facts=options.facts, command=options.typed, inputs=_input_words(options),
+        changeable=_is_changeable(options),
     )  # fmt: skip
     document = run_document(report)
     is_read = launch_of(options) is None and (source is None or source.program is None)
     written += write_run_page(options, report, document, is_read=is_read)
 
     def text(width: int) -> RenderableType:
-        shown = run_text(report, width)
-        return stacked(shown, *timeline_text(options, timeline, written, width))
+        shown = run_text(report, width, full=options.report == FULL)
+        return stacked(shown, *timeline_text(options, result, timeline, written, width))
 
     errors = _errors(options, result)
     if errors:
@@ -326,13 +348,45 @@ def run_source(
     return CommandOutcome(document, text, code, delivered=lambda: _tell(errors))
 
 
+_PROGRAM_OPTIONS = {
+    "target": "--target", "entry": "--entry", "args": "--arg", "options": "--option",
+    "toolchain": f"--{TOOLCHAIN}", "block": "--block", "sub": "--sub", "folders": "--include", "macros": "--define",
+    "tensors": "--tensor", "index_space": "--index-space", "accumulators": "--accumulators", "tpcs": "--tpcs",
+}  # fmt: skip
+"""Options that say what is run and on what, which `castsim advise` takes as well."""
+
+
+def _program_words(options: Namespace) -> tuple[str, ...]:
+    """Return the arguments that name the program and its target, as they were typed."""
+    words = [options.program] if options.execute is None else ["-e", options.execute]
+    for name, option in _PROGRAM_OPTIONS.items():
+        given = getattr(options, name, None)
+        for value in given if isinstance(given, list) else [given]:
+            words += [] if value is None else [option, str(value)]
+    return tuple(words)
+
+
+def _input_words(options: Namespace) -> tuple[str, ...]:
+    """Return the arguments that give the inputs, as they were typed."""
+    if options.timing_only:
+        return ("--timing-only",)
+    return tuple(word for text in options.inputs for word in ("--in", text))
+
+
+def _is_changeable(options: Namespace) -> bool:
+    """Whether `castsim advise` takes the program: a text in a file, and no option that it does not have."""
+    given = (options.execute, options.opaque or None, options.declare, options.machine, options.backend, options.level)
+    is_text = options.program.endswith((TILE_SUFFIX, ".tpc", ".c", *CPP_SUFFIXES))
+    return is_text and options.program != "-" and not options.tile and given == (None,) * len(given)
+
+
 def _errors(options: Namespace, result: Result) -> list[CastsimError | EngineError]:
-    """Return what makes a run that has come to its end a failure: races, and outputs that are not computed."""
+    """Return the errors of a run that has ended: races, and outputs that are not computed."""
     errors: list[CastsimError | EngineError] = [refusal(result.races)] if result.races else []
     for name, found in result.partial.items() if not options.partial else ():
         missing = int(np.count_nonzero(~found.computed))
         message = f"output {name}: {missing} of {found.computed.size} elements depend on opaque operations"
-        errors.append(IllegalError(f"{message} and are not computed", legal=("--partial", "--timing-only")))
+        errors.append(IllegalError(f"{message} and were not computed", legal=("--partial", "--timing-only")))
     return errors
 
 
@@ -349,7 +403,7 @@ def _simulate(
     if source is not None and source.program is None and not options.timing_only:
         inputs = {**{name: _DRAWN for name, use in loaded.arguments.items() if use.needs_input}, **inputs}
     limit = most_cycles(options)
-    with run_progress(loaded.tree) as progress:
+    with run_progress(options, loaded.tree) as progress:
 
         def simulated(program: LoadedProgram, observer: Listener | None, *, again: bool = False) -> Result:
             return run_loaded(
@@ -389,11 +443,11 @@ def _check_options(options: Namespace) -> None:
     if options.engine is not None and options.engine not in ENGINES:
         raise ReadError(f"engine '{options.engine}' is not available", legal=ENGINES)
     if options.no_skip and options.engine == "event":
-        raise ReadError("--no-skip is about the fast engine; engine 'event' skips nothing")
+        raise ReadError("--no-skip applies only to engine 'fast'; engine 'event' never skips")
     if options.timing_only and options.partial:
-        raise ReadError("--timing-only computes no values, so --partial would have nothing to write")
+        raise ReadError("--timing-only computes no values, so --partial has nothing to write")
     if options.timing_only and options.out is not None:
-        raise ReadError("--timing-only computes no values, so --out would have nothing to write")
+        raise ReadError("--timing-only computes no values, so --out has nothing to write")
     assignments("--in", options.inputs)
     if options.max_cycles is not None:
         positive("--max-cycles", options.max_cycles)
@@ -410,19 +464,11 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
         _check_untimed(options, loaded)
     if loaded.language == Language.TILES.value:
         if stale_mode(options.stale_reads) != "report":
-            raise ReadError("--stale-reads is about registers of assembly; tile programs have none")
+            raise ReadError("--stale-reads applies only to assembly; tile programs have no registers")
         return
-    given = {
-        "--sync": options.sync != "insert",
-        "--show-sync": options.show_sync,
-        "--races": options.races == "report",
-        "--unsafe-scratch": options.unsafe_scratch,
-        f"--{TOOLCHAIN}": options.toolchain is not None,
-        f"--{BACKEND}": options.backend is not None,
-    }
-    for option, was_given in given.items():
-        if was_given:
-            raise ReadError(f"{option} is about tile programs; {options.program} is assembly")
+    names = ("sync", "show-sync", "emit-sync", "races", "unsafe-scratch", TOOLCHAIN, BACKEND)
+    why = f"applies only to tile programs; {options.program} is assembly"
+    refuse_given(options, names, why, usual=("insert", STOP, IGNORE))
 
 
 def _check_untimed(options: Namespace, loaded: LoadedProgram) -> None:
@@ -431,19 +477,8 @@ def _check_untimed(options: Namespace, loaded: LoadedProgram) -> None:
     Raises:
         ReadError: one was given.
     """
-    given = {
-        "--timeline": options.timeline,
-        "--trace": options.trace is not None,
-        "--kanata": options.kanata is not None,
-        "--what-if": options.what_if is not None,
-        "--report": options.report != RUN,
-        "--engine": options.engine is not None,
-        "--sync": options.sync != "insert",
-        "--show-sync": options.show_sync,
-    }
-    for option, was_given in given.items():
-        if was_given:
-            raise ReadError(f"{option} has nothing to show: {loaded.untimed}")
+    names = ("timeline", "trace", "kanata", "what-if", "report", "engine", "sync", "show-sync", "emit-sync")
+    refuse_given(options, names, f"has nothing to show: {loaded.untimed}", usual=(RUN, FULL, "insert"))
 
 
 def _lint(loaded: LoadedProgram) -> tuple[LintFinding, ...]:
@@ -454,7 +489,7 @@ def _lint(loaded: LoadedProgram) -> tuple[LintFinding, ...]:
     """
     found = loaded.lint()
     if found is None:
-        raise ReadError("--lint checks assembly; tile programs have no issue rules")
+        raise ReadError("--lint applies only to assembly; tile programs have no issue rules")
     return found
 
 
@@ -533,18 +568,8 @@ def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Resul
     """
     from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415 - assembly needs none
 
-    for option, given in (
-        ("--entry", options.entry),
-        ("--out", options.out),
-        ("--timeline", options.timeline),
-        ("--trace", options.trace),
-        ("--kanata", options.kanata),
-        ("--html", options.html),
-        ("--what-if", options.what_if),
-        ("--show-sync", options.show_sync),
-    ):
-        if given:
-            raise ReadError(f"{option} is about one function; --all-entries runs several")
+    names = ("entry", "out", "timeline", "trace", "kanata", "html", "what-if", "show-sync")
+    refuse_given(options, names, "applies to one function; --all-entries runs several")
     if path.suffix != TILE_SUFFIX:
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
     source = read_source(path, lambda: False)

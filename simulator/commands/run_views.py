@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
-from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain, tell
+from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain, write_file
 from castsim.engines import observe
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, EngineError, ReadError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from castsim.lowering.conformance import Matrix
     from castsim.reports.documents import Document
     from castsim.reports.pages.blocks import Page
-    from castsim.reports.pages.page_of_result import Found
+    from castsim.reports.pages.page_of_result import Result as PagedResult
     from castsim.reports.run_report import RunReport
     from castsim.reports.views.timeline import Timeline
     from castsim.running.program_runs import Result
@@ -76,18 +76,18 @@ def check_file(option: str, text: str) -> None:
         ReadError: it is standard output, a folder, in a folder that is missing, or a link that leads nowhere.
     """
     if text == STDOUT:
-        raise ReadError(f"{option} takes a file: standard output is the report's", legal=(f"{option} FILE",))
+        raise ReadError(f"{option} needs a file: standard output carries the report", legal=(f"{option} FILE",))
     path = Path(os.path.realpath(text))
     if path.is_symlink():
         raise ReadError(f"{option} {text}: cannot be written: symbolic links form a loop")
     if path.is_dir() or text.endswith("/"):
-        raise ReadError(f"{option} {text}: cannot be written: it is itself a folder")
+        raise ReadError(f"{option} {text}: cannot be written: it is a folder")
     if not path.parent.is_dir():
         raise ReadError(f"{option} {text}: cannot be written: no such folder: {Path(text).parent}")
 
 
-def write_page(file: str, page: Page) -> None:
-    """Write a page to a file, which is then complete or as it was.
+def write_page(file: str, page: Page, option: str = "--html") -> None:
+    """Write a page to a file that an option names, which is then complete or as it was.
 
     Raises:
         ReadError: it cannot be written.
@@ -95,15 +95,11 @@ def write_page(file: str, page: Page) -> None:
     from castsim.reports.pages.blocks import page_html  # noqa: PLC0415 - html and resources, 15 ms, and few ask for a page
 
     data = page_html(page).encode("utf-8", "backslashreplace")
-    try:
-        with whole_file(Path(file)) as target:
-            target.write(data)
-    except (OSError, ValueError) as error:
-        raise ReadError(f"--html {file}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
+    write_file(Path(file), data, f"{option} {file}: cannot be written")
 
 
-def write_page_of(found: Found, options: Namespace, out: str | None = None) -> None:
-    """Write the page of what was found, if one was asked for; `out` is the file that its program was written to.
+def write_page_of(result: PagedResult, options: Namespace, out: str | None = None) -> None:
+    """Write the page of a result, if one was asked for; `out` is the file that its program was written to.
 
     Raises:
         ReadError: it cannot be written.
@@ -112,11 +108,39 @@ def write_page_of(found: Found, options: Namespace, out: str | None = None) -> N
         return
     from castsim.reports.pages.page_of_result import page_of  # noqa: PLC0415 - loads rich, and few ask for a page
 
-    write_page(options.html, page_of(found, out))
+    write_page(options.html, page_of(result, out))
 
 
-_WIDTH = 120
-"""Columns that a report is asked for whose page is made of its text."""
+def answer_page(document: Mapping[str, Any]) -> Page | None:
+    """Return the page of the document of a look-up, known by its keys and its version; None of other documents."""
+    from castsim.reports import accuracy, scratch, specification, targets, tuning  # noqa: PLC0415 - all of them for a page
+    from castsim.reports.documents import VERSIONS, CommandDocument, keys_of  # noqa: PLC0415 - as above
+    from castsim.reports.pages import answer_pages, page_of_result  # noqa: PLC0415 - as above
+    from castsim.reports.schemas.command_documents import Check, Expanded  # noqa: PLC0415 - as above
+
+    pages: Mapping[type[CommandDocument], Callable[[Mapping[str, Any]], Page]] = {
+        targets.TargetsList: answer_pages.targets_list_page,
+        targets.TargetDescription: answer_pages.target_page,
+        targets.TargetPair: answer_pages.target_pair_page,
+        targets.TargetsDiff: answer_pages.targets_diff_page,
+        specification.SpecificationDescription: answer_pages.specification_page,
+        specification.SpecificationPair: answer_pages.specification_pair_page,
+        Check: answer_pages.findings_page,
+        Expanded: answer_pages.expanded_page,
+        scratch.Scratch: scratch.scratch_page,
+        scratch.EveryScratch: scratch.every_page,
+        scratch.ScratchSweep: scratch.sweep_page,
+        scratch.ProgramScratch: scratch.program_page,
+        tuning.Advise: page_of_result.advise_page,
+        accuracy.Accuracy: page_of_result.accuracy_page,
+        accuracy.CrossValidated: page_of_result.cross_validation_page,
+    }
+    for form, page in pages.items():
+        keys = {meaning.alias or key: meaning.optional for key, (meaning, _, _) in keys_of(form).items()}
+        needed = {key for key, is_optional in keys.items() if not is_optional}
+        if needed <= {*document} <= {*keys} and document["schema_version"] == VERSIONS.get(form.NAME, 1):
+            return page(document)
+    return None
 
 
 def paged(name: str, options: Namespace, execute: Callable[[Namespace], CommandOutcome]) -> CommandOutcome:
@@ -136,12 +160,11 @@ def paged(name: str, options: Namespace, execute: Callable[[Namespace], CommandO
             words += texts
     check_page(options, named)
     if getattr(options, "format", "text") != "text":
-        raise ReadError("--html shows the report as text", legal=("--format text",))
+        raise ReadError("--html works only with --format text", legal=("--format text",))
     outcome = execute(options)
-    from castsim.reports.pages.page_of_result import plain_page  # noqa: PLC0415 - as below
-
-    document = {"schema_version": SCHEMA_VERSION, **outcome.document}
-    write_page(options.html, plain_page(name, " ".join(words), outcome.text(_WIDTH), document))
+    page = answer_page({"schema_version": SCHEMA_VERSION, **outcome.document})
+    assert page is not None
+    write_page(options.html, page)
     return replace(outcome, text=lambda width: with_note(outcome.text(width), options))
 
 
@@ -181,7 +204,7 @@ def ledger_of(options: Namespace, **others: str | None) -> Path | None:
 
 
 def removal(ledger: Path | None) -> Callable[[], None] | None:
-    """Return what removes a ledger once the results are written."""
+    """Return the action that removes a ledger once the results are written."""
     if ledger is None:
         return None
 
@@ -193,15 +216,17 @@ def removal(ledger: Path | None) -> Callable[[], None] | None:
 
 
 @contextmanager
-def resume_hint(ledger: Path | str | None, what: str) -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does, and say then how `what` goes on."""
+def resume_hint(ledger: Path | str | None) -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does, and say then how the work goes on.
+
+    Raises:
+        KeyboardInterrupt: either came; it has the hint as its argument.
+    """
     try:
         with _terminated_is_interrupted():
             yield
     except KeyboardInterrupt:
-        if ledger is not None:
-            tell(f"the {what} was interrupted; the same command continues from {ledger}")
-        raise
+        raise KeyboardInterrupt(*(() if ledger is None else (f"the same command continues from {ledger}",))) from None
 
 
 @contextmanager
@@ -221,8 +246,8 @@ def _terminated_is_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-SHOWN = 80
-"""Cycles that the text view shows unless a window is asked for."""
+_SCALED = 80
+"""Cycles of a run from which the text view has several in a column, unless a window is asked for."""
 
 
 def wanted(options: Namespace) -> bool:
@@ -241,7 +266,8 @@ def check_views(options: Namespace) -> None:
         raise ReadError("--window has nothing to show", legal=legal)
     window_of(options)
     files = {os.path.realpath(options.program): "PROGRAM"}
-    written = {"--json": options.json, **{f"--{name}": getattr(options, name) for name in ("trace", "kanata", "html")}}
+    files_of_options = {"--trace": options.trace, "--kanata": options.kanata, "--html": options.html}
+    written = {"--json": options.json, **files_of_options, "--emit-sync": options.emit_sync}
     for name, text in written.items():
         if text is None or (name == "--json" and text == "-"):
             continue
@@ -271,19 +297,22 @@ def timeline_of(options: Namespace, result: Result, listener: Listener | None) -
     Raises:
         ReadError: the window reaches beyond the run.
     """
-    if not wanted(options):
+    if not wanted(options) or (options.trace is None and options.kanata is None and _is_scaled(options, result)):
         return None
     from castsim.reports.views.timeline import make_timeline  # noqa: PLC0415 - few runs need it
 
     loaded = result.loaded
     window = window_of(options)
     start, end = window.within(result.cycles)
-    if options.window is None and options.trace is None and options.kanata is None:
-        end = min(end, SHOWN)
     window = Window(start, end)
     recorder = SegmentRecorder(window, listener)
     recorder.issued = observe(loaded.tree, loaded.target, recorder, engine=options.engine)
     return make_timeline(f"{loaded.file} @{loaded.entry}", loaded.tree, result.timing, recorder, window)
+
+
+def _is_scaled(options: Namespace, result: Result) -> bool:
+    """Whether the text view shows the whole run with several cycles in a column."""
+    return options.window is None and result.cycles > _SCALED
 
 
 def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[str]:
@@ -325,21 +354,24 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
 
 
 def timeline_text(
-    options: Namespace, timeline: Timeline | None, notes: list[str], width: int
+    options: Namespace, result: Result, timeline: Timeline | None, notes: list[str], width: int
 ) -> Iterator[RenderableType]:
-    """Yield what to print behind the report."""
+    """Yield the files that were written and the text view of the run."""
 
     from rich.text import Text  # noqa: PLC0415 - only if printed
 
     yield from (Text(line) for line in notes)
-    if options.timeline and timeline is not None:
-        from castsim.reports.views.timeline import pipeline_lines  # noqa: PLC0415 - as above
+    if not options.timeline:
+        return
+    from castsim.reports.views.timeline import pipeline_lines, scaled_lines  # noqa: PLC0415 - as above
 
-        end = timeline.end if options.window is not None else min(timeline.end, timeline.start + SHOWN)
-        rows = tuple(row for row in timeline.rows if min(row.dispatched, row.start) < end)
-        shown = replace(timeline, end=end, rows=rows)
-        yield Text()
-        yield Text("\n".join(pipeline_lines(shown, width)), no_wrap=True, overflow="ignore")
+    if _is_scaled(options, result):
+        lines = scaled_lines(result.loaded.tree, result.timing, width)
+    else:
+        assert timeline is not None
+        lines = pipeline_lines(timeline, width)
+    yield Text()
+    yield Text("\n".join(lines), no_wrap=True, overflow="ignore")
 
 
 def write_run_page(options: Namespace, report: RunReport, document: Document, *, is_read: bool) -> list[str]:
@@ -360,8 +392,9 @@ def write_run_page(options: Namespace, report: RunReport, document: Document, *,
 _ADVICE_SECONDS = 1.0
 """Processor time for making changes of a run that is shown, and as much for checking them."""
 
-_MOST_ADVISED = 20_000
-"""Executions of a program that is changed beside its run: each change is run again, on both engines."""
+_MOST_ADVISED, _MOST_CHANGED_LINES = 20_000, 1000
+"""Executions and lines of a program that is changed beside its run: each change is read and run again, on both engines.
+"""
 
 
 def page_of_run(
@@ -381,7 +414,10 @@ def page_of_run(
 
 
 def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | str | None:
-    """Return the changes that save cycles of a run, or why none was tried; None where the run itself is in doubt."""
+    """Return the changes that save cycles of a run, or a sentence that says why none was tried.
+
+    None where the run itself is in doubt.
+    """
     if result.untimed or result.races or result.stale_reads:
         return None
     from castsim.exploration.advice_search import advice_on  # noqa: PLC0415 - as above
@@ -392,21 +428,21 @@ def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | 
     changing = ("sync", "opaque", "declare", "machine", "unsafe_scratch", "max_cycles")
     given = [name for name in changing if getattr(options, name) not in (None, [], False, "insert")]
     if not is_read or not loaded.source:
-        return "castsim advise changes kernels in C and C++" if loaded.source else "a binary has no text"
+        return "Run `castsim advise` to try changes." if loaded.source else "A binary has no text to change."
     if given:
-        return f"the run has --{given[0].replace('_', '-')}"
-    if len(result.timing.executions) > _MOST_ADVISED:
-        return f"more than {_MOST_ADVISED:,} executions; castsim advise tries them"
+        return f"Changes are not tried on a run with --{given[0].replace('_', '-')}."
+    if len(result.timing.executions) > _MOST_ADVISED or loaded.source.count("\n") > _MOST_CHANGED_LINES:
+        return "The program is long: run `castsim advise` to try changes."
     setting = RunConfig(
         loaded.target, loaded.entry if loaded.target.has_tiles else None,
         scalars_of(options),
-        assignments("--in", options.inputs), seconds=_ADVICE_SECONDS, limits=run_limits_of(options),
+        assignments("--in", options.inputs), seconds=_ADVICE_SECONDS, limits=run_limits_of(options)
     )  # fmt: skip
     language = Language.TILES if loaded.target.has_tiles else Language.ASSEMBLY
     try:
         return advice_on(original(Source(loaded.file, language, loaded.source), setting))
     except (CastsimError, EngineError) as error:
-        return f"castsim advise refuses it: {str(error).partition(chr(10))[0]}"
+        return f"castsim advise refuses the program: {str(error).partition(chr(10))[0]}"
 
 
 def matrix_report(

@@ -29,7 +29,9 @@ def declare(parser: OptionParser) -> None:
     add("file", metavar="FILE", help="assembly text, one instruction per line; - reads standard input")
     parser.take(target="the one the text declares")
     add("-o", "--out", metavar="FILE", help="write the program to FILE")
-    add("--longer-text", action="store_true", help="pipeline loops even if the text becomes longer than with padding")
+    add(
+        "--longer-text", action="store_true", help="pipeline loops even where the text becomes longer than with padding"
+    )
     parser.take("statements")
 
 
@@ -66,7 +68,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _remarks(found: Scheduled, *, written: bool) -> str:
-    """Return what is said of a program beside it; its length only if standard output holds the program."""
+    """Return remarks on a program; they are limited to its length if standard output holds the program."""
     lines = [] if written else [_length(found)]
     if found.spilled:
         names = ", ".join(found.spilled)

@@ -17,20 +17,23 @@ import re
 from argparse import Namespace
 from pathlib import Path
 
-from castsim.commands.option_parsers import limits_of, scalars_of
-from castsim.commands.outcome import CommandOutcome
+from castsim.commands.option_parsers import limits_of, refuse_given, scalars_of
+from castsim.commands.outcome import CommandOutcome, answer
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.strided.audit import ScratchAuditor
 from castsim.reports.scratch import (
-    audit_text,
+    ProgramScratch,
     every_document,
-    every_text,
+    every_page,
+    program_page,
+    program_scratch,
+    scratch_page,
     single_document,
     sweep,
     sweep_document,
-    sweep_text,
+    sweep_page,
 )
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.strided_repeat import StridedRepeatTarget
@@ -44,12 +47,14 @@ def declare(parser: OptionParser) -> None:
     add("--cols", metavar="C", help="valid columns")
     add("--row-stride", metavar="S", help="row stride of the source tile in elements")
     add("--rounding", metavar="M", help="rounding mode of the cast")
-    add("--target", metavar="T", help="name or path of a target (default a2a3, or the one the program names)")
-    add("--entry", metavar="F", help="function of the program")
+    add("--target", metavar="T", help="name or path of a target; default: the one the program names, or a2a3")
+    add("--entry", metavar="F", help="name of a function of the program")
     parser.take(arguments="scalar argument of the program")
     parser.take("walk")
-    add("--audit", action="store_true", help="compare with the bytes that the operations of a run touch")
-    add("--sweep", action="store_true", help="audit every shape of the ranges; list where formula and extent differ")
+    add("--audit", action="store_true", help="compare with the bytes that a run touches")
+    add(
+        "--sweep", action="store_true", help="audit every shape of the ranges, and list where formula and extent differ"
+    )
     parser.take("page")
 
 
@@ -72,23 +77,16 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     match options.what:
         case [program] if program.endswith(".pto"):
-            for option in ("rows", "cols", "row_stride", "rounding", "audit", "sweep"):
-                if getattr(options, option):
-                    raise ReadError(f"--{option.replace('_', '-')} is for two formats; a program has its own")
+            names = ("rows", "cols", "row-stride", "rounding", "audit", "sweep")
+            refuse_given(options, names, "applies to two formats; a program has its own")
             return _program(options, program)
         case [word] if word.lower() == ALL:
             return _all(options)
         case [src, dst]:
             if options.rows is None or options.cols is None:
                 raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
-            for option, given in (
-                ("entry", options.entry),
-                ("arg", options.args),
-                ("max-walk", options.max_walk),
-                ("max-statements", options.max_statements),
-            ):
-                if given:
-                    raise ReadError(f"--{option} is for a program; two formats have none", legal=("X.pto",))
+            of_program = ("entry", "arg", "max-walk", "max-statements")
+            refuse_given(options, of_program, "applies only to a program", legal=("X.pto",))
             return _pair(options, src, dst)
         case _:
             raise ReadError(
@@ -98,11 +96,8 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _program(options: Namespace, program: str) -> CommandOutcome:
-    from castsim.reports.program_scratch import ProgramScratch, program_scratch, program_text  # noqa: PLC0415 - a pair needs no walk of a program
-
-    scalars = scalars_of(options)
-    found = program_scratch(Path(program), options.target, options.entry, scalars, limits_of(options))
-    return CommandOutcome(ProgramScratch.of(found), lambda _: program_text(found), 0 if found.suffices else 1)
+    scratch = program_scratch(Path(program), options.target, options.entry, scalars_of(options), limits_of(options))
+    return answer(program_page, ProgramScratch.of(scratch), 0 if scratch.suffices else 1)
 
 
 def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:
@@ -110,8 +105,8 @@ def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:
     rows, cols = numbers("--rows", options.rows), numbers("--cols", options.cols)
     strides = None if options.row_stride is None else numbers("--row-stride", options.row_stride)
     if options.sweep:
-        found = sweep(auditor, rows, cols, strides, quiet=options.quiet)
-        return CommandOutcome(sweep_document(found), lambda _: sweep_text(found), 0 if found.explained else 1)
+        swept = sweep(auditor, rows, cols, strides, quiet=options.quiet)
+        return answer(sweep_page, sweep_document(swept), 0 if swept.explained else 1)
     if any(len(values) != 1 for values in (rows, cols, strides or range(1))):
         raise ReadError("a range needs --sweep")
     stride = auditor.packed_stride(cols[0]) if strides is None else strides[0]
@@ -120,31 +115,25 @@ def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:
     audit = auditor.audit(rows[0], cols[0], stride)
     failed = options.audit and not audit.explained
 
-    return CommandOutcome(
-        single_document(auditor, audit, touched=options.audit),
-        lambda _: audit_text(auditor, audit, touched=options.audit),
-        1 if failed else 0,
-    )
+    return answer(scratch_page, single_document(auditor, audit, touched=options.audit), 1 if failed else 0)
 
 
 def _all(options: Namespace) -> CommandOutcome:
     """Return the scratch that serves every cast of a shape: the documents' tmpSizeAllBytes."""
-    for option in ("rounding", "audit", "sweep", "entry", "args", "max_walk", "max_statements"):
-        if getattr(options, option):
-            raise ReadError(f"--{option.replace('args', 'arg').replace('_', '-')} is not for all casts at once")
+    names = ("rounding", "audit", "sweep", "entry", "arg", "max-walk", "max-statements")
+    refuse_given(options, names, "does not apply to all casts at once")
     if options.rows is None or options.cols is None:
         raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
     target = _target(options)
     given = numbers("--rows", options.rows), numbers("--cols", options.cols)
     strides = given[1] if options.row_stride is None else numbers("--row-stride", options.row_stride)
     if any(len(values) != 1 for values in (*given, strides)):
-        raise ReadError("a range is for two formats and --sweep")
+        raise ReadError("a range needs two formats and --sweep")
     rows, cols = given[0][0], given[1][0]
     auditors = [ScratchAuditor(target, rule.src, rule.dst) for rule in target.sequences_in_force]
     widest = max(auditor.packed_stride(cols) for auditor in auditors)
     audits = [auditor.audit(rows, cols, widest if options.row_stride is None else strides[0]) for auditor in auditors]
-    found = list(zip(auditors, audits, strict=True))
-    return CommandOutcome(every_document(found), lambda _: every_text(found))
+    return answer(every_page, every_document(list(zip(auditors, audits, strict=True))))
 
 
 def numbers(option: str, text: str) -> range:
@@ -158,7 +147,7 @@ def numbers(option: str, text: str) -> range:
         raise ReadError(f"{option} {text}: neither a number nor a range", legal=("128", "0:256", "0:256:8"))
     first, last, step = match[1], match[2] or match[1], match[3] or "1"
     if int(last) > _LARGEST:
-        raise ReadError(f"{option} {text}: no tile is that large", legal=(f"0 to {_LARGEST}",))
+        raise ReadError(f"{option} {text}: larger than any tile", legal=(f"0 to {_LARGEST}",))
     if int(step) == 0 or int(last) < int(first):
         raise ReadError(
             f"{option} {text}: the range is empty", legal=("FIRST:LAST:STEP with FIRST <= LAST, STEP >= 1",)

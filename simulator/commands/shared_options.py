@@ -24,7 +24,7 @@ class OptionParser(ArgumentParser):
     """The parser of a command, as `declare` fills it."""
 
     def take(self, *names: str, **told: str) -> None:
-        """Add shared options, by their names in `SHARED`; then those that are told what stands in their help."""
+        """Add shared options, by their names in `SHARED`; then the options whose help text is given."""
         for name in names:
             for option in SHARED[name]:
                 self._add_shared(option, option.usual)
@@ -44,7 +44,7 @@ class OptionParser(ArgumentParser):
 def _cores(text: str) -> str:
     """Return `--cores` as the option of a target that it is."""
     if not text.isdecimal():
-        raise ArgumentTypeError(f"'{text}' is no number of cores\n  legal: 1, 2, ...")
+        raise ArgumentTypeError(f"'{text}' is not a number of cores\n  legal: 1, 2, ...")
     return f"cores={text}"
 
 
@@ -66,19 +66,21 @@ def _several(dest: str) -> dict[str, Any]:
 
 _FLAG = {"action": "store_true"}
 _TARGET = "name or path of a target description"
-_ENGINES = SharedOption("--engine", "E", "fast (default), or event: the reference engine; the cycles are the same")
+_ENGINES = SharedOption("--engine", "E", "fast (default) or event, the reference; both count the same cycles")
 _HEADERS = (
     SharedOption("-I --include", "DIR", "a folder with headers of a kernel in C or C++", more=_several("folders")),
     SharedOption("-D --define", "NAME[=VALUE]", "a macro for a kernel in C or C++", more=_several("macros")),
 )
-_STATEMENTS = SharedOption("--max-statements", "N", "read up to N statements or bundles (default 200000)")
+_STATEMENTS = SharedOption("--max-statements", "N", "read up to N statements or bundles; default: 200000")
 _WALK = SharedOption(
     "--max-walk",
     "N",
-    "follow up to N trips and statements of loops (default 200000), compute up to N executions (1000000)",
+    "follow up to N loop trips and statements (default 200000), compute up to N executions (default 1000000)",
 )
 _ELEMENTS = SharedOption("--max-elements", "N", "compute tensors of up to N elements; default: {}", "134217728")
-_SCHEDULER = SharedOption("--scheduler", "ADDRESS", "use the workers of a Dask scheduler, such as tcp://host:8786")
+_SCHEDULER = SharedOption(
+    "--scheduler", "ADDRESS", "compute on the workers of a Dask scheduler, such as tcp://host:8786"
+)
 
 SHARED: dict[str, tuple[SharedOption, ...]] = {
     "target": (SharedOption("--target", "T", _TARGET + "; default: {}", "the one the program names"),),
@@ -100,47 +102,49 @@ SHARED: dict[str, tuple[SharedOption, ...]] = {
         SharedOption(
             "--cores",
             "N",
-            "cores that work at once and share global memory; default: 1",
+            "number of cores that share global memory; default: 1",
             # A target option like the others; without a default of its own.
             more={**_several("options"), "default": None, "type": _cores},
         ),
     ),
     "kernel": (
-        SharedOption("--block", "N", "core that a C++ kernel runs on, from 0; N/M: of M cores"),
-        SharedOption("--sub", "N/M", "vector unit of the core that a C++ kernel runs on, and how many there are"),
+        SharedOption("--block", "N", "core that a C++ kernel runs on, from 0; N/M means core N of M"),
+        SharedOption("--sub", "N/M", "vector unit N of M that a C++ kernel runs on"),
         *_HEADERS,
     ),
     "headers": _HEADERS,
     "tilelang": (
-        SharedOption("--core", "N", "core that a TileLang kernel runs on, from 0; run: all (the longest is told)"),
-        SharedOption("--unscheduled", None, "take a TileLang kernel in the order of its source", more=_FLAG),
+        SharedOption(
+            "--core", "N", "core that a TileLang kernel runs on, from 0; default of run: all, reporting the slowest"
+        ),
+        SharedOption("--unscheduled", None, "keep the source order of a TileLang kernel", more=_FLAG),
     ),
     "c_launch": (
         SharedOption(
             "--tensor",
             "NAME=TENSOR",
-            "a tensor of a .c kernel: f32[64,1024], fastest size first; out:f32[64,1024] for an output",
+            "tensor of a .c kernel: f32[64,1024], fastest size first; out:f32[64,1024] for outputs",
             more=_several("tensors"),
         ),
-        SharedOption("--index-space", "A,B", "members of the index space of a .c kernel, one to five numbers"),
+        SharedOption("--index-space", "A,B", "size of the index space of a .c kernel, one to five numbers"),
         SharedOption(
             "--accumulators",
             "A",
-            "order of sums in loops of a .c kernel with loop_unroll: source (default), or split as by the vendor",
+            "order of sums in .c loops with loop_unroll: source (default), or split like the vendor",
         ),
-        SharedOption("--tpcs", "N", "engines that share the index space of a .c kernel; default: 1"),
+        SharedOption("--tpcs", "N", "number of TPCs that share the index space of a .c kernel; default: 1"),
     ),
     "opaque": (
         SharedOption(
             "--opaque",
             "OP=N",
-            "cycles of an operation that is not modelled (tmatmul=400); its results are not computed",
+            "cycles of an operation that is not modelled, such as tmatmul=400; its results stay unknown",
             more=_several("opaque"),
         ),
     ),
     "engine": (_ENGINES,),
-    "max_cycles": (SharedOption("--max-cycles", "N", "give up after N cycles"),),
-    "page": (SharedOption("--html", "FILE", "write the report as a single HTML file for the browser"),),
+    "max_cycles": (SharedOption("--max-cycles", "N", "stop after N cycles"),),
+    "page": (SharedOption("--html", "FILE", "write the report as one HTML file"),),
     "output_folder": (SharedOption("--out", "DIR", "write every output to DIR/NAME.npy"),),
     "statements": (_STATEMENTS,),
     "walk": (_WALK, _STATEMENTS),
@@ -148,6 +152,6 @@ SHARED: dict[str, tuple[SharedOption, ...]] = {
     "run_limits": (_WALK, _STATEMENTS, _ELEMENTS),
     "workers": (SharedOption("--workers", "N", "number of processes; default: 1"), _SCHEDULER),
     "scheduler": (_SCHEDULER,),
-    "ledger": (SharedOption("--ledger", "FILE", "keep {} in FILE, and continue from there; removed at the end"),),
+    "ledger": (SharedOption("--ledger", "FILE", "save {} in FILE, and continue from it; removed at the end"),),
 }
 """The options by the name that `OptionParser.take` gives them, those that go together under one."""

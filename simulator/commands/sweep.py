@@ -46,7 +46,7 @@ def declare(parser: OptionParser) -> None:
     """Add the arguments of `sweep`."""
     add = parser.add_argument
     add("specification", metavar="SPEC", nargs="?", help="TOML file that describes the grid")
-    add("--out", metavar="FILE", help="write the results to this Parquet file, and progress to FILE.ledger")
+    add("--out", metavar="FILE", help="write the results to this Parquet file, and the progress to FILE.ledger")
     add("--workers", metavar="N", help="number of processes; default: one per processor")
     parser.take("scheduler")
     add("--report", metavar="FILE", help="plot the results in the Parquet file FILE; needs --html")
@@ -69,7 +69,7 @@ def execute(options: Namespace) -> CommandOutcome:
         return _drawn(options)
     _check(options)
     workers = None if options.workers is None else workers_of(options).count
-    with resume_hint(f"{options.out}{LEDGER}", "sweep"), stage_progress(quiet=options.quiet, rate="points") as progress:
+    with resume_hint(f"{options.out}{LEDGER}"), stage_progress(options, rate="points") as progress:
         found = sweep(
             options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
         )
@@ -83,19 +83,15 @@ def execute(options: Namespace) -> CommandOutcome:
 def _drawn(options: Namespace) -> CommandOutcome:
     """Draw what was swept."""
     if options.report is None:
-        raise ReadError(
-            f"--html {options.html} draws the results of --report, which is missing", legal=("--report FILE.parquet",)
-        )
+        raise ReadError(f"--html {options.html} draws the results of --report", legal=("--report FILE.parquet",))
     if options.html is None:
-        raise ReadError(
-            f"--report {options.report} is drawn on the page of --html, which is missing", legal=("--html PAGE.html",)
-        )
+        raise ReadError(f"--report {options.report} needs --html, the page that shows it", legal=("--html PAGE.html",))
     given = {"SPEC": options.specification, "--out": options.out, "--workers": options.workers,
              "--scheduler": options.scheduler}  # fmt: skip
     for name, value in given.items():
         if value is not None:
             raise ReadError(
-                f"--report {options.report} --html {options.html} compute nothing; {name} does: {value}",
+                f"--report {options.report} --html {options.html} only draw existing results; leave out {name} {value}",
                 legal=("castsim sweep --report FILE.parquet --html PAGE.html",),
             )
     check_page(options, {"--report": options.report})
@@ -104,7 +100,7 @@ def _drawn(options: Namespace) -> CommandOutcome:
 
 
 def _write_page(report: str, html: str) -> Document:
-    """Draw a file of results, and return the document of the same.
+    """Draw the page of a file of results, and return its JSON document.
 
     Raises:
         ReadError: the file is none; the page cannot be written.
@@ -122,7 +118,7 @@ def _write_page(report: str, html: str) -> Document:
 def _check(options: Namespace) -> None:
     usage = ("castsim sweep SPEC.toml --out FILE.parquet", "castsim sweep --report FILE.parquet --html PAGE.html")
     if options.specification is None or options.out is None:
-        raise ReadError("a sweep needs a specification and --out", legal=usage)
+        raise ReadError("castsim sweep needs a specification and --out", legal=usage)
     if Path(options.out).suffix.lower() in _OTHER_SUFFIXES:
         raise ReadError(f"--out {options.out}: results are written as Parquet", legal=("--out FILE.parquet",))
     refuse_both(options)

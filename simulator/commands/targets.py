@@ -25,23 +25,21 @@ from functools import cache
 from types import UnionType
 from typing import Any
 
-from castsim.commands.outcome import CommandOutcome, plain, stacked
+from castsim.commands.outcome import CommandOutcome, answer, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
 from castsim.reports import specification
-from castsim.reports.pairs import pair_detail
-from castsim.reports.targets import (
-    TargetDescription,
-    TargetsDiff,
-    TargetsList,
-    diff_text,
-    list_text,
-    pair_document,
-    pair_text,
-    target_text,
-    targets_diff,
+from castsim.reports.pages.answer_pages import (
+    specification_page,
+    specification_pair_page,
+    target_page,
+    target_pair_page,
+    targets_diff_page,
+    targets_list_page,
 )
+from castsim.reports.pairs import pair_detail
+from castsim.reports.targets import TargetDescription, TargetsDiff, TargetsList, pair_document, targets_diff
 from castsim.targets.csv_tables import TableFile
 from castsim.targets.description import Table
 from castsim.targets.loader import (
@@ -81,7 +79,7 @@ def template(name: str) -> str:
 
 
 class _TemplateWriter:
-    """Writes tables; what a schema says of a key or table stands where it comes first."""
+    """Writer of tables; the schema's description of a key or table precedes its first use."""
 
     def __init__(self) -> None:
         self.said: set[object] = set()
@@ -122,7 +120,7 @@ class _TemplateWriter:
 
 
 def key_text(model: object, key: str) -> str:
-    """Return what a schema says of one of its keys, and the kind of its value."""
+    """Return a schema's description of one of its keys, and the kind of its value."""
     if key == "table" and key not in _fields(model):
         return "a CSV file with the rows"
     kind, owner = _kind(_annotation(model, key)), _owner(model, key)
@@ -222,11 +220,11 @@ def _value(value: object) -> str:
 
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `targets`."""
-    what = "a target or specification, and one of its type pairs"
+    what = "a target or specification, optionally with one of its type pairs"
     parser.add_argument("what", metavar="NAME SRC DST", nargs="*", help=what)
-    what = "compare the conversions of two targets side by side"
+    what = "compare the casts of two targets side by side"
     parser.add_argument("--diff", metavar=("A", "B"), nargs=2, help=what)
-    parser.add_argument("--template", metavar="T", help="print the description of a target, to start another from")
+    parser.add_argument("--template", metavar="T", help="print the description of a target as a template for another")
     parser.take("page")
 
 
@@ -239,11 +237,11 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     if options.diff:
         if options.what or options.template:
-            raise ReadError("--diff compares two targets and takes nothing else", legal=("targets --diff A B",))
+            raise ReadError("--diff takes two targets and nothing else", legal=("targets --diff A B",))
         return _diff(*options.diff)
     if options.template:
         if options.what:
-            raise ReadError("--template prints a target and takes nothing else", legal=("targets --template T",))
+            raise ReadError("--template takes one target and nothing else", legal=("targets --template T",))
         return _template(options.template)
     match options.what:
         case []:
@@ -251,12 +249,12 @@ def execute(options: Namespace) -> CommandOutcome:
         case [name, *pair] if len(pair) in (0, 2) and is_specification(name):
             return _specification(name, *pair)
         case [name]:
-            return _one(name)
+            return answer(target_page, TargetDescription.of(load_target(name)))
         case [name, src, dst]:
             return _pair(name, src, dst)
         case _:
             raise ReadError(
-                f"targets takes nothing, a name, or a name and two formats; not {len(options.what)} arguments",
+                f"expected no argument, a name, or a name and two formats, not {len(options.what)} arguments",
                 legal=("targets", "targets NAME", "targets NAME SRC DST"),
             )
 
@@ -264,26 +262,14 @@ def execute(options: Namespace) -> CommandOutcome:
 def _list() -> CommandOutcome:
     targets = [load_target(name) for name in target_names()]
     specifications = [load_specification(name) for name in specification_names()]
-
-    return CommandOutcome(
-        TargetsList.of(targets=targets, specifications=specifications),
-        lambda _: stacked(specification.list_text(specifications), "", list_text(targets)),
-    )
+    return answer(targets_list_page, TargetsList.of(targets=targets, specifications=specifications))
 
 
 def _specification(name: str, *pair: str) -> CommandOutcome:
     spec = load_specification(name)
-    document = specification.pair_document(spec, *pair) if pair else specification.SpecificationDescription.of(spec)
-
-    return CommandOutcome(
-        document, lambda _: specification.pair_text(spec, *pair) if pair else specification.specification_text(spec)
-    )
-
-
-def _one(name: str) -> CommandOutcome:
-    target = load_target(name)
-
-    return CommandOutcome(TargetDescription.of(target), lambda _: target_text(target))
+    if pair:
+        return answer(specification_pair_page, specification.pair_document(spec, *pair))
+    return answer(specification_page, specification.SpecificationDescription.of(spec))
 
 
 def _template(name: str) -> CommandOutcome:
@@ -293,10 +279,8 @@ def _template(name: str) -> CommandOutcome:
 def _pair(name: str, src: str, dst: str) -> CommandOutcome:
     target = load_target(name)
     detail = pair_detail(target, format_spelled(src), format_spelled(dst))
-
-    return CommandOutcome(pair_document(target, detail), lambda _: pair_text(target, detail))
+    return answer(target_pair_page, pair_document(target, detail))
 
 
 def _diff(first: str, second: str) -> CommandOutcome:
-    diff = targets_diff(load_target(first), load_target(second))
-    return CommandOutcome(TargetsDiff.of(diff), lambda _: diff_text(diff))
+    return answer(targets_diff_page, TargetsDiff.of(targets_diff(load_target(first), load_target(second))))

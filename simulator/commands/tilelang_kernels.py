@@ -54,7 +54,9 @@ def _asked(options: Namespace, program: str) -> tuple[LoweredKernel, dict[str, C
     """Return the kernel, the arrays that files give, and the dimensions that options give."""
     named = TILELANG.fullmatch(program)
     if named is None or not named[2]:
-        raise ReadError(f"{program}: which function makes the kernel?", legal=(f"{program.rstrip(':')}:FUNCTION",))
+        raise ReadError(
+            f"{program}: several functions could make the kernel; name one", legal=(f"{program.rstrip(':')}:FUNCTION",)
+        )
     args = scalars_of(options)
     lowered, taken = lowered_of(Path(named[1]), named[2], args, not options.unscheduled)
     read = {name: _array(name, text) for name, text in assignments("--in", getattr(options, "inputs", [])).items()}
@@ -74,13 +76,13 @@ def _core(text: str | None) -> int:
 
 
 def execute_tilelang(options: Namespace, run: RunSource) -> CommandOutcome:
-    """Make the kernel and run it; what the source says of its vector functions' cycles stands beside them.
+    """Make the kernel and run it; cycles of vector functions that the source gives are shown beside them.
 
     Raises:
         CastsimError, EngineError: as `kernel_of` and `castsim.running.run`.
     """
     if options.all_entries or options.entry is not None:
-        raise ReadError("--entry is about .pto files", legal=("KERNEL.py:FUNCTION",))
+        raise ReadError("--entry applies only to .pto files", legal=("KERNEL.py:FUNCTION",))
     if options.core == ALL_CORES:
         if options.options:
             raise ReadError("--core all takes no options of the target", legal=("--core N",))
@@ -95,7 +97,7 @@ def _told(
     run: RunSource,
     settle: Callable[[Result], Result] = lambda result: result,
 ) -> CommandOutcome:
-    """Run a program of one core; `settle` says what is told of it."""
+    """Run a program on one core; `settle` chooses what the report shows."""
     seen: list[Result] = []
     settled = Namespace(**{**vars(options), "args": [], "program": converted.file})
 
@@ -112,7 +114,7 @@ def _told(
 
 
 def _on_all(options: Namespace, run: RunSource) -> CommandOutcome:
-    """Run every core; the longest is told, with what all of them have stored."""
+    """Run every core; report the slowest, with the stores of all cores."""
     lowered, given, dims = _asked(options, options.program)
     specifications = assignments("--in", options.inputs)
     if not options.timing_only:

@@ -36,8 +36,8 @@ def declare(parser: OptionParser) -> None:
     add("function", metavar="FUNCTION", help="reciprocal_scale, apply_scale_32, apply_scale_16, apply_lookup_s, TABLE")
     add("values", metavar="VALUE", nargs="+", help="integers")
     add("--double-round", action="store_true", help="apply_scale_32: round in two steps")
-    add("--table", metavar="FILE", help="entries of a look-up (.npy)")
-    add("--target", metavar="T", help="TABLE: the vector processor that looks the values up")
+    add("--table", metavar="FILE", help="entries of the look-up table (.npy)")
+    add("--target", metavar="T", help="the target that looks up the values of TABLE")
 
 
 _SCALES = ("apply_scale_32", "apply_scale_16")
@@ -56,11 +56,11 @@ def execute(options: Namespace) -> CommandOutcome:
     if name not in FUNCTIONS:
         raise ReadError(f"unknown function '{name[:40]}'", legal=closest(name, FUNCTIONS))
     if options.double_round and name != _SCALES[0]:
-        raise ReadError(f"--double-round is for {_SCALES[0]}")
+        raise ReadError(f"--double-round applies only to {_SCALES[0]}")
     if (options.table is not None) != (name in _LOOKUPS):
         raise ReadError(f"{name} {'needs' if name in _LOOKUPS else 'has no'} --table", legal=_LOOKUPS)
     if options.target is not None and name != _LOOKUPS[1]:
-        raise ReadError(f"--target is for {_LOOKUPS[1]}")
+        raise ReadError(f"--target applies only to {_LOOKUPS[1]}")
     values = [_integer(text) for text in options.values]
     rows = list(_rows(name, values, options))
     made = None if options.target is None else _looked_up(values, options)
@@ -104,7 +104,7 @@ def _rows(name: str, values: list[int], options: Namespace) -> list[tuple[list[i
         limits = np.iinfo(dtype)
         outside = [value for value in values if not limits.min <= value <= limits.max]
         if outside:
-            raise ReadError(f"{outside[0]} is no {limits.dtype}", legal=(f"{limits.min} to {limits.max}",))
+            raise ReadError(f"{outside[0]} is not an {limits.dtype}", legal=(f"{limits.min} to {limits.max}",))
         found = tosa.table(np.array(values, dtype), table)
     return [([value], [int(result)]) for value, result in zip(values, found, strict=True)]
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, integer_from, most_cycles, run_limits_of, scalar
-from castsim.commands.outcome import CommandOutcome, tell
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.run_views import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES
@@ -41,21 +41,32 @@ def declare(parser: OptionParser) -> None:
     """Add the arguments of `tune`."""
     add = parser.add_argument
     add("program", metavar="PROGRAM", help="a .pto file with parameters, or any program that `castsim run` takes")
-    add("--tile", metavar="SPACE", action="append", default=[], help="'R in 8..64, C in 128,256,512'")
-    what = "keep only the points that fulfil it, such as 'R*C*4 <= 65536'"
+    add(
+        "--tile",
+        metavar="SPACE",
+        action="append",
+        default=[],
+        help="values of parameters: 'R in 8..64, C in 128,256,512'",
+    )
+    what = "keep only points that meet a condition, such as 'R*C*4 <= 65536'"
     add("--where", metavar="CONDITION", action="append", default=[], help=what)
     parser.take(
         arguments="value of a scalar argument, or 'NAME in VALUES'",
         target_options="set a target option, or 'NAME in VALUES'",
     )
     parser.take("toolchain", "cores")
-    add("--target", metavar="T", help="target, or several separated by commas; default: that of the program")
+    add("--target", metavar="T", help="targets, separated by commas; default: the one the program names")
     parser.take(
         "entry", inputs="input of argument NAME; values are then computed and the outputs of the points compared"
     )
-    add("--simulate", metavar="K", help="simulate K points at most (default 200), or all")
-    add("--resume", metavar="FILE", help="save progress in FILE; continue from it if it exists")
-    add("--sync", metavar="S", default="insert", help="programs without flags: insert (default), interlock, barriers")
+    add("--simulate", metavar="K", help="simulate at most K points, or all; default: 200")
+    add("--resume", metavar="FILE", help="save the progress in FILE, or continue from it")
+    add(
+        "--sync",
+        metavar="S",
+        default="insert",
+        help="synchronise programs without flags: insert (default), interlock or barriers",
+    )
     parser.take("engine")
     add("--max-cycles", metavar="N", help="give up a point after N cycles")
     parser.take("page", "run_limits")
@@ -76,12 +87,13 @@ def execute(options: Namespace) -> CommandOutcome:
     simulate = ALL if options.simulate == ALL else _count(options.simulate)
     ledger = None if options.resume is None else TuningLedger.opened(Path(options.resume), about(study))
     try:
-        with stage_progress(quiet=options.quiet) as progress:
+        with stage_progress(options) as progress:
             found = search(study, simulate, ledger, progress)
     except KeyboardInterrupt:
-        kept = "nothing is saved: no --resume FILE was given" if ledger is None else f"saved in {options.resume}"
-        tell(f"the search was interrupted; {kept}")
-        raise
+        hint = "nothing was saved: save the search with --resume FILE"
+        if ledger is not None:
+            hint = f"the same command continues from {options.resume}"
+        raise KeyboardInterrupt(hint) from None
 
     write_page_of(found, options)
 
@@ -94,11 +106,11 @@ def execute(options: Namespace) -> CommandOutcome:
 
 def _study(options: Namespace) -> Study:
     if options.program == "-":
-        raise ReadError("the program is read once for all points and its digest kept; name a file", legal=("FILE",))
+        raise ReadError("give the program as a file: castsim records its digest", legal=("FILE",))
     if options.engine is not None and options.engine not in ENGINES:
         raise ReadError(f"--engine {options.engine}: not an engine", legal=ENGINES)
     if options.sync not in MODES:
-        raise ReadError(f"--sync {options.sync}: there is no such synchronisation", legal=MODES)
+        raise ReadError(f"--sync {options.sync}: unknown synchronisation", legal=MODES)
     axes = [axis for text in options.tile for axis in read_axes(ChoiceKind.TILE, text)]
     args, options_set = (
         _fixed_and_varied(kind, texts, axes)
@@ -119,7 +131,7 @@ def _study(options: Namespace) -> Study:
 
 
 def _fixed_and_varied(kind: ChoiceKind, texts: Sequence[str], axes: list[ChoiceAxis]) -> dict[str, str]:
-    """Return what is fixed by `NAME=VALUE`; what is to be chosen by `NAME in VALUES` goes to the axes."""
+    """Return the values fixed by `NAME=VALUE`; choices (`NAME in VALUES`) are added to the axes."""
     varied = [text for text in texts if _CHOICE.match(text)]
     axes += [axis for text in varied for axis in read_axes(kind, text)]
     return assignments(f"--{kind.value}", [text for text in texts if text not in varied])

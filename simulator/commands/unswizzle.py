@@ -45,7 +45,7 @@ def execute(options: Namespace) -> CommandOutcome:
     for given in options.inputs:
         name, equals, value = given.strip().partition("=")
         if not equals or not name or not value:
-            raise ReadError(f"--in {given.strip()}: not NAME=VALUE", legal=("NAME=FILE.npy", "NAME=random:SEED"))
+            raise ReadError(f"--in {given.strip()}: expected NAME=VALUE", legal=("NAME=FILE.npy", "NAME=random:SEED"))
         inputs[name] = value
     found = compared(source, file, chosen_target(source, file, options.target), inputs, limits_of(options))
     written = write_out(options.out, found.elimination.text.encode(), options.program)

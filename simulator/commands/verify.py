@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_parsers import integer_from, take_words, workers_of
-from castsim.commands.outcome import CommandOutcome, tell
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.evidence.verification.comparison import probe
 from castsim.evidence.verification.inputs import EXHAUSTIVE, SAMPLES, STRUCTURED
@@ -55,23 +55,27 @@ def declare(parser: OptionParser) -> None:
     """Add the arguments of `verify`."""
     add = parser.add_argument
     add("pair", metavar="SRC DST", nargs="*", help="formats to cast from and to; not with --matrix")
-    add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: all deterministic ones")
+    add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: all deterministic modes")
     add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; default: both legal")
-    what = "the tier to judge: reference, table, compiled, generic, or default: the one that castsim chooses itself"
+    what = "tier to verify: reference, table, compiled, generic, or default (castsim chooses)"
     add("--tier", metavar="T", help=what)
-    add("--against", metavar="T", help="what to compare it with: oracle (default in a checkout), or a tier as above")
-    add("--exhaustive", action="store_true", help="all codes of the source")
-    add("--structured", action="store_true", help="every sign, exponent and kept bit, with six kinds of dropped bits")
-    add("--samples", metavar="N", help="N pseudo-random codes, half of them near rounding boundaries")
+    add("--against", metavar="T", help="compare with the oracle (default in a checkout) or a tier")
+    add("--exhaustive", action="store_true", help="try all codes of the source")
+    add(
+        "--structured",
+        action="store_true",
+        help="try every sign, exponent and kept bit, with six kinds of dropped bits",
+    )
+    add("--samples", metavar="N", help="try N pseudo-random codes, half of them near rounding boundaries")
     add("--seed", metavar="S", help="seed of samples and of stochastic rounding; default: 0")
-    add("--record", metavar="FILE", help="keep progress and findings in FILE")
+    add("--record", metavar="FILE", help="save progress and findings in FILE")
     add("--resume", action="store_true", help="continue the record")
     parser.take("workers")
-    add("--lowering", action="store_true", help="run lowered casts again and judge them by the oracle")
-    add("--substitutions", action="store_true", help="try the functions that replace 32-bit instructions on all codes")
-    add("--spec", metavar="S", help="with --lowering: specification; default: tosa")
+    add("--lowering", action="store_true", help="run lowered casts again, and compare them with the oracle")
+    add("--substitutions", action="store_true", help="try all codes on the functions that replace 32-bit instructions")
+    add("--spec", metavar="S", help="specification for --lowering; default: tosa")
     parser.take(targets="with --lowering and --substitutions: names or paths of targets; default: all shipped")
-    add("--matrix", action="store_true", help="the shipped proofs: f32 to eleven formats in all modes")
+    add("--matrix", action="store_true", help="verify the shipped proofs: f32 to eleven formats in all modes")
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -88,13 +92,13 @@ def execute(options: Namespace) -> CommandOutcome:
         execution = _execute_substitutions if options.substitutions else _execute_lowering
         return execution(options, path, workers)
     if options.spec is not None or options.target:
-        raise ReadError("--spec and --target belong to --lowering, --target also to --substitutions")
+        raise ReadError("--spec applies only to --lowering, --target to --lowering and --substitutions")
     record = _resumed(options, path) if options.resume and path else _started(options)
     record.begin_run()
     try:
         if path is not None:
             record.save(path)  # now, so that a long run does not end with nowhere to write
-        with verification_progress(record, quiet=options.quiet) as observer:
+        with verification_progress(options, record) as observer:
             verify(
                 record,
                 workers=workers.count,
@@ -103,8 +107,7 @@ def execute(options: Namespace) -> CommandOutcome:
                 observer=observer,
             )
     except KeyboardInterrupt:
-        _tell_interrupted(record, path)
-        raise
+        raise KeyboardInterrupt(_interruption(record, path)) from None
 
     document = {} if options.json is None else verify_document(record, path)  # its digests take a while
     return CommandOutcome(document, lambda _: verify_text(record, path), code=1 if record.mismatches else 0)
@@ -152,13 +155,18 @@ def _resumed(options: Namespace, path: Path) -> VerificationRecord:
         wanted = held
     if set(wanted) != set(held):
         other = next(iter(sorted(set(wanted) ^ set(held), key=str)))
-        raise ReadError(f"record '{path}' is about other parts than those requested, such as {other}")
+        raise ReadError(f"record '{path}' covers parts that were not requested, such as {other}")
+    _refuse_stale(record, path)
+    return record
+
+
+def _refuse_stale(record: VerificationRecord | SubstitutionRecord, path: Path) -> None:
+    """Reject a record whose sources have changed since (ReadError)."""
     changed = record.changed_files()
     if changed:
         raise ReadError(
             f"record '{path}' is stale, start a new one: its sources have changed since: {', '.join(changed)}"
         )
-    return record
 
 
 def _check_alone(what: str, options: Namespace) -> None:
@@ -168,7 +176,7 @@ def _check_alone(what: str, options: Namespace) -> None:
     given += [f"--{name}" for name in ("exhaustive", "structured") if getattr(options, name)]
     given += ["SRC DST"] if options.pair else []
     if given:
-        raise ReadError(f"{what} already determines what is compared; it excludes {', '.join(given)}")
+        raise ReadError(f"{what} already determines what is compared; leave out {', '.join(given)}")
 
 
 def _requested(options: Namespace) -> tuple[Any, ...]:
@@ -181,7 +189,7 @@ def _requested(options: Namespace) -> tuple[Any, ...]:
     chosen = {EXHAUSTIVE: options.exhaustive, STRUCTURED: options.structured, SAMPLES: options.samples is not None}
     kinds = [kind for kind, given in chosen.items() if given]
     if len(kinds) > 1:
-        raise ReadError(f"--{kinds[0]} and --{kinds[1]} exclude each other")
+        raise ReadError(f"--{kinds[0]} and --{kinds[1]} cannot be combined")
     return plan(
         *pair,
         roundings=roundings,
@@ -194,13 +202,14 @@ def _requested(options: Namespace) -> tuple[Any, ...]:
     )
 
 
-def _tell_interrupted(record: VerificationRecord, path: Path | None) -> None:
+def _interruption(record: VerificationRecord, path: Path | None) -> str:
+    """Return how far an interrupted verification has come, and whether it can go on."""
     checked = sum(one.checked for one in record.progress)
     total = sum(one.size for one in record.progress)
-    kept = f"saved in {path}; continue with --resume" if path is not None else "not saved: no --record FILE was given"
+    hint = f"saved in {path}: continue with --resume" if path is not None else "nothing was saved: pass --record FILE"
     if path is not None and not path.exists():  # interrupted before the first save
-        kept = f"{path} is not written yet"
-    tell(f"{checked} of {total} codes tried, {record.mismatches} mismatches; {kept}")
+        hint = f"{path} is not written yet"
+    return f"{checked:,} of {total:,} codes tried, {record.mismatches} mismatches; {hint}"
 
 
 # `--lowering` and `--substitutions`: planned casts, and what stands in for instructions, tried again. Planned casts are
@@ -212,7 +221,7 @@ _SPEC = "tosa"
 
 
 def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -> CommandOutcome:
-    """Run lowered casts again; the exit code is 1 if a claim does not stand.
+    """Run lowered casts again; the exit code is 1 if a claim fails.
 
     Raises:
         ReadError: what was typed; a record that cannot be read, written, or does not fit.
@@ -230,7 +239,7 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
     resumed = LoweringRecord.load(path) if options.resume and path is not None else None
     spec, version, attributes = parse_specification(options.spec or (_SPEC if resumed is None else resumed.spec))
     if attributes:
-        raise ReadError("the matrix goes through all attributes; name the specification and its version only")
+        raise ReadError("the matrix covers all attributes; give only the specification and its version")
     samples = None if options.samples is None else integer_from("--samples", options.samples)
     seed = None if options.seed is None else integer_from("--seed", options.seed, least=0)
     if resumed is None:
@@ -239,8 +248,8 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
         record = resumed
         other = _other_than(record, options, spec, version, samples, seed)
         if other is not None:
-            raise ReadError(f"record '{path}' is about other {other} than asked for; --resume alone continues it")
-    with stage_progress(quiet=options.quiet) as progress:
+            raise ReadError(f"record '{path}' covers a different {other}; continue it with --resume alone")
+    with stage_progress(options) as progress:
         verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress, workers)
 
     return CommandOutcome(
@@ -266,7 +275,7 @@ def _other_than(
     samples: int | None,
     seed: int | None,
 ) -> str | None:
-    """Return what a record has otherwise than was asked for, None if it fits; what was not typed is the record's."""
+    """Return where a record differs from the request, None if it fits; options not typed are taken from the record."""
     if (spec.name, version or record.version) != (record.spec, record.version):
         return "specifications or versions"
     if samples not in (None, record.samples) or seed not in (None, record.seed):
@@ -305,7 +314,7 @@ def _execute_substitutions(options: Namespace, path: Path | None, workers: Worke
         record = _resumed_substitutions(path, wanted)
     else:
         record = SubstitutionRecord.of(substitute.identity for substitute in wanted)
-    with stage_progress(quiet=options.quiet) as progress:
+    with stage_progress(options) as progress:
         save = None if path is None else lambda: record.save(path)
         verify_substitutions(record, asked, save, progress, workers)
 
@@ -327,15 +336,11 @@ def _resumed_substitutions(path: Path, wanted: list[Substitute]) -> Substitution
     from castsim.evidence.verification.lowering import SubstitutionRecord  # noqa: PLC0415 - as above
 
     record = SubstitutionRecord.load(path)
-    changed = record.changed_files()
-    if changed:
-        raise ReadError(
-            f"record '{path}' is stale, start a new one: its sources have changed since: {', '.join(changed)}"
-        )
+    _refuse_stale(record, path)
     today = {(one.identity.name, one.identity.format): one.identity for one in wanted}
     for trial in record.trials:
         held = trial.identity
         if today.get((held.name, held.format), held) != held:
-            raise ReadError(f"record '{path}' is stale, start a new one: other facts decide '{held.name}' now")
+            raise ReadError(f"record '{path}' is stale, start a new one: the facts behind '{held.name}' have changed")
     record.extend(one.identity for one in wanted)
     return record

@@ -21,6 +21,7 @@ import tempfile
 import webbrowser
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -28,22 +29,24 @@ from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from threading import Thread
+from typing import Any
 from urllib.parse import unquote
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.commands import command_line
-from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments
+from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments, refuse_given
 from castsim.commands.outcome import CommandOutcome, plain
-from castsim.commands.run_views import write_page
+from castsim.commands.run_views import answer_page, write_page
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError, Span, extra_command, installed
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
 from castsim.reports.comparing import parsed_json, recorded_run
+from castsim.reports.estimates import duration
 from castsim.reports.numbers import grouped
+from castsim.reports.pages.blocks import page_html
 from castsim.reports.pages.page_of_result import plain_page
-from castsim.reports.run_cycles import duration
 from castsim.reports.schemas.recorded import RecordedInstruction, RecordedRun
 from castsim.reports.terminal import composed, table
 
@@ -52,10 +55,10 @@ def declare(parser: OptionParser) -> None:
     """Add the arguments of `view`."""
     add = parser.add_argument
     add("file", metavar="FILE", help="a program, the JSON of a run, an HTML report or a trace")
-    add("trace", metavar="TRACE", nargs="?", help="a trace of the program FILE")
-    add("--no-open", action="store_true", help="open no browser; only print the path or the address")
-    add("--port", metavar="N", help="local port that serves a trace; default: any free one")
-    add("-o", "--out", metavar="FILE", help="write the report of a program to FILE; default: a temporary file")
+    add("trace", metavar="TRACE", nargs="?", help="a trace of program FILE")
+    add("--no-open", action="store_true", help="print the path or address instead of opening a browser")
+    add("--port", metavar="N", help="local port that serves a trace; default: any free port")
+    add("-o", "--out", metavar="FILE", help="write the report to FILE; default: a temporary file")
     parser.take("target", "entry", "inputs", "arguments", "target_options", "toolchain", "cores")
 
 
@@ -212,7 +215,7 @@ def _refuse_port(options: Namespace) -> None:
     """
     if options.port is not None:
         raise ReadError(
-            f"--port {options.port}: only traces are served; '{options.file}' is shown as a file",
+            f"--port {options.port}: only traces are served; '{options.file}' is a static page",
             legal=("castsim view TRACE.json --port N",),
         )
 
@@ -284,26 +287,35 @@ def _report(options: Namespace) -> Path:
     return path
 
 
+_MISFITS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What the page of a look-up raises whose document has other values than castsim writes."""
+
+
 def _recorded_page(options: Namespace, data: bytes) -> Path:
     """Write the page of a JSON result, and return the file; nothing that the result names is opened.
 
     Raises:
         ReadError: no result of a run, or options of a program.
     """
-    refused = {"--target": options.target, "--entry": options.entry, "--in": options.inputs, "--arg": options.args,
-               "--option": options.options}  # fmt: skip
-    recorded = recorded_run(data, options.file)
-    named = _program_of(recorded, options.file)
-    for option, given in refused.items():
-        if given:
-            raise ReadError(f"{option}: the result '{options.file}' is shown, not run", legal=(named,))
-    path = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / "result.html"
-    page = plain_page("view", f"view {options.file}", _recorded_report(recorded, named), parsed_json(data))
+    document: Mapping[str, Any] = {}
+    with suppress(ValueError, RecursionError):  # `recorded_run` says what is wrong
+        document = parsed_json(data)
+    named = "castsim view RESULT.json"
     try:
-        write_page(str(path), page)
-    except ReadError as error:
-        error.message = error.message.replace("--html ", "--out ", 1)  # as it is called here
-        raise
+        page = answer_page(document)
+        if page is not None:
+            page_html(page)  # fails on values that no page can show
+    except _MISFITS:
+        message = f"'{options.file}' has the keys of a result, but other values: castsim did not write it"
+        raise ReadError(message, legal=_LEGAL) from None
+    if page is None:
+        recorded = recorded_run(data, options.file)
+        named = _program_of(recorded, options.file)
+        page = plain_page("view", f"view {options.file}", _recorded_report(recorded, named), dict(document))
+    why = f"does not apply: '{options.file}' is a result, which is shown and not run"
+    refuse_given(options, ("target", "entry", "in", "arg", "option"), why, legal=(named,))
+    path = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / "result.html"
+    write_page(str(path), page, "--out")
     return path
 
 

@@ -52,7 +52,7 @@ def simulate(
     if name == "event":
         return EVENT.of(target)(tree, target, observer, record_operations=record_operations).run(max_cycles)
     if isinstance(observer, Observer):
-        raise ReadError("engine 'fast' tells nobody of segments and block accesses", legal=("event",))
+        raise ReadError("engine 'fast' does not report segments and block accesses", legal=("event",))
     return FAST.of(target)(tree, target, max_cycles, observer, record_operations=record_operations, skip=skip)
 
 

@@ -189,7 +189,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
     """Simulate one row; errors as `assess`."""
     if not target.has_tiles and row.operation != CAST:
         legal = [name for name in target_names() if load_target(name).has_tiles]
-        raise IllegalError(f"{target.name} has no tiles, and so no {row.operation}", span=row.span, legal=legal)
+        raise IllegalError(f"{target.name} has no tile operation {row.operation}", span=row.span, legal=legal)
     if row.body is not None:
         try:
             cycles = vector_units_of(target).body_cycles(row.body)
@@ -211,13 +211,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
             )
         elif row.operation == CAST:
             found = estimate(
-                row.src.name,
-                row.dst.name,
-                rows,
-                cols,
-                target=measured,
-                valid_rows=valid_rows,
-                valid_cols=valid_cols,
+                row.src.name, row.dst.name, rows, cols, target=measured, valid_rows=valid_rows, valid_cols=valid_cols
             )
         else:
             in_place = row.in_place or not _fits(target, row)
@@ -463,7 +457,7 @@ def _shipped(target: Target) -> list[Path]:
     """Return the tables that come with a target."""
     if not target.measurements:
         names = [measured.name for measured in measured_targets()]
-        raise ReadError(f"no measurements come with {target.name}; name some by --data", legal=names)
+        raise ReadError(f"no measurements ship with {target.name}; give a table with --data", legal=names)
     return [SHIPPED / table.file for table in target.measurements]
 
 
@@ -473,5 +467,7 @@ def _guessed(columns: tuple[str, ...]) -> Target:
     shared = [max(len({*columns} & {*read_table(path).columns}) for path in _shipped(target)) for target in targets]
     best = [target for target, count in zip(targets, shared, strict=True) if count == max(shared)]
     if len(best) > 1:
-        raise ReadError("the columns do not identify the target; name it by --target", legal=[one.name for one in best])
+        raise ReadError(
+            "the target is unclear from the columns; choose it with --target", legal=[one.name for one in best]
+        )
     return best[0]

@@ -116,7 +116,7 @@ def parameters_of(target: Target, rows: Sequence[MeasuredRow], choice: FitSelect
     if silent:
         raise ReadError(f"no row of the table depends on {', '.join(silent)}", legal=sorted(found))
     if not found:
-        raise ReadError("no row of the table depends on a number that may be fitted", legal=list(numbers)[:12])
+        raise ReadError("no row of the table depends on a number that can be fitted", legal=list(numbers)[:12])
     return tuple(_parameter(target, path, numbers[path], choice) for path in asked if path in found)
 
 
@@ -182,7 +182,7 @@ def _parameter(target: Target, path: str, value: Decimal, choice: FitSelection) 
     if bound is None:
         return FittedParameter(path, value, step, float(low))
     if not float(low) <= bound[0] < bound[1]:
-        raise ReadError(f"--bounds {path}: {bound[0]:g}..{bound[1]:g} is no range of values from {low} on")
+        raise ReadError(f"--bounds {path}: {bound[0]:g}..{bound[1]:g} is not a range of values of {low} or more")
     return FittedParameter(path, value, step, *bound)
 
 
@@ -435,7 +435,7 @@ def _check_possible(model: _Model, table: MeasuredTable) -> None:
     for row, cycles in zip(model.rows, least, strict=True):
         if row.measured_cycles * _IMPOSSIBLE < cycles:
             raise ReadError(
-                f"measured_cycles {row.measured_cycles} is impossible: whatever the parameters, {row.label} takes "
+                f"measured_cycles {row.measured_cycles} is impossible: with any parameters, {row.label} takes "
                 f"{cycles:.0f} cycles or more; are these cycles of the core clock?",
                 span=_cell(table, row),
             )  # fmt: skip
@@ -579,7 +579,7 @@ def check_out(out: Path) -> None:
     if out.suffix != ".toml":
         raise ReadError(f"--out {out}: a target description is a .toml file", legal=("--out my_chip.toml",))
     if os.path.lexists(out):
-        raise ReadError(f"--out {out}: exists already, and is not overwritten; name another file")
+        raise ReadError(f"--out {out}: the file already exists; choose another name")
 
 
 def _source(found: Calibration, owner: tuple[str, ...], fitted: list[Fitted]) -> str:

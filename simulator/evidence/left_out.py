@@ -107,11 +107,11 @@ def cross_validate(
         IllegalError, TileError: a row that the target cannot run; with its place.
     """
     if (chip := tiles_of(target)) is None or not chip.free_facts:
-        raise ReadError(f"no facts of {target.name} are free: there is nothing to cross-validate")
+        raise ReadError(f"{target.name} has no free facts to cross-validate")
     model = _FactModel(chip, table.rows)
     groups = model.groups(left_out)
     if len(groups) == 1:
-        raise ReadError(f"'{table.file}' has one {left_out} only: nothing is left to fit to")
+        raise ReadError(f"'{table.file}' has only one {left_out}, so no rows remain to fit to")
     every = frozenset(range(len(table.rows)))
     progress("all rows", 0, len(groups) + 1)
     fitted = model.fit(every)

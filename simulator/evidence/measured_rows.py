@@ -69,7 +69,7 @@ def _steps(text: str, span: Span) -> Iterator[BodyStep]:
     buffer = ""
     if mnemonic in (BODY_LOAD, BODY_STORE):
         if not operands:
-            raise ReadError(f"'{text}' names no buffer", span=span)
+            raise ReadError(f"'{text}' does not name a buffer", span=span)
         buffer, *rest = operands
         operands = tuple(rest)
     for _ in range(times):
@@ -220,7 +220,7 @@ def _check_columns(path: Path, lines: Sequence[str], columns: tuple[str, ...]) -
         raise ReadError(f"no column {', '.join(missing)}", span=span, legal=needed)
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
-        raise ReadError(f"column {', '.join(twice)} twice", span=span)
+        raise ReadError(f"column {', '.join(twice)} appears twice", span=span)
 
 
 class _TableLine:
@@ -250,7 +250,7 @@ class _TableLine:
         """Refuse an operation that no target has (ReadError, with its place)."""
         if not self._known:
             legal = closest(self._operation, (CAST, *TRANSFERS, *VECTOR_OPERATIONS))
-            raise ReadError(f"no target has an operation '{self._operation}'", span=self._span("op"), legal=legal)
+            raise ReadError(f"unknown operation '{self._operation}'", span=self._span("op"), legal=legal)
 
     def row(self) -> MeasuredRow:
         """Return it, every cell read."""
@@ -334,7 +334,7 @@ class _TableLine:
         text = self._cells.get("options", "")
         pairs = [pair.partition("=") for pair in text.split(";")] if text else []
         if not all(name and value for name, _, value in pairs):
-            raise ReadError(f"options '{text}' are not of the form name=value;name=value", span=self._span("options"))
+            raise ReadError(f"options '{text}' must have the form name=value;name=value", span=self._span("options"))
         return {name.strip(): value.strip() for name, _, value in pairs}
 
     def _cycles(self) -> int:

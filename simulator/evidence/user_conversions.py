@@ -143,12 +143,12 @@ def compare(
         IllegalError: a cast that there is not, or whose results are drawn at random.
     """
     if rounding is not None and rounding.lower() in _UNREPEATABLE:
-        raise IllegalError(f"results of {rounding} rounding are drawn at random: there is nothing to compare with")
+        raise IllegalError(f"{rounding} rounding is random, so results cannot be compared")
     if nan not in ("any", "bits"):
-        raise ReadError(f"nan '{nan}' is no way to compare NaN", legal=("any", "bits"))
+        raise ReadError(f"nan '{nan}' is not a way to compare NaN", legal=("any", "bits"))
     source, destination = (format_given(each) for each in (src, dst))
     if x is None and not callable(given):
-        raise ReadError("results without the inputs that they are of", legal=("compare(x, y, ...)", "a function"))
+        raise ReadError("results need the inputs they were computed from", legal=("compare(x, y, ...)", "a function"))
     codes = tried(source, destination, samples, seed) if x is None else _codes(x, source)
     numbers = array_from_codes(codes, source)
     chip = None if target is None else load_target(target)
@@ -353,7 +353,7 @@ def _results(results: NDArray[np.generic], fmt: Format) -> tuple[Codes, NDArray[
         other = format_named(format_name(results.dtype))
     except ReadError as error:
         legal = [str(each) for each in (native_dtype(fmt), code_dtype(fmt), "float32", "float64") if each is not None]
-        raise ReadError(f"results of dtype {results.dtype} are no numbers of {fmt.name}", legal=legal) from error
+        raise ReadError(f"results of dtype {results.dtype} cannot hold numbers of {fmt.name}", legal=legal) from error
     codes = codes_from_array(np.asarray(cast(results, other.name, fmt.name)), fmt)
     values = decode_to_float64(codes_from_array(results, other), other)
     back = decode_to_float64(codes, fmt)

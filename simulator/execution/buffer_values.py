@@ -1,4 +1,4 @@
-"""The walk over a tree that computes bytes, what transfers do to them, and how two 4-bit elements share one."""
+"""Computation of bytes by a walk over a tree: transfers, and two 4-bit elements per byte."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(slots=True)
 class CastCounts:
-    """The outcomes of every executed cast, and of what else converts or saturates, by instruction and formats."""
+    """The outcomes of every executed cast and other converting instruction, by instruction and formats."""
 
     found: dict[tuple[int, str, str], Outcomes] = field(default_factory=dict)
 
     def before(self, lowered: Lowered, deltas: Sequence[Deltas] | None, buffer: Bytes) -> PendingCast | None:
-        """Return what a cast is about to read; None for any other instruction."""
+        """Return the source of a cast before it executes; None for any other instruction."""
         if lowered.cast is None or not lowered.accesses:
             return None
         cast = lowered.cast if deltas is None else _moved(lowered, deltas[0])
@@ -56,14 +56,14 @@ class CastCounts:
         return PendingCast(cast, tile_codes(buffer, cast.src, cast.stretches))
 
     def after(self, lowered: Lowered, pending: PendingCast, buffer: Bytes) -> None:
-        """Count what the cast has written."""
+        """Count the results of a cast."""
         cast = pending.cast
         judge = Judge(cast.src.format, cast.dst.format, cast.rounding, cast.wraps)
         counts = judge.count(pending.codes, tile_codes(buffer, cast.dst, cast.stretches))
         self._add(lowered.instruction, cast.src.format, cast.dst.format, counts)
 
     def listener(self, instruction: int) -> Listener:
-        """Return what hears of an operation that converts or saturates."""
+        """Return a listener for an operation that converts or saturates."""
 
         def hear(judge: Judge, before: Codes, after: Codes, converts: bool) -> None:
             counts = changes(judge, before, after, converts=converts)
@@ -103,9 +103,9 @@ def _moved(lowered: Lowered, deltas: Deltas) -> CastTiles:
 
 
 def tile_codes(buffer: Bytes, tile: Tile, stretches: Sequence[tuple[int, int]] = ()) -> Codes:
-    """Return a copy of the codes of a tile's valid elements, line by line as they lie in memory.
+    """Return a copy of the codes of a tile's valid elements, line by line in memory order.
 
-    `stretches` are those of `CastTiles`.
+    `stretches` are as in `CastTiles`.
     """
     column = tile.type.block_layout == "col_major"
     lines, length = (tile.valid_cols, tile.valid_rows) if column else (tile.valid_rows, tile.valid_cols)
@@ -125,10 +125,10 @@ _Cell = TypeVar("_Cell", bound=np.generic)
 
 
 class Follower(Protocol):
-    """What follows every instruction beside its values."""
+    """An observer of every instruction besides its values."""
 
     def step(self, lowered: Lowered, deltas: Sequence[Deltas] | None) -> bool:
-        """Take in an instruction that is about to be executed; return whether it is to be."""
+        """Process an instruction before its execution; return whether to execute it."""
         ...
 
 
@@ -146,14 +146,14 @@ def compute_tree(
     A `TileEffect` always runs whole: the operations of its instruction carry time and streams only.
 
     Args:
-        tree: what the machine issues.
+        tree: the issued operations.
         buffer: the unified buffer.
         arguments: global memory by argument name.
-        whole_tile: takes an instruction's shortcut, if it may, and says whether it did; asked only while no loop has
-            moved the operations that the shortcut was proven of.
-        execute: runs an operation of the vector unit and ignores all others; transfers are run here.
-        follower: is told of every instruction, and may leave it out.
-        counts: gets what casts do to their numbers.
+        whole_tile: executes an instruction's shortcut, if allowed, and returns whether it did; called only while no
+            loop has moved the operations for which the shortcut was proven.
+        execute: runs an operation of the vector unit and ignores all others; transfers run here.
+        follower: receives every instruction, and may skip it.
+        counts: receives the effects of casts on their numbers.
     """
     for lowered, deltas in instances(tree, Idle(NO_VALUES)):
         if follower is not None and not follower.step(lowered, deltas):
@@ -173,10 +173,7 @@ def compute_tree(
 
 
 def _execute(
-    operation: Operation,
-    buffer: Bytes,
-    arguments: Mapping[str, Bytes],
-    execute: Callable[[Operation, Bytes], object],
+    operation: Operation, buffer: Bytes, arguments: Mapping[str, Bytes], execute: Callable[[Operation, Bytes], object]
 ) -> None:
     if isinstance(operation, Transfer):
         execute_transfer(operation, buffer, arguments)
@@ -192,13 +189,13 @@ def execute_transfer(operation: Transfer, buffer: Bytes, arguments: Mapping[str,
 
 
 def copy_bursts(operation: Transfer, near: NDArray[_Cell], far: NDArray[_Cell], pattern: NDArray[_Cell]) -> None:
-    """Copy what a DMA instruction copies, between arrays that hold one cell for each byte: its value, or its origin.
+    """Perform the copy of a DMA instruction between arrays with one cell per byte: its value, or its origin.
 
     Args:
         operation: the instruction.
         near: the unified buffer.
         far: the argument in global memory.
-        pattern: what stands for the bytes of `pad_pattern`, which fill the last block of every burst that is loaded.
+        pattern: the bytes of `pad_pattern`, which fill the last block of every loaded burst.
 
     Raises:
         TileError: a burst reaches beyond its memory.
@@ -217,13 +214,15 @@ def copy_bursts(operation: Transfer, near: NDArray[_Cell], far: NDArray[_Cell], 
 
 
 def _write_element(operation: ScalarElementAccess, buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:
-    """Write an element; what a read finds the walk has found already."""
+    """Write an element; reads were resolved by the walk."""
     if not operation.code:
         return
     memory = buffer if operation.argument is None else arguments[operation.argument]
     end = operation.address + len(operation.code)
     if operation.address < 0 or end > memory.size:
-        raise TileError(f"{operation.kind} reaches bytes {operation.address} .. {end - 1} of {memory.size}")
+        raise TileError(
+            f"{operation.kind} accesses bytes {operation.address} .. {end - 1} of a memory of {memory.size}"
+        )
     memory[operation.address : end] = np.frombuffer(operation.code, np.uint8)
 
 
@@ -246,7 +245,7 @@ def _rows(memory: NDArray[_Cell], address: int, pitch: int, shape: tuple[int, in
     rows, length = shape
     last = address + (rows - 1) * pitch + length
     if address < 0 or last > memory.size or pitch < 0:
-        raise TileError(f"a transfer reaches bytes {address} .. {last - 1} of {memory.size}")
+        raise TileError(f"a transfer accesses bytes {address} .. {last - 1} of a memory of {memory.size}")
     return as_strided(memory[address:], shape, (pitch * memory.itemsize, memory.itemsize), writeable=True)
 
 
@@ -263,7 +262,7 @@ _UNKNOWN = 255
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The action of the opaque operation `name`: what it writes is unknown, `further` beside what its accesses say."""
+    """The action of the opaque operation `name`: its results are unknown, `further` besides those of its accesses."""
 
     name: str
     further: tuple[Access, ...] = ()
@@ -298,9 +297,8 @@ class TaintTracker:
         return self.by if memory is not None and memory[max(start, 0) : start + size].any() else None
 
     def step(self, lowered: Lowered, deltas: Sequence[Deltas] | None) -> bool:
-        """Take in an instruction; return whether it computes anything: not what has nothing but results that an opaque
-        operation leaves unknown.
-        """
+        """Process an instruction; return whether to compute it: not if all of its results are unknown because of an
+        opaque operation."""
         shortcut = lowered.shortcut
         touched = accesses(lowered, deltas)
         if isinstance(shortcut, Unknown):
@@ -341,7 +339,7 @@ class TaintTracker:
     # ---------------------------------------------------------------------------------------------------- operations
 
     def _by_elements(self, effect: TileEffect, touched: Sequence[Access]) -> bool:
-        """Carry along what is unknown where elements answer to elements; return whether they do.
+        """Propagate unknown values where elements correspond to elements; return whether they do.
 
         What is written besides, scratch and the ends of blocks, is unknown.
         """
@@ -378,7 +376,7 @@ class TaintTracker:
         return True
 
     def _alongside(self, touched: Sequence[Access]) -> bool:
-        """Carry along what is unknown from one stretch that is read to one that is written: a cast without scratch."""
+        """Propagate unknown values from one read stretch to one written stretch: a cast without scratch."""
         if len(touched) != 2 or {access.write for access in touched} != {True, False}:
             return False
         source, dst = sorted(touched, key=lambda access: access.write)
@@ -431,7 +429,7 @@ class TileValues(Generic[_Shortcut, _Work]):
     """Computes the values of a mechanism's trees; see `castsim.machines.mechanisms.ComputeValues`."""
 
     shortcut: type[_Shortcut]
-    """What an instruction carries if a whole tile at once is proven to give what its operations give."""
+    """The action for a whole tile at once, if it is proven to equal the instruction's operations."""
     convert_whole: Callable[[_Shortcut, Bytes], object]
     """Converts that tile in the buffer."""
     work: type[_Work]

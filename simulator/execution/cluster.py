@@ -1,4 +1,4 @@
-"""Pieces carried out by the workers of a Dask cluster, in any order; what a lost worker had is computed again."""
+"""Distribution of pieces to the workers of a Dask cluster, in any order; pieces of a lost worker are computed again."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ except ImportError:
     raise missing_package("--scheduler", "distributed", "cluster") from None
 
 TIMEOUT_SECONDS = 5
-"""How long a scheduler may take to answer."""
+"""The time limit for an answer of the scheduler, in seconds."""
 PATIENCE_SECONDS = 60
-"""How long a cluster may be without workers."""
+"""The time limit for a cluster without workers, in seconds."""
 _ATTEMPTS = 5
-"""How often a piece is handed out whose workers die."""
+"""The number of attempts for a piece whose workers die."""
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss|ucx)://)?[^\s/]+:[0-9]{1,5}")
 _CLOSED: type[Exception] = getattr(distributed_client, "ClosedClientError", RuntimeError)
-"""What a client raises that has lost its scheduler; before distributed 2025, a plain one."""
+"""The errors of a client that has lost its scheduler; before distributed 2025, a plain one."""
 _ADDRESSES = ("--scheduler tcp://HOST:8786", "--workers N")
 
 
@@ -69,7 +69,7 @@ def carried_out_there(
             if finished or hands.threads():
                 seen = time.monotonic()
             elif time.monotonic() - seen > PATIENCE_SECONDS:
-                raise EngineError(f"--scheduler {address}: there have been no workers for {PATIENCE_SECONDS} s")
+                raise EngineError(f"--scheduler {address}: no worker appeared within {PATIENCE_SECONDS} s")
             for future in finished:
                 handed = hands.running.pop(future)
                 found = _result(future)
@@ -78,7 +78,7 @@ def carried_out_there(
                     continue
                 handed.attempts += 1
                 if handed.attempts == _ATTEMPTS:
-                    raise EngineError(f"--scheduler {address}: every worker dies of the piece {handed.piece}")
+                    raise EngineError(f"--scheduler {address}: every worker dies while computing piece {handed.piece}")
                 hands.out(handed)
 
 
@@ -92,7 +92,7 @@ class _Handed(Generic[Piece]):
 
 @dataclass(slots=True)
 class _Hands(Generic[Piece, Result]):
-    """What the workers have at hand. Each start has keys of its own, so that no two share a result."""
+    """The pieces at the workers. Each start has separate keys, so no two share a result."""
 
     client: Client
     task: Task[Piece, Result]
@@ -115,7 +115,7 @@ class _Hands(Generic[Piece, Result]):
             return sum(self.client.nthreads().values())
 
     def finished(self) -> list[Future[tuple[Result, ResultOrigin]]]:
-        """Return what is done, waiting a second for it at most."""
+        """Return the finished pieces, after a wait of at most a second."""
         with suppress(TimeoutError, CancelledError):  # a cancelled one is done: its piece will be handed out again
             wait(list(self.running), timeout=1, return_when="FIRST_COMPLETED")
         return [future for future in self.running if future.done()]
@@ -123,7 +123,7 @@ class _Hands(Generic[Piece, Result]):
 
 @contextmanager
 def _while_it_lives(address: str) -> Iterator[None]:
-    """Tell of a scheduler that has ended while the block asked it for something.
+    """Report a scheduler that has ended during a request of the block.
 
     Raises:
         EngineError: it has.
@@ -131,7 +131,7 @@ def _while_it_lives(address: str) -> Iterator[None]:
     try:
         yield
     except (OSError, CancelledError, _CLOSED):
-        raise EngineError(f"--scheduler {address}: the scheduler has ended, or cannot be reached any more") from None
+        raise EngineError(f"--scheduler {address}: the scheduler has ended or cannot be reached") from None
 
 
 def _carried_out(task: Task[Piece, Result], piece: Piece) -> tuple[Result, ResultOrigin]:
@@ -142,7 +142,7 @@ def _carried_out(task: Task[Piece, Result], piece: Piece) -> tuple[Result, Resul
 
 
 def _result(future: Future[tuple[Result, ResultOrigin]]) -> tuple[Result, ResultOrigin] | None:
-    """Return what came of a piece and where, None if its workers died.
+    """Return the result of a piece and its origin; None if its workers died.
 
     Raises:
         Exception: whatever the task raises.
@@ -156,7 +156,7 @@ def _result(future: Future[tuple[Result, ResultOrigin]]) -> tuple[Result, Result
 
 
 def _refuse_others(client: Client, task: Task[Piece, Result], address: str) -> None:
-    """Refuse workers whose castsim is not this one, before they are given anything.
+    """Refuse workers with a different castsim before they receive any work.
 
     Raises:
         EngineError: a worker has no castsim, or another one; names the worker.
@@ -172,15 +172,13 @@ def _refuse_others(client: Client, task: Task[Piece, Result], address: str) -> N
 @contextmanager
 def _client(address: str) -> Iterator[Client]:
     if _ADDRESS.fullmatch(address) is None:
-        raise ReadError(f"--scheduler {address}: not an address with a port", legal=_ADDRESSES)
+        raise ReadError(f"--scheduler {address}: expected an address with a port", legal=_ADDRESSES)
     for name in ("distributed", "distributed.client"):  # the latter has a level of its own
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=TIMEOUT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError):
-        raise ReadError(
-            f"--scheduler {address}: no scheduler answers within {TIMEOUT_SECONDS} s", legal=_ADDRESSES
-        ) from None
+        raise ReadError(f"--scheduler {address}: no answer within {TIMEOUT_SECONDS} s", legal=_ADDRESSES) from None
     try:
         with client.as_current():
             yield client

@@ -1,8 +1,8 @@
 """Independent pieces of work, carried out by processes of this machine or by the workers of a Dask cluster.
 
-A `Task` is a function and the installation whose results are wanted; `distributed` carries out its pieces, `resumed`
-keeps what is done in a `Ledger` besides, so that a second start goes on. Whoever computes, the results are the same;
-only their order differs, and the `Origin` that each is handed over with.
+A `Task` is a function and the required installation; `distributed` executes its pieces, `resumed` also stores results
+in a `Ledger`, so a second start continues. The results do not depend on the workers; only their order differs, and the
+`Origin` of each.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from castsim.targets.loader import Target, load_target, target_names
 # piece's number and the length of its results, each in 8 bytes, a digest of all that, and the results. What a killed
 # process left half written does not count and is cut off.
 
-if sys.platform != "win32":
+if sys.platform not in ("win32", "emscripten"):  # a browser locks no files
     import fcntl
 
 VERSION = 2
@@ -57,16 +57,16 @@ _BEGINNING = b'{"castsim_ledger"'
 
 @dataclass(frozen=True, slots=True)
 class LedgerLabels:
-    """What messages say of a ledger: what it is of (`sweep`), and the option that names it or the file beside it."""
+    """The words of messages about a ledger: its work (`sweep`), and the option that names it or the file beside it."""
 
     work: str
     option: str
 
     @property
     def again(self) -> str:
-        """How work starts from the beginning."""
+        """The instruction for starting the work from the beginning."""
         same = "the same without its ledger" if self.option == "--out" else "the same after removing the file"
-        return f"{self.option} with another file, or {same}, starts again"
+        return f"{self.option} with another file, or {same}, starts over"
 
 
 class Ledger:
@@ -78,7 +78,8 @@ class Ledger:
         `synchronised`: results are on the disk once they are added; else the system writes them when it likes.
 
         Raises:
-            ReadError: it cannot be read or written, is no ledger, is about something else, or another process has it.
+            ReadError: it cannot be read or written, is not a ledger, belongs to other work, or another process holds
+                it.
         """
         self.path = path
         self._book = book
@@ -90,7 +91,7 @@ class Ledger:
             raise self._failed(error) from None
         try:
             if not stat.S_ISREG(os.fstat(self._file).st_mode):
-                raise ReadError(f"{path}: not a regular file, which a ledger must be", legal=(f"{book.option} FILE",))
+                raise ReadError(f"{path}: a ledger must be a regular file", legal=(f"{book.option} FILE",))
             self._lock()
             self._read(dict(about))
         except BaseException as error:
@@ -101,7 +102,7 @@ class Ledger:
 
     @property
     def again(self) -> str:
-        """What helps against a file that does not fit."""
+        """The remedy for a file that does not fit."""
         return self._book.again
 
     def __enter__(self) -> Self:
@@ -115,7 +116,7 @@ class Ledger:
         os.close(self._file)
 
     def add(self, number: int, results: bytes) -> None:
-        """Append the results of a piece; if `synchronised` they are on the disk when this returns.
+        """Append the results of a piece; with `synchronised` they are on the disk on return.
 
         Raises:
             ReadError: the file cannot be written.
@@ -136,7 +137,7 @@ class Ledger:
         """Return the results of a piece.
 
         Raises:
-            ReadError: the file is not what it was.
+            ReadError: the file has changed.
         """
         place, length = self.pieces[number]
         os.lseek(self._file, place - _HEAD.size, os.SEEK_SET)
@@ -146,7 +147,7 @@ class Ledger:
         return data[_HEAD.size :]
 
     def _lock(self) -> None:
-        if sys.platform == "win32":
+        if sys.platform in ("win32", "emscripten"):
             return
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -175,7 +176,10 @@ class Ledger:
             if os.fstat(self._file).st_size <= len(line) + 1:  # its work ended before the first piece
                 self._start(about)
                 return
-            raise ReadError(f"{self.path}: is about another {' and another '.join(changed)}", legal=(self._book.again,))
+            raise ReadError(
+                f"{self.path}: belongs to a different run (not the same {', '.join(changed)})",
+                legal=(self._book.again,),
+            )
         self._find_pieces(len(line) + 1)
 
     def _first_line(self) -> bytes | None:
@@ -198,7 +202,7 @@ class Ledger:
         os.fsync(self._file)
 
     def _find_pieces(self, place: int) -> None:
-        """Note the pieces that are whole; cut off what stands behind the last of them."""
+        """Record the complete pieces; cut off everything after the last of them."""
         size = os.fstat(self._file).st_size
         while place < size:
             os.lseek(self._file, place, os.SEEK_SET)
@@ -237,15 +241,15 @@ def _digest(number: int, results: bytes) -> bytes:
 Item = TypeVar("Item")
 
 OPTION = "--ledger"
-"""The option that names the ledger of work whose results are no file of their own."""
+"""The option that names the ledger, for work whose results are no file."""
 
 MOST_WORKERS = 1024
-"""Processes of one machine. Every one takes memory of its own, and twice as many pieces wait for them."""
+"""The maximum of processes on one machine. Each one needs its own memory, and twice as many pieces are queued."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Who computes: `count` processes of this machine, or the workers of the Dask scheduler at an address.
+    """The workers: `count` processes of this machine, or those of the Dask scheduler at an address.
 
     Raises:
         ReadError: fewer than one process, or more than `MOST_WORKERS`.
@@ -256,7 +260,7 @@ class Workers:
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MOST_WORKERS:
-            raise ReadError(f"--workers {self.count}: not a number of processes", legal=(f"1 to {MOST_WORKERS}",))
+            raise ReadError(f"--workers {self.count}: must be a number of processes", legal=(f"1 to {MOST_WORKERS}",))
 
     @property
     def alone(self) -> bool:
@@ -276,9 +280,9 @@ class WorkGroup(NamedTuple, Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Keeping(Generic[Result]):
-    """Where results are kept until all are there, and what they are about.
+    """The storage of results until all are complete, and the key of their work.
 
-    `write` gives JSON for one, from which `read` makes it again, told its number.
+    `write` returns a result's JSON; `read` restores the result from that and its number.
     """
 
     path: Path
@@ -288,7 +292,7 @@ class Keeping(Generic[Result]):
 
 
 class Computed(NamedTuple, Generic[Result]):
-    """The result for the item of a number, and where it comes from."""
+    """The result of a numbered item, and its origin."""
 
     number: int
     result: Result
@@ -356,13 +360,13 @@ def here(beside: Callable[[], str] | None, workers: Workers) -> Installation:
 
 
 def about_installation() -> dict[str, str]:
-    """Return what every ledger is about: the castsim that computes."""
+    """Return the key that every ledger contains: the castsim that computes."""
     own = installation()
     return {"version of castsim": own.version, "state of castsim's source files": own.sources}
 
 
 def digest(*parts: object) -> str:
-    """Return a digest of arguments, for what a ledger is about."""
+    """Return a digest of arguments for the key of a ledger."""
     return digest_of(*(repr(part).encode() for part in parts))
 
 
@@ -382,7 +386,7 @@ def _read(keeping: Keeping[Result], ledger: Ledger, number: int) -> Computed[Res
 
 
 def facts_digest(target: Target) -> str:
-    """Return the SHA-256 of all that a target's description says."""
+    """Return the SHA-256 of a target's whole description."""
     return digest_of(_canonical(target.model_dump()).encode())
 
 
@@ -410,7 +414,7 @@ class HandedTargets:
     def get(self, name: str) -> Target | None:
         """Return the target of a file, None for one to be loaded.
 
-        It is the same object for the same facts, by which what was found out about a target is known.
+        Equal facts give the same object, which serves as key for derived facts of a target.
         """
         own = self.files.get(name)
         if own is None:

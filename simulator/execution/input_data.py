@@ -1,4 +1,4 @@
-"""What a run is given: target and entry, `.npy` files, random and zero inputs, and their bytes in global memory.
+"""The input of a run: target and entry, `.npy` files, random and zero inputs, and their bytes in global memory.
 
 Formats without a native dtype are unsigned codes, one element per byte or wider storage unit; 4-bit formats are packed
 low nibble first when they enter memory (design: program inputs and outputs).
@@ -34,7 +34,7 @@ from castsim.targets.loader import Target, load_target, target_for_architecture,
 
 @dataclass(slots=True)
 class ArgumentUse:
-    """What the walk has learnt of one pointer argument.
+    """The use of one pointer argument in the walk.
 
     `elements` is the largest extent of the views made from it, `shapes` the shapes of those views, `padded` the
     number of elements with every row filled to its stride; `touched` ends with the last element that the scalar unit
@@ -51,7 +51,7 @@ class ArgumentUse:
     needs_input: bool = False
     stored: bool = False
     span: Span | None = None
-    """Where the view of that extent is made."""
+    """The location of the view with the largest extent."""
     viewed: int = 0
     touched: int = 0
     touched_at: Span | None = None
@@ -110,7 +110,7 @@ MAX_HEADER_BYTES = 10_000
 _MAGIC = b"\x93NUMPY"
 _ARCHIVE = b"PK\x03\x04"
 _LENGTHS = {1: "<H", 2: "<I", 3: "<I"}
-"""How the length of the header is stored, by version of the format."""
+"""The storage of the header's length, by version of the format."""
 
 _PAIR = (
     r"""['"](?:descr['"]\s*:\s*['"][^'"]*['"]|fortran_order['"]\s*:\s*(?:True|False)|shape['"]\s*:\s*\([\dL,\s]*\))"""
@@ -126,7 +126,7 @@ _OBJECTS = re.compile(r"""['"]descr['"]\s*:\s*(?:\[.*)?['"][<>|=]?O""", re.DOTAL
 
 
 class _FormError(Exception):
-    """What is wrong with a file, in words that follow its name."""
+    """An error in a file; the text continues after the file's name."""
 
 
 def read_array(path: Path, name: str) -> Codes:
@@ -159,7 +159,7 @@ def _header(file: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
     """Read up to the first element; return the dtype, the extents, and whether the first of them is the fastest."""
     start = file.read(8)
     if start.startswith(_ARCHIVE):
-        raise _FormError("is an archive; give one array")
+        raise _FormError("is an archive; give a single array")
     if not start.startswith(_MAGIC) or len(start) < 8 or start[6] not in _LENGTHS:
         raise _FormError("is not a .npy file, or is incomplete")
     form = _LENGTHS[start[6]]
@@ -185,7 +185,7 @@ def _parsed(text: str) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
         raise _FormError("is not a .npy file: its shape cannot be read")
     numbers = [number.strip().removesuffix("L") for number in extents.split(",") if number.strip()]
     if any(len(number) > _LONGEST_EXTENT for number in numbers):
-        raise _FormError("is not a complete .npy file: an extent is larger than any file")
+        raise _FormError("is truncated: an extent is larger than any file")
     return _dtype(description), tuple(map(int, numbers)), order == "True"
 
 
@@ -195,16 +195,14 @@ def _dtype(description: str) -> np.dtype[Any]:
     except (TypeError, ValueError):
         found = None
     if found is None or found.hasobject or found.itemsize == 0:
-        raise _FormError(f"holds elements of dtype '{description[:40]}', which are not numbers")
+        raise _FormError(f"holds elements of dtype '{description[:40]}', whose elements are not numbers")
     return found
 
 
 def _mapped(path: Path, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...], order: str) -> Codes:
     needed, there = math.prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell()
     if needed > there:
-        raise _FormError(
-            f"is not a complete .npy file: its header announces {needed} bytes of elements, {there} are there"
-        )
+        raise _FormError(f"is truncated: its header announces {needed} bytes of elements, but the file has {there}")
     if needed == 0:  # no byte can be mapped
         return np.zeros(shape, dtype)
     return np.memmap(path, dtype, "r", file.tell(), shape, "F" if order == "F" else "C")
@@ -285,8 +283,8 @@ def check_known(name: str, uses: Mapping[str, ArgumentUse]) -> None:
 def random_codes(generator: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> Codes:
     """Return random codes: integers over their whole range, floats uniform in [-100, 100) rounded to the format.
 
-    They are drawn piece by piece: a float is drawn as f64, of which a whole view of 4-bit codes would take 16 times
-    the memory. The numbers do not depend on the pieces.
+    They are drawn piece by piece: a float is drawn as f64, and a whole view of 4-bit codes would take 16 times the
+    memory. The numbers do not depend on the pieces.
     """
     drawn = np.empty(shape, code_dtype(fmt))
     flat = drawn.reshape(-1)
@@ -327,13 +325,14 @@ def without_ones(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def same_elements(given: Sequence[int], expected: Sequence[int]) -> bool:
-    """Return whether an array, flat or of the expected axes but for those of one element, holds them in their order."""
+    """Return whether an array holds the elements in their order: flat, or with the expected axes except those of size
+    1."""
     plain, wanted = without_ones(given), without_ones(expected)
     return plain == wanted or (len(plain) < 2 and math.prod(plain) == math.prod(wanted))
 
 
 def _check_shape(shape: tuple[int, ...], name: str, use: ArgumentUse) -> None:
-    """Refuse an array whose elements lie elsewhere than each view of it expects; a flat one has no order to be wrong.
+    """Refuse an array whose element order differs from that of the views; a flat one has no order.
 
     Raises:
         ReadError: it has other axes; names the shapes that the program expects.
@@ -346,8 +345,8 @@ def _check_shape(shape: tuple[int, ...], name: str, use: ArgumentUse) -> None:
     expected = {_memory_shape(axes, math.prod(shape)) for axes in views} if use.axes else use.shapes
     legal = [f"shape {list(each)}" for each in sorted(filter(None, expected), key=lambda each: (-len(each), each))]
     raise ReadError(
-        f"input '{name}' has shape {list(shape)}, the program expects {legal[0] if legal else 'another'}: in C order, "
-        "its elements would be taken for others",
+        f"input '{name}' has shape {list(shape)}, the program expects {legal[0] if legal else 'another'}; in C order "
+        "the elements would end up in wrong positions",
         legal=(*legal[:3], f"--in {name}={FLAT}FILE.npy takes a file's elements in its own order"),
     )
 
@@ -431,7 +430,7 @@ def seed_of(name: str, text: str) -> int:
     """Return the seed of `random:SEED`, given for an input.
 
     Raises:
-        ReadError: it is no number, or too long.
+        ReadError: it is not a number, or too long.
     """
     digits = text.removeprefix("random:")
     if not digits.isdecimal() or len(digits) > SEED_DIGITS:
@@ -478,7 +477,7 @@ def filled_memory(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, Codes | 
     missing = [name for name, use in uses.items() if use.needs_input and name not in inputs]
     if missing:
         raise ReadError(
-            f"the program loads {', '.join(f'%{name}' for name in missing)} before storing to it: no input given",
+            f"the program loads {', '.join(f'%{name}' for name in missing)} before storing to it; no input was given",
             legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
         )
     named = {name: text for name, text in inputs.items() if isinstance(text, str)}
@@ -494,17 +493,17 @@ def filled_memory(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, Codes | 
 # Which target, function, assembler version and back end of a `.pto` program are run.
 
 DEFAULT_ARCHITECTURE = "a3"
-"""What a `.pto` file without a target attribute is for (docs/reference/pto.md section 3.2)."""
+"""The architecture of a `.pto` file without a target attribute (docs/reference/pto.md section 3.2)."""
 
 _MOST_SHOWN = 12  # functions that an error lists
 _LISTED = 1000  # functions that a misspelt name is compared with, and characters of it
 
 
 def choose_target(architecture: str | None, given: str | Path | Target | None, place: Span | None = None) -> Target:
-    """Return the target that was given, else the one that a `.pto` program asks for, at `place` of its text.
+    """Return the given target, else the one that a `.pto` program requests, at `place` of its text.
 
     Raises:
-        ReadError, TargetDataError: it cannot be read; no shipped target answers to what the program names.
+        ReadError, TargetDataError: it cannot be read; no shipped target has the name in the program.
     """
     if isinstance(given, str | Path):
         return load_target(given)
@@ -513,7 +512,7 @@ def choose_target(architecture: str | None, given: str | Path | Target | None, p
     found = target_for_architecture(architecture or DEFAULT_ARCHITECTURE)
     if found is None:
         raise ReadError(
-            f"the program is for '{architecture}', which no shipped target simulates; choose a target with --target",
+            f"the program is for '{architecture}', which castsim does not simulate; choose a target with --target",
             span=place,
             legal=tuple(
                 name
@@ -526,11 +525,11 @@ def choose_target(architecture: str | None, given: str | Path | Target | None, p
 
 
 def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pto.Function, Warnings]:
-    """Return the function to run, and warnings of functions that could not be read and are not asked for.
+    """Return the function to run, and warnings about unreadable functions that were not requested.
 
     Raises:
-        ReadError: there is none, or more than one.
-        CastsimError: the function asked for could not be read; without a name, one that could as well be meant.
+        ReadError: there is no such function, or more than one.
+        CastsimError: the requested function could not be read; without a name, one that might have been meant.
     """
     functions = {function.name: function for function in parsed.functions if function.body is not None}
     candidates = entries(parsed)
@@ -552,12 +551,12 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
     if len(candidates) != 1:
         if not candidates:
             raise ReadError(f"{path}: no function to run", legal=("func.func @NAME(...) { ... }",))
-        what = f"{len(candidates)} functions to run; name one by --entry"
+        what = f"{len(candidates)} functions to run; choose one with --entry"
         raise ReadError(f"{path}: {what}", legal=_shown([f.name for f in candidates]))
     return candidates[0], tuple(
         WarningText(
             WarningKind.LEFT_OUT,
-            f"function @{one.name} cannot be read and is left out: {one.error.message}",
+            f"function @{one.name} is skipped, because castsim cannot read it: {one.error.message}",
             str(one.error.span),
         )
         for one in parsed.refused
@@ -565,9 +564,9 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
 
 
 def entries(parsed: pto.Program) -> list[pto.Function]:
-    """Return the functions that can be meant without a name.
+    """Return the functions that may be run without a name.
 
-    Those marked as entries; without any those that nobody calls, of these the ones marked as for a core.
+    Those marked as entries; without any, those that are never called, preferably the ones marked for a core.
     """
     from castsim.isa.pto.pto_parser import calls  # noqa: PLC0415 - casts of numbers need only the options below
 
@@ -579,7 +578,7 @@ def entries(parsed: pto.Program) -> list[pto.Function]:
 
 
 def _shown(names: Sequence[str]) -> list[str]:
-    """Return what an error lists of names of functions: of very many, the first."""
+    """Return the function names that an error lists: the first ones of many."""
     more = len(names) - _MOST_SHOWN
     return [*(f"@{name}" for name in names[:_MOST_SHOWN]), *([f"and {more} more"] if more > 0 else [])]
 
@@ -587,7 +586,7 @@ def _shown(names: Sequence[str]) -> list[str]:
 # Choices that decide what a program computes and that its text leaves open: versions of the assembler, back ends.
 
 TOOLCHAIN = "toolchain"
-"""The option that says which assembler a program goes through."""
+"""The option that names the assembler of a program."""
 
 OLDEST = "older"
 """The toolchain that leaves everything to the library."""
@@ -605,15 +604,15 @@ IMPLICIT_TMP = "implicit tmp "
 """The beginning of the names of such tiles, which no text can spell."""
 
 BACKEND = "backend"
-"""The option that says whether casts are calls of the C++ library or instructions of the micro back end."""
+"""The option that chooses between the C++ library and the micro back end for casts."""
 
 MICRO = "vpto"
-"""The back end whose instructions say themselves whether they saturate (docs/reference/a5.md section 4.2)."""
+"""The back end whose instructions carry their own saturation (docs/reference/a5.md section 4.2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramChoice:
-    """An option on which something in a program rests: its value, and what follows from that where."""
+    """An option that decides something in a program: its value, and its consequences with their places."""
 
     option: str
     value: str

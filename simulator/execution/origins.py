@@ -1,4 +1,4 @@
-"""Who computed what: the worker's name, and the versions and digest of what it computed with."""
+"""The origin of results: the worker's name, and the versions and digest of its installation."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import islice
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 import castsim
 from castsim.isa.errors import EngineError
 
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
 # What makes two installations give the same results: their version and their source files.
 
 _PACKAGES = ("castsim", "castsim.isa", "castsim.targets")
 _SUFFIXES = (".py", ".toml", ".csv", ".json")
-"""Of sources, tables, and records of what was tried on all codes: verdicts call proven what these hold."""
+"""The file suffixes of sources, tables, and records of exhaustive tests, on which verdicts rely."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """An installation: its version, the SHA-256 of its sources, tables and records, and that of what else decides.
+    """An installation: its version, and the SHA-256 of its sources, tables and records and of its environment.
 
-    `beside` is what a task's function of that name returns: the digest of the oracle, which lies with the tests; ''
-    if there is no such function.
+    `beside` is the result of a task's function of that name: the digest of the oracle in the tests; '' without such a
+    function.
     """
 
     version: str
@@ -47,15 +47,15 @@ class Installation:
 
 
 def installation(beside: Callable[[], str] | None = None) -> Installation:
-    """Return what this installation is."""
+    """Return the description of this installation."""
     return Installation(castsim.__version__, sources_digest(), "" if beside is None else beside())
 
 
 def refuse_another(wanted: Installation, here: Installation, worker: str, what: str) -> None:
-    """Refuse a worker whose installation is not the one that began the work, which is called `what`.
+    """Refuse a worker whose installation differs from the one that began the work (`what` names it).
 
     Raises:
-        EngineError: they differ; says in what.
+        EngineError: they differ; the message names the difference.
     """
     for name, own, other in (
         ("version", wanted.version, here.version),
@@ -64,14 +64,14 @@ def refuse_another(wanted: Installation, here: Installation, worker: str, what: 
     ):
         if own != other:
             raise EngineError(
-                f"worker {worker} has another castsim: its {name} ({_short(other)}) are not those of the {what} "
-                f"({_short(own)})"
+                f"worker {worker} runs a different castsim: its {name} ({_short(other)}) differ from those of "
+                f"the {what} ({_short(own)})"
             )
 
 
 @cache
 def sources_digest() -> str:
-    """Return the SHA-256 of the source files, tables and records, whose paths count from the packages."""
+    """Return the SHA-256 of the source files, tables and records, with paths relative to the packages."""
     found: dict[str, Path] = {}
     for package in _PACKAGES:
         root = Path(str(files(package)))
@@ -82,7 +82,7 @@ def sources_digest() -> str:
 
 
 def digest_of(*parts: bytes | memoryview) -> str:
-    """Return one SHA-256 over parts, of which none runs into the next."""
+    """Return one SHA-256 over parts with unambiguous boundaries."""
     found = hashlib.sha256()
     for part in parts:
         found.update(len(part).to_bytes(8, "little"))
@@ -116,7 +116,7 @@ LOCAL_NAME = "local"
 
 @dataclass(frozen=True, slots=True, order=True)
 class ResultOrigin:
-    """Where a result comes from: a worker of a cluster by its name, or `local`; versions; the digest of its sources."""
+    """The origin of a result: a cluster worker's name or `local`, versions, and the digest of its sources."""
 
     worker: str
     castsim: str
@@ -127,7 +127,7 @@ class ResultOrigin:
 
 @cache
 def origin(worker: str = LOCAL_NAME) -> ResultOrigin:
-    """Return the origin of what is computed in this process."""
+    """Return the origin of results of this process."""
     return ResultOrigin(worker, castsim.__version__, platform.python_version(), np.__version__, sources_digest())
 
 
@@ -165,10 +165,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[Piece, Result]):
-    """What is done with every piece: `compute`, on installations that are this one.
+    """The work on every piece: `compute`, on installations equal to this one.
 
-    `name` is what messages call it: `sweep`, `verification`. `compute` and pieces are pickled: a function of a module,
-    or a partial of one. `beside` returns a digest of what results depend on besides castsim itself.
+    `name` is the name in messages: `sweep`, `verification`. `compute` and pieces are pickled: a function of a module,
+    or a partial of one. `beside` returns a digest of further inputs of the results besides castsim itself.
     """
 
     name: str
@@ -178,7 +178,7 @@ class Task(Generic[Piece, Result]):
 
 
 class FinishedPiece(NamedTuple, Generic[Piece, Result]):
-    """A piece, what came of it, and where that comes from."""
+    """A piece, its result, and the result's origin."""
 
     piece: Piece
     result: Result
@@ -188,10 +188,10 @@ class FinishedPiece(NamedTuple, Generic[Piece, Result]):
 # Pieces carried out on this machine: in this process, or in several.
 
 _ATTEMPTS = 3
-"""How often processes that died are started again without a piece having been done meanwhile."""
+"""The number of restarts of dead processes without a finished piece in between."""
 
 _compute: list[Callable[..., object]] = []
-"""In a process of the pool: what it does with pieces."""
+"""The function that a process of the pool applies to pieces."""
 
 
 def carried_out_here(
@@ -218,17 +218,17 @@ def carried_out_here(
                 attempts = 0
                 yield done
             return
-        except BrokenProcessPool:
+        except BrokenExecutor:
             queue.again()
             if attempts >= _ATTEMPTS:
                 raise EngineError(
-                    f"processes of the {task.name} die as soon as they work: memory may be short (--workers 1 takes "
-                    "least); a script that calls castsim with workers needs `if __name__ == '__main__':` around it"
+                    f"processes of the {task.name} die at once: memory may be short (--workers 1 needs the least), and "
+                    "a script that uses workers needs an `if __name__ == '__main__':` guard"
                 ) from None
 
 
 class _Queue(Generic[Piece, Result]):
-    """Pieces in their order, and those that are at hand; what was lost comes first."""
+    """The pieces in their order, and those in progress; lost ones come first."""
 
     def __init__(self, pieces: Iterable[Piece]) -> None:
         self._fresh = iter(pieces)
@@ -242,11 +242,11 @@ class _Queue(Generic[Piece, Result]):
         return tuple(islice(self._fresh, 1))
 
     def lose(self, piece: Piece) -> None:
-        """Let a piece be done again."""
+        """Queue a piece again."""
         self._lost.append(piece)
 
     def again(self) -> None:
-        """Let what is at hand be done again."""
+        """Queue the pieces in progress again."""
         self._lost.extend(self.running.values())
         self.running.clear()
 
@@ -254,6 +254,9 @@ class _Queue(Generic[Piece, Result]):
 def _in_processes(
     task: Task[Piece, Result], queue: _Queue[Piece, Result], workers: int
 ) -> Iterator[FinishedPiece[Piece, Result]]:
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - a browser has no processes
+    from multiprocessing import get_context  # noqa: PLC0415
+
     with interrupts_later():
         pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (task,))
     try:
@@ -277,18 +280,20 @@ def _submit(pool: ProcessPoolExecutor, queue: _Queue[Piece, Result], piece: Piec
     try:
         with interrupts_later():  # a process may be started here
             queue.running[cast("Future[Result]", pool.submit(_carried_out, piece))] = piece
-    except BrokenProcessPool:
+    except BrokenExecutor:
         queue.lose(piece)
         raise
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
-    """End the processes at once: what they are at will be computed again."""
+    """End the processes at once; their pieces will be computed again."""
     for process in list((getattr(pool, "_processes", None) or {}).values()):
         process.terminate()
 
 
 def _begin(task: Task[Piece, Result]) -> None:
+    from multiprocessing import parent_process  # noqa: PLC0415 - as in `_in_processes`
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _compute[:] = [task.compute]
@@ -299,6 +304,8 @@ def _begin(task: Task[Piece, Result]) -> None:
 
 def _end_with(parent: int) -> None:
     """Do not outlive a parent that was killed."""
+    from multiprocessing.connection import wait as wait_for_end  # noqa: PLC0415 - as in `_in_processes`
+
     wait_for_end([parent])
     os._exit(1)
 

@@ -1,4 +1,4 @@
-"""What casts did to their numbers: how many were rounded, clamped, wrapped, or overflowed.
+"""Effects of casts on numbers: how many were rounded, clamped, wrapped, or overflowed.
 
 Found from codes before and after, whatever made them. Comparisons are exact: of 64-bit integers with floats, too.
 """
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 Numbers = Codes
-"""What codes stand for: integers or floats of NumPy."""
+"""The values of codes: integers or floats of NumPy."""
 
 _BLOCK = 1 << 14
 """Elements at a time: a block stays in the cache from the first comparison to the last."""
 
 
 class Outcome(StrEnum):
-    """What became of a number in a cast.
+    """The effect of a cast on a number.
 
     A number is beyond the range of a format if rounding, were there numbers beyond the largest, would lead there.
     """
@@ -63,7 +63,7 @@ class Outcome(StrEnum):
 
 @dataclass(slots=True)
 class Outcomes:
-    """How many elements had each outcome; those that are not named were exact."""
+    """The number of elements per outcome; all others were exact."""
 
     elements: int = 0
     rounded: int = 0
@@ -113,7 +113,7 @@ class Judge:
 
     @property
     def _limits(self) -> tuple[float, float]:
-        """Where the range ends; from integers to integers nothing is rounded, and doubles do not hold all of them."""
+        """The end of the range; integer to integer is exact, but doubles do not hold all integers."""
         integers = isinstance(self.src, IntFormat) and isinstance(self.dst, IntFormat)
         return _ends(self.dst) if integers else limits(self.dst, self.rounding)
 
@@ -124,7 +124,7 @@ class Judge:
             return
         low, high = self._limits
         # NaN compares as False, and so do the smallest and the largest of numbers among which there is one.
-        if low <= x.min().item() and x.max().item() <= high and _finite(y):
+        if low <= x.min().item() and x.max().item() <= high and (y.dtype.kind != "f" or bool(np.isfinite(y).all())):
             found.rounded += changed
             return
         self._count_singly(x[differ], y[differ], found)
@@ -155,8 +155,8 @@ class Judge:
 def limits(fmt: Format, rounding: Rounding) -> tuple[float, float]:
     """Return the smallest and the largest double within the range of a format.
 
-    What lies between the largest number and the next one, were there any, is within the range if the mode would round
-    it to the largest. Of stochastic rounding that is all that lies there.
+    Numbers between the largest number and its hypothetical successor are within the range if the mode rounds them to
+    the largest. For stochastic rounding all of them are.
     """
     if isinstance(fmt, IntFormat):
         least, most, step, odd = Fraction(fmt.minimum), Fraction(fmt.maximum), Fraction(1), True
@@ -193,7 +193,7 @@ def _past(end: Fraction, step: Fraction, rounding: Rounding, *, odd: bool, outwa
 
 
 def _double(bound: Fraction, included: bool) -> float:
-    """Return the largest double that does not exceed a bound, or lies below it."""
+    """Return the largest double that does not exceed a bound, or is below it."""
     if bound >= Fraction(sys.float_info.max):
         return sys.float_info.max
     found = float(bound)
@@ -203,7 +203,7 @@ def _double(bound: Fraction, included: bool) -> float:
 
 
 def _top_step(fmt: Format) -> Fraction:
-    """Return the distance of the largest number of a float format from what the next one would be."""
+    """Return the distance between the largest number of a float format and its hypothetical successor."""
     assert not isinstance(fmt, IntFormat)
     if isinstance(fmt, FloatFormat):
         exponent, bits = math.frexp(float(value_of(fmt.max_finite_code, fmt)))[1] - 1, fmt.fraction_bits
@@ -222,7 +222,7 @@ def _ends(fmt: Format) -> tuple[float, float]:
 
 
 def _numbers(codes: Codes, fmt: Format) -> Numbers:
-    """Return what codes stand for, exactly: integers, floats of 32 bits, of 64 for f64."""
+    """Return the exact values of codes: integers, floats of 32 bits, or of 64 for f64."""
     if isinstance(fmt, IntFormat):
         if fmt.bits >= 8:
             return np.ascontiguousarray(codes).view(f"<{'i' if fmt.signed else 'u'}{fmt.storage_bits // 8}")
@@ -244,11 +244,6 @@ def _table(fmt: Format) -> Numbers:
 
 def _is_nan(numbers: Numbers) -> NDArray[np.bool_]:
     return np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros(numbers.shape, np.bool_)
-
-
-def _finite(numbers: Numbers) -> bool:
-    """Whether there is neither infinity nor NaN."""
-    return numbers.dtype.kind != "f" or bool(np.isfinite(numbers).all())
 
 
 def _differ(x: Numbers, y: Numbers) -> NDArray[np.bool_]:
@@ -275,7 +270,7 @@ def _equal_wide(whole: Numbers, real: NDArray[np.float64]) -> NDArray[np.bool_]:
 # Where a program casts, and what casts that come register by register did to their numbers.
 
 _BATCH = 1 << 14
-"""Elements that are judged at a time: judging those of one register costs more than converting them."""
+"""The number of elements judged together: judging a single register costs more than converting it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +289,7 @@ class CastPlace:
 
 @dataclass(slots=True)
 class CastBatch:
-    """Executions of one cast whose outcomes are told by one judge; some wait for others before they are judged."""
+    """Executions of one cast that one judge counts; some are queued before that."""
 
     judge: Judge
     found: Outcomes
@@ -311,7 +306,7 @@ class CastBatch:
             self.finish()
 
     def finish(self) -> None:
-        """Judge what waits."""
+        """Judge the queued executions."""
         if self._waiting:
             self.found.add(self.judge.count(np.concatenate(self._before), np.concatenate(self._after)))
         self._before.clear()
@@ -327,7 +322,7 @@ class CastTally:
     _batches: list[CastBatch] = field(default_factory=list)
 
     def batch(self, place: CastPlace, judge: Judge) -> CastBatch:
-        """Return what takes in further executions of a cast; those of one place are counted together."""
+        """Return the batch of further executions of a cast; those of one place are counted together."""
         made = CastBatch(judge, self._found.setdefault(place, Outcomes()))
         self._batches.append(made)
         return made
@@ -353,7 +348,7 @@ _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def heard_by(listener: Listener | None) -> Iterator[None]:
-    """Let a listener hear what the operations run inside change."""
+    """Let a listener observe the changes of the operations run inside."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -362,14 +357,14 @@ def heard_by(listener: Listener | None) -> Iterator[None]:
 
 
 def tell_change(judge: Judge, before: Codes, after: Codes, *, converts: bool = True) -> None:
-    """Tell what has been converted, or (not `converts`) saturated; codes are given before and after, of one shape."""
+    """Report a conversion or (not `converts`) a saturation; the codes before and after have one shape."""
     listener = _LISTENER.get()
     if listener is not None:
         listener(judge, before, after, converts)
 
 
 def changes(judge: Judge, before: Codes, after: Codes, *, converts: bool) -> Outcomes | None:
-    """Return the outcomes; None if nothing is lost by what only saturates, whose rounding is that of arithmetic."""
+    """Return the outcomes; None if an operation that only saturates loses nothing (its rounding is arithmetic)."""
     found = judge.count(before, after)
     if converts:
         return found
@@ -392,7 +387,7 @@ class NotebookMixin(Generic[TableName]):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: one element of HTML with nothing to load, in the colours of the page."""
+        """Return the HTML for a notebook: one self-contained element in the colours of the page."""
         return castsim.presentation_of(self).html()
 
     @overload
@@ -413,7 +408,7 @@ class NotebookMixin(Generic[TableName]):
 
         Raises:
             ReadError: no such table or library, or it is not installed: the extra `notebook` brings pandas.
-            EngineError: the table tells cycles, which the result does not have.
+            EngineError: the table needs cycles, which the result lacks.
             LimitError: more rows than a frame should hold.
         """
         return castsim.presentation_of(self).frame(table, library)

@@ -95,8 +95,7 @@ class ControlWrite(Unaddressed):
 @dataclass(frozen=True, slots=True)
 class ScalarWork(Unaddressed):
     """Work of the scalar unit: `kind` is `arithmetic`, `loop` (one loop turnaround), `read` or `write` (of an element
-    of the buffer).
-    """
+    of the buffer)."""
 
     kind: str
     pipe: str = "S"
@@ -104,7 +103,7 @@ class ScalarWork(Unaddressed):
 
 @dataclass(frozen=True, slots=True)
 class Placeholder(Unaddressed):
-    """What stands in for an operation of which nothing is known but its pipe: `cycles` is what it is taken for.
+    """The placeholder of an operation of which only the pipe is known; `cycles` are its assumed cycles.
 
     `kind` is the operation of the text. For 0 cycles not even its issue costs anything.
     """
@@ -118,8 +117,8 @@ class Placeholder(Unaddressed):
 class ScalarElementAccess:
     """One element that the scalar unit reads or writes, at byte `address` of an argument, or of the buffer (None).
 
-    `kind` is the operation of the text (`load_scalar`, `store_scalar`, `tgetval`, `tsetval`), `code` what is written,
-    empty for a read: that what it read decides has been decided. A write to a tile counts for all `tile_bytes`.
+    `kind` is the operation of the text (`load_scalar`, `store_scalar`, `tgetval`, `tsetval`), `code` the written value,
+    empty for a read: decisions that depend on it are already taken. A write to a tile counts for all `tile_bytes`.
     """
 
     kind: str
@@ -131,7 +130,7 @@ class ScalarElementAccess:
 
     @property
     def addresses(self) -> tuple[int, ...]:
-        """Where the element is."""
+        """The byte address of the element."""
         return (self.address,)
 
     def shifted(self, deltas: Deltas) -> ScalarElementAccess:
@@ -168,7 +167,7 @@ class PipeBarrier(Unaddressed):
 
 
 def operation_name(operation: Operation) -> str:
-    """Return what reports call an operation."""
+    """Return the report name of an operation."""
     match operation:
         case Transfer():
             return f"{'load' if operation.load else 'store'} {operation.argument}"
@@ -192,7 +191,7 @@ def operation_name(operation: Operation) -> str:
 
 
 def cost_of(operation: Operation, target: DataflowTarget) -> tuple[int, Cause, tuple[str, ...]]:
-    """Return the cycles, what they are charged to, and the paths of the facts that they rest on."""
+    """Return the cycles, their cause, and the paths of the facts behind them."""
     timing = target.timing.scalar
     match operation:
         case ControlWrite():
@@ -224,7 +223,7 @@ NO_VALUES: Kinds = (ScalarWork, FlagSignal, FlagWait, PipeBarrier)
 
 
 class Idle:
-    """Tells what in a tree consists of some kinds of operations alone; each node is looked at once."""
+    """A search for parts of a tree that consist only of some kinds of operations; it visits each node once."""
 
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
@@ -250,7 +249,7 @@ class Idle:
 # different ones.
 
 ALL_PIPES = "ALL"
-"""What a barrier over every pipe names."""
+"""The name of all pipes in a barrier."""
 
 
 class Survey:
@@ -260,12 +259,12 @@ class Survey:
         self._tree = tree
         self._items: dict[int, tuple[Mapping[int, Node], Mapping[int, int]]] = {}
         self.executions = self._count_executions(tree.root)
-        """How many instructions are executed, loops multiplied and not unrolled."""
+        """The number of executed instructions, with loops multiplied instead of unrolled."""
         self.operations = self._count_operations(tree.root)
-        """How many operations every pipe executes."""
+        """The number of operations per pipe."""
 
     def check(self, target: DataflowTarget, check_work: Callable[[object], None]) -> None:
-        """Refuse what the target's machine cannot execute; `check_work` refuses operations of the vector unit.
+        """Refuse operations that the target's machine cannot execute; `check_work` refuses those of the vector unit.
 
         Raises:
             IllegalError: an operation of another mechanism, an unknown pipe or timing row, work for the scalar unit.
@@ -298,7 +297,7 @@ class Survey:
         ]
 
     def elements(self) -> Iterator[Lowered | Operation]:
-        """Yield the elements of the tree in pre-order; what stands several times in a block only once."""
+        """Yield the elements of the tree in pre-order; repeated elements of a block appear once."""
         return self._elements(self._tree.root)
 
     def _elements(self, node: Node) -> Iterator[Lowered | Operation]:
@@ -313,7 +312,7 @@ class Survey:
                 yield from self._elements(node.body)
 
     def _distinct(self, block: Block) -> tuple[Mapping[int, Node], Mapping[int, int]]:
-        """Return the items of a block by identity, and how often each stands there."""
+        """Return the distinct items of a block by identity, and the count of each."""
         known = self._items.get(id(block))
         if known is None:
             items = block.items
@@ -382,7 +381,7 @@ LOOK_AHEAD = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """What a pipe stands still for: operation `index`, of source instruction `instruction`, is at its head.
+    """The state of a stalled pipe: operation `index`, of source instruction `instruction`, is at its head.
 
     `flag` is set if it awaits a flag, `needed` if it awaits the bytes of that instruction, neither at a barrier.
     """
@@ -396,10 +395,10 @@ class Standstill:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What is left of a program that stands still.
+    """The remaining operations of a deadlocked program.
 
-    `queued` returns the instruction of a signal that stands in a queue, None if it does not; `unreached` are the next
-    operations that the scalar unit, called `scalar`, cannot reach.
+    `queued` returns the instruction of a signal in a queue, None if there is none; `unreached` are the next operations
+    that the scalar unit, called `scalar`, cannot reach.
     """
 
     scalar: str
@@ -435,7 +434,7 @@ def _reason(tree: Tree, wait: Standstill, rest: Rest) -> str:
 
 
 def _signal(tree: Tree, flag: FlagWait, rest: Rest) -> str:
-    """Say what has become of the signal."""
+    """Return a sentence about the state of the signal."""
     signal = FlagSignal(flag.signaller, flag.pipe, flag.event)
     setter = rest.queued(signal)
     if setter is not None:
@@ -466,11 +465,11 @@ def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
     memory = target.memories["ub"]
     kind = tile.type
     if kind.location != "vec":
-        raise TileError(f"tile %{tile.name} is in '{kind.location}'; the vector unit works on vec", span=span)
+        raise TileError(f"tile %{tile.name} is in '{kind.location}'; the vector unit needs tiles in vec", span=span)
     if kind.scatter_layout != "none_box":
-        raise TileError(f"tile %{tile.name} has slayout={kind.scatter_layout}; vec tiles are none_box", span=span)
+        raise TileError(f"tile %{tile.name} has slayout={kind.scatter_layout}; vec tiles must be none_box", span=span)
     if not kind.rows or not kind.cols:
-        raise TileError(f"tile %{tile.name} of {kind.rows} rows and {kind.cols} columns has no element", span=span)
+        raise TileError(f"tile %{tile.name} of {kind.rows} rows and {kind.cols} columns is empty", span=span)
     line = kind.cols if kind.block_layout == "row_major" else kind.rows
     if line * tile.element_bits % (8 * target.block_bytes):
         raise TileError(
@@ -499,7 +498,8 @@ def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
 
 
 def _whole_lines(tile: Tile, block_bytes: int) -> tuple[str, ...]:
-    """Return types of the same elements whose lines are whole blocks, and what a transfer of a single line needs.
+    """Return types of the same elements whose lines are whole blocks, and the requirement of a transfer of a single
+    line.
 
     A tile of one column is best a column-major one: operations take it for a vector of one element per row.
     """
@@ -526,7 +526,7 @@ def _padded(tile: Tile, order: str, block_bytes: int) -> str:
 
 
 def _declared(layout: str) -> str:
-    """Return what declares the layout of a view."""
+    """Return the declaration of a view's layout."""
     return f"{{layout = #pto.layout<{layout}>}} at the make_tensor_view that is loaded or stored"
 
 
@@ -545,7 +545,7 @@ def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
     one_line = not transfer.load and 1 in (tile.valid_rows, tile.valid_cols)
     if wanted is None:
         raise TileError(
-            f"{what}: layout {part.layout} has no transfer form for vec tiles", span=span, legal=("nd", "dn")
+            f"{what}: layout {part.layout} cannot be transferred to or from vec tiles", span=span, legal=("nd", "dn")
         )
     if tile.type.block_layout != wanted and not one_line:
         other = next(layout for layout, order in _ORDERS.items() if order != wanted)
@@ -555,7 +555,7 @@ def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
             legal=(_declared(other), f"%{tile.name} as {_padded(tile, wanted, target.block_bytes)}"),
         )
     if transfer.load and tile.type.pad > 1 and tile.format.name in target.transfer_limits.zero_pad_only:
-        raise TileError(f"{what}: {tile.format.name} is padded with zero or not at all", span=span, legal=("0", "1"))
+        raise TileError(f"{what}: {tile.format.name} can be padded only with zero", span=span, legal=("0", "1"))
     limit = target.transfer_limits.max_bursts
     if limit is not None and max(part.sizes[3], tile.rows) > limit:
         raise TileError(f"{what}: {max(part.sizes[3], tile.rows)} rows, one transfer takes at most {limit}", span=span)
@@ -565,12 +565,12 @@ def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
 
 
 def _check_nibbles(transfer: TileTransfer, what: str, wanted: str) -> None:
-    """Refuse what would move half a byte; FP4 rows may end with one, integer rows may not."""
+    """Refuse moves of half a byte; FP4 rows may end with one, integer rows may not."""
     tile, part, span = transfer.tile, transfer.part, transfer.span
     if part.offset % 2 or any(stride % 2 for stride in part.strides[:4]):
         raise TileError(f"{what}: offsets and strides of a 4-bit view must be even", span=span)
     if tile.type.block_layout != wanted:
-        raise TileError(f"{what}: a 4-bit line cannot be moved against the layout of %{tile.name}", span=span)
+        raise TileError(f"{what}: a 4-bit line cannot be moved across the layout of %{tile.name}", span=span)
     if isinstance(part.format, IntFormat) and part.cols % 2:
         raise TileError(f"{what}: {part.cols} columns of {part.format.name}; the number must be even", span=span)
 
@@ -587,7 +587,7 @@ def check_equal_regions(cast: TileCast) -> None:
 
 
 def check_overlap(cast: TileCast) -> Warnings:
-    """In place is fine if the destination starts with the source and runs no faster; anything else destroys input."""
+    """Refuse operands that overlap, unless the destination starts with the source and advances no faster."""
     src, dst, tmp = cast.src, cast.dst, cast.tmp
     for other in (src, dst):
         if tmp and _overlap(tmp, other):
@@ -622,7 +622,7 @@ def _check_gap(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
 
 
 def _aligned_offsets(tile: Tile, alignment: int) -> tuple[str, ...]:
-    """Return what the offset of a part along its lines must be a multiple of."""
+    """Return the required divisor of a part's offset along its lines."""
     if tile.reach is None:
         return ()
     axis = "columns" if tile.type.block_layout == "row_major" else "rows"
@@ -648,14 +648,14 @@ def _range(tile: Tile) -> str:
 
 
 ZERO, MAXIMUM, MINIMUM = 1, 2, 3
-"""Values of the tile field `pad`; 0 leaves the bytes behind a row as they are."""
+"""Values of the tile field `pad`; 0 leaves the bytes after a row unchanged."""
 
 
 def lower_transfer(target: DataflowTarget, transfer: TileTransfer) -> tuple[Block, Warnings]:
     """Split a load or store into DMA instructions; return them with warnings.
 
     Raises:
-        TileError: what `check_transfer` refuses; elements of a row (column for `dn`) that are not adjacent.
+        TileError: refusals of `check_transfer`; elements of a row (column for `dn`) that are not adjacent.
     """
     warnings = check_transfer(target, transfer)
     part = transfer.part
@@ -684,7 +684,7 @@ def lower_transfer(target: DataflowTarget, transfer: TileTransfer) -> tuple[Bloc
 
 
 def pad_code(fmt: Format, pad: int) -> int:
-    """Return the code that a load writes behind each row (docs/reference/pto.md section 7.2).
+    """Return the code that a load writes after each row (docs/reference/pto.md section 7.2).
 
     Largest and smallest value of an integer, plus and minus infinity of a float; 0 for floats of eight bits or fewer.
     """

@@ -1,6 +1,6 @@
-"""How much of a program is read, walked and computed before it is given up: stated defaults, each with its option.
+"""Limits for reading, walking and computing a program, each with its default and its option.
 
-The words for what a run does about stale reads stand here too.
+The words for the treatment of stale reads are here too.
 
 The engines keep the limit of cycles; all others come before any cycle is counted.
 """
@@ -14,17 +14,17 @@ from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
 from castsim.isa.errors import MAX_STATEMENTS, LimitError, ReadError, Span
 
 MAX_WALK = 200_000
-"""Trips and statements inside loops of a tile program that are walked one by one, unless the caller says otherwise."""
+"""The default maximum of trips and statements in loops of a tile program that are walked one by one."""
 
 MAX_COMPUTED = 1_000_000
-"""Executions of instructions of a tile program whose values are computed, and bundles of assembly that are walked."""
+"""The default maximum of computed instruction executions of a tile program, and of walked bundles of assembly."""
 
 
 MAX_CYCLES = 10**10
-"""Cycles after which a simulation is given up, unless the caller says otherwise: far beyond any sensible kernel."""
+"""The default maximum of simulated cycles, far beyond any sensible kernel."""
 
 MAX_ELEMENTS = 1 << 27
-"""Elements of one argument whose values are computed: 512 MiB of f32."""
+"""The maximum of elements of one argument whose values are computed: 512 MiB of f32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
-"""What holds unless the caller says otherwise."""
+"""The default limits."""
 
 
 def walk_limit(limit: int, what: str, span: Span | None) -> LimitError:
-    """Return (not raise) the refusal of a program whose walk takes more than a limit; `what` names what was counted."""
+    """Return (not raise) the refusal of a program whose walk exceeds a limit; `what` names the counted items."""
     return LimitError(
         f"{what}: more than {limit}, the limit of --max-walk", span=span, legal=("--max-walk N with a larger N",)
     )
@@ -60,13 +60,13 @@ def walk_limit(limit: int, what: str, span: Span | None) -> LimitError:
 def check_executions(
     tree: Tree, limit: int, what: str, idle: Callable[[Node], bool], most_trips: int | None = None
 ) -> None:
-    """Refuse a tree whose instructions are executed more often than a limit; the sum is made, nothing is walked.
+    """Refuse a tree with more instruction executions than a limit; they are summed, not walked.
 
     Args:
-        tree: what the machine issues.
-        limit: executions that are let through.
-        what: what they are needed for, for the message.
-        idle: tells what does not count.
+        tree: the issued operations.
+        limit: the maximum of executions.
+        what: their purpose, for the message.
+        idle: finds nodes that do not count.
         most_trips: trips of a loop that count; None: all.
 
     Raises:
@@ -113,7 +113,7 @@ REPORT = "report"
 STOP = "stop"
 IGNORE = "ignore"
 STALE_MODES = (REPORT, STOP, IGNORE)
-"""What to do about stale reads: tell of them behind the run, end it at the first, or say nothing."""
+"""The treatment of stale reads: report them after the run, stop at the first, or ignore them."""
 
 
 def stale_mode(word: str | None) -> str:
@@ -123,5 +123,5 @@ def stale_mode(word: str | None) -> str:
         ReadError: an unknown word.
     """
     if word is not None and word not in STALE_MODES:
-        raise ReadError(f"unknown way to treat stale reads '{word}'", legal=STALE_MODES)
+        raise ReadError(f"unknown treatment of stale reads '{word}'", legal=STALE_MODES)
     return word or REPORT

@@ -1,4 +1,4 @@
-"""What program execution asks of every mechanism with a tile buffer; a mechanism adds its casts.
+"""The lowering protocol of every mechanism with a tile buffer; a mechanism adds its casts.
 
 Flags, barriers and transfers are the same whatever the vector unit is.
 """
@@ -60,7 +60,7 @@ ScratchType = Callable[[Needy, int | None], pto.TileType | None]
 in elements, where that is a part of a wider tile."""
 
 Made = tuple[pto.Function, tuple[tuple[ProgramChoice, Span], ...]]
-"""A function with its tmp tiles, and what was decided where."""
+"""A function with its tmp tiles, and the decisions with their places."""
 
 
 def complete(function: pto.Function, toolchain: str, scratch: ScratchType, target: str) -> Made:
@@ -91,7 +91,7 @@ def lacks_tmp(node: pto.TileOperation) -> tuple[Role, ...] | None:
 
 
 def _lacks_tmp_behind(node: pto.Operation) -> bool:
-    """Whether a tmp tile may stand behind the destination and does not: every assembler that has tquant adds it."""
+    """Whether an optional tmp tile after the destination is missing: every assembler with tquant adds it."""
     operation = VECTOR_OPERATIONS.get(node.mnemonic) if isinstance(node, pto.TileOperation) else None
     if operation is None or not isinstance(node, pto.TileOperation):
         return False
@@ -100,7 +100,7 @@ def _lacks_tmp_behind(node: pto.Operation) -> bool:
 
 @dataclass(slots=True)
 class _Completing:
-    """Regions being rewritten; `pitches` are those of parts of tiles, by the name of the part."""
+    """The regions being rewritten; `pitches` are those of parts of tiles, by the name of the part."""
 
     scratch: ScratchType
     toolchain: str
@@ -144,13 +144,13 @@ class _Completing:
             form = "ins(%src, %tmp : ...)" if isinstance(node, pto.Tcvt) else VECTOR_OPERATIONS[name].spellings[0]
             older = (f"--{TOOLCHAIN} {PASS_OFF[0]}", f"--{TOOLCHAIN} {OLDEST}")
             raise IllegalError(
-                f"pto.{name} requires explicit tmp when PlanMemory is skipped: tiles have addresses (level 3), and on "
-                f"{self.target} it needs {kind.rows} x {kind.cols} {kind.element}",
+                f"pto.{name} needs an explicit tmp tile: tiles have addresses (level 3), and on "
+                f"{self.target} it must be {kind.rows} x {kind.cols} {kind.element}",
                 span=node.span,
                 legal=("outs(%dst, %tmp : T, T)",) if behind else (form, *older),
             )
         tmp = f"{IMPLICIT_TMP}{len(self.made) + 1}"
-        effect = f"{name} has no tmp tile and gets one of {kind.rows} x {kind.cols} {kind.element}"
+        effect = f"{name} has no tmp tile; castsim adds one of {kind.rows} x {kind.cols} {kind.element}"
         self.made.append((ProgramChoice(TOOLCHAIN, self.toolchain, effect), node.span))
         yield pto.AllocTile(tmp, kind, added=True, span=node.span)
         if isinstance(node, pto.Tcvt):
@@ -180,10 +180,10 @@ OPTION = "transfer_region"
 
 
 def fitted(target: DataflowTarget, transfer: TileTransfer) -> tuple[TileTransfer, Warnings]:
-    """Return a transfer whose part and valid region have one size, and a warning if they had not.
+    """Return a transfer whose part and valid region have one size, and a warning if they differed.
 
     Raises:
-        TileError: they differ, and the option refuses that; the valid region reaches behind the part; rows of the part
+        TileError: they differ, and the option refuses that; the valid region extends beyond the part; rows of the part
             leave the tile.
     """
     tile, part = transfer.tile, transfer.part
@@ -215,17 +215,17 @@ def _cut(transfer: TileTransfer, what: str) -> Part:
     if not tile.valid_rows or not tile.valid_cols:
         return replace(part, sizes=(1, 1, 1, tile.valid_rows, tile.valid_cols))
     if tile.valid_rows > part.rows or tile.valid_cols > part.cols:
-        raise TileError(f"{what}, which reaches beyond the part", span=transfer.span)
+        raise TileError(f"{what}, which exceeds the part", span=transfer.span)
     first, second, third, rows, _ = part.sizes
     if tile.valid_rows != part.rows:
         if first * second * third != 1:
-            raise TileError(f"{what}; rows of several dimensions are not cut", span=transfer.span)
+            raise TileError(f"{what}; castsim does not cut rows of several dimensions", span=transfer.span)
         rows = tile.valid_rows
     return replace(part, sizes=(first, second, third, rows, tile.valid_cols))
 
 
 def _as_the_library(target: DataflowTarget, transfer: TileTransfer, what: str) -> TileTransfer:
-    """Return what the library moves: lines as many as the view's part has, each as long as the tile's valid ones.
+    """Return the library's transfer: as many lines as the view's part has, each as long as the tile's valid ones.
 
     Raises:
         TileError: lines leave the tile.
@@ -245,13 +245,13 @@ def _as_the_library(target: DataflowTarget, transfer: TileTransfer, what: str) -
         tile = replace(tile, valid_rows=part.rows)
         leaves = part.rows > tile.rows
     if leaves or down < 0 or across < 0:
-        raise TileError(f"{what}; the part's lines leave the tile", span=transfer.span)
+        raise TileError(f"{what}; the part's lines exceed the tile", span=transfer.span)
     return replace(transfer, tile=tile, part=replace(part, sizes=sizes, strides=(one, two, three, down, across)))
 
 
 _UNSATURATED = {"f16", "bf16"}
 """The pair whose casts the assembler of August 2026 leaves without saturation, in both directions."""
-_HISTORY = f"OFF from {PASS_OFF[0]} on, ON from {PASS_ON[0]} on, the library's own before"
+_HISTORY = f"OFF since {PASS_OFF[0]}, ON since {PASS_ON[0]}, the library's default before"
 
 
 class DataflowLowerer(ABC):
@@ -263,11 +263,11 @@ class DataflowLowerer(ABC):
         self._window_uses: list[tuple[ResolvedTileOp, tuple[int, int]]] = []
 
     def completed(self, function: pto.Function) -> Made:
-        """Return a function with the tmp tiles that its assembler adds, and what was decided where."""
+        """Return a function with the tmp tiles that its assembler adds, and the decisions with their places."""
         return complete(function, str(self._chip.option(TOOLCHAIN)), self.implicit_scratch, self._chip.name)
 
     def implicit_scratch(self, node: Needy, pitch: int | None) -> pto.TileType | None:
-        """Return the tmp tile that an operation without one gets, None for none: as here, where none is used."""
+        """Return the tmp tile of an operation without one; None, as here, if none is needed."""
         del node, pitch
         return None
 
@@ -285,7 +285,7 @@ class DataflowLowerer(ABC):
         return None
 
     def set_control(self, value: int | None) -> None:
-        """Take the control register to hold what `control` has returned."""
+        """Set the assumed control register to the result of `control`."""
         del value
 
     def buffer(self) -> tuple[str, int, int]:
@@ -294,7 +294,7 @@ class DataflowLowerer(ABC):
         return "ub", memory.allocatable_bytes, memory.alignment_bytes
 
     def closing_warnings(self) -> Warnings:
-        """Return what only the whole program shows: tiles under scratch that nothing reserves.
+        """Return warnings about the whole program: tiles in scratch bytes that are not reserved.
 
         A mechanism may know of more.
         """
@@ -303,7 +303,7 @@ class DataflowLowerer(ABC):
             hit = sorted({tile.name for tile in self._tiles.values() if tile.address < end and start < tile.end})
             if hit:
                 tiles = ", ".join(f"%{name}" for name in hit)
-                why = f"without tmp it uses bytes {start} .. {end - 1}, where {tiles} lies"
+                why = f"without tmp it uses bytes {start} .. {end - 1}, the place of {tiles}"
                 text = f"{work.mnemonic} of a column vector: {why}"
                 found[WarningText(WarningKind.SCRATCH, text, work.span)] = None
         return tuple(found)
@@ -328,12 +328,12 @@ class DataflowLowerer(ABC):
         if not self.differ(cast, off) and not self.differ(cast, chosen):
             return chosen if value in PASS_ON else cast, ()
         pair = f"{cast.src.format.name} -> {cast.dst.format.name}"
-        effect = f"{pair} names no saturation and gets {word}: {_HISTORY}"
+        effect = f"{pair} does not set saturation, which is {word}: {_HISTORY}"
         return chosen, (ProgramChoice(TOOLCHAIN, value, effect),)
 
     @abstractmethod
     def differ(self, one: TileCast, other: TileCast) -> bool:
-        """Whether two casts, alike but for their saturation, can give different results."""
+        """Whether two casts that differ only in saturation can give different results."""
 
     def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
         """Lower one tile load or store."""
@@ -351,7 +351,7 @@ class DataflowLowerer(ABC):
         told = (*regions, *check_work(self._chip, filled or work))
         warnings = tuple(WarningText(WarningKind.OPERATION, text) for text in told)
         if filled is not None:
-            text = f"pto.{work.mnemonic}: %{work.sources[0].name} has no valid element; %{work.dst.name} stays as it is"
+            text = f"pto.{work.mnemonic}: %{work.sources[0].name} is empty; %{work.dst.name} keeps its contents"
             return LoweredInstruction(Block(()), warnings=(*warnings, WarningText(WarningKind.OPERATION, text)))
         rule = self._chip.tile_operation(work.mnemonic)
         if rule is not None and rule.tmp == "ignored":
@@ -366,7 +366,7 @@ class DataflowLowerer(ABC):
         return LoweredInstruction(self.lower_work(work), accesses, TileEffect(plain, behaviour), warnings)
 
     def lower_work(self, work: ResolvedTileOp) -> Block:
-        """Return what the mechanism issues for a vector operation that `check_work` has let through.
+        """Return the mechanism's instructions for a vector operation that passed `check_work`.
 
         Raises:
             IllegalError: the mechanism has no lowering of it.
@@ -397,8 +397,8 @@ class DataflowLowerer(ABC):
     ) -> LoweredInstruction:
         """Return the placeholder of an operation, on the pipe that it takes.
 
-        What has none stands on the scalar unit or, if it reads the buffer, on the vector pipe, once what was before
-        it have ended (assumed: no text says how it waits). Nothing else that is known orders it, so its bytes count
+        An operation without a pipe runs on the scalar unit or, if it reads the buffer, on the vector pipe, after all
+        earlier work (assumed: no text states how it waits). No other known work is ordered after it, so its bytes count
         for values alone.
         """
         pipe = None if isinstance(node, pto.ForeignOperation) else pipe_of(node, self._chip.pipes)
@@ -422,7 +422,7 @@ class DataflowLowerer(ABC):
         """Lower the scalar unit's access to an element; one of a tile stays in the buffer.
 
         Raises:
-            TileError: it lies outside the buffer.
+            TileError: it is outside the buffer.
         """
         place, start, end = element.place, element.address, element.address + element.size
         pipe, write = self._chip.pipes.scalar, bool(element.code)
@@ -432,12 +432,12 @@ class DataflowLowerer(ABC):
         capacity = self._chip.memories["ub"].capacity_bytes
         if start < 0 or end > capacity:
             raise TileError(
-                f"{element.mnemonic}: bytes {start} .. {end - 1} lie outside the buffer, which has {capacity}",
+                f"{element.mnemonic}: bytes {start} .. {end - 1} are outside the buffer of {capacity} bytes",
                 span=element.span,
             )
         warnings: Warnings = ()
         if not place.address <= start < end <= place.end:
-            text = f"{element.mnemonic} reaches bytes {start} .. {end - 1}, %{place.name} has {_bytes(place)}"
+            text = f"{element.mnemonic} accesses bytes {start} .. {end - 1}, but %{place.name} has {_bytes(place)}"
             warnings = (WarningText(WarningKind.BEYOND, text),)
         operation = ScalarElementAccess(element.mnemonic, None, start, element.code, (place.address, place.end), pipe)
         return LoweredInstruction(Block((operation,)), (Access("ub", start, end, write),), warnings=warnings)
@@ -480,7 +480,7 @@ def _opaque_bytes(place: Tile | Part, *, write: bool) -> tuple[Access, ...]:
 
 
 def _without_tails(work: ResolvedTileOp, accesses: tuple[Access, ...]) -> tuple[Access, ...]:
-    """Leave out what a copy of whole blocks reads behind the valid elements: it may be anything, and so may its copy.
+    """Remove the bytes that a copy of whole blocks reads after the valid elements: their values do not matter.
 
     Source: docs/reference/pto.md section 7.2.
     """
@@ -534,7 +534,7 @@ def _far(part: Part, *, write: bool) -> Access:
 
 
 def _padded(transfer: TileTransfer) -> Access:
-    """Return the bytes of the tile, with those that a load pads up to the next block behind each row."""
+    """Return the bytes of the tile, and those that a load pads after each row up to the next block."""
     tile = transfer.tile
     near = tile_bytes(tile, write=transfer.load)
     if not transfer.load or not tile.type.pad or tile.type.block_layout != "row_major" or near.start == near.end:

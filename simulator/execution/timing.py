@@ -85,8 +85,8 @@ class PipeTiming:
 class Timing:
     """The outcome of one simulation.
 
-    The sequences may make their items when asked for them, and be longer than memory would hold. `facts` are the
-    paths of the target's timing facts that the run rested on (`timing.vector.vconv`).
+    The sequences may create their items on demand, and be longer than memory would hold. `facts` are the paths of the
+    target's timing facts behind the run (`timing.vector.vconv`).
     """
 
     total: int
@@ -149,7 +149,7 @@ class Repeating(Protocol[Record_co]):
 def repeated(records: Sequence[Record]) -> Iterator[tuple[Record, Record, int]]:
     """Yield every record with its last copy and their number, in time that skipped repetitions do not count for.
 
-    Copies differ in their cycles and in what numbers them. Their order is not that of the records.
+    Copies differ in their cycles and in their numbers. Their order is not that of the records.
     """
     if isinstance(records, Repeating):
         yield from records.repeated()
@@ -160,19 +160,29 @@ def repeated(records: Sequence[Record]) -> Iterator[tuple[Record, Record, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Limiter:
-    """The pipe with the most occupied cycles, and the cause that takes the largest part of them."""
+    """The pipe with the most occupied cycles, how many of them it is busy, and the cause that takes most of them.
+
+    A pipe is occupied in every cycle that is its own: all but its waits for other pipes. It is busy in those of them
+    in which work moves on.
+    """
 
     pipe: str
     cause: Cause
     cycles: int
     occupied: int
+    busy: int
     total: int
+
+    @property
+    def shares(self) -> str:
+        """The occupied and the busy cycles as parts of the run."""
+        return f"{share(self.occupied, self.total)} occupied, {share(self.busy, self.total)} busy"
 
     def sentence(self, *, named: bool = True) -> str:
         """Return it in words; without the cause unless that is to be `named`."""
-        told = f"{self.pipe} is the bottleneck: in use {share(self.occupied, self.total)} of the time"
+        limits = f"{self.pipe} limits ({self.shares})"
         named &= self.cause is not Cause.BUSY
-        return f"{told}, {self.cause} {share(self.cycles, self.total)}" if named else told
+        return f"{limits}; {self.cause} takes {share(self.cycles, self.total)}" if named else limits
 
 
 def limiter(timing: Timing) -> Limiter | None:
@@ -183,7 +193,7 @@ def limiter(timing: Timing) -> Limiter | None:
         return None
     own = {cause: cycles for cause, cycles in timing.pipes[pipe].causes.items() if cause not in WAITING}
     cause = max(own, key=lambda name: own[name])
-    return Limiter(pipe, cause, own[cause], spent[pipe], timing.total)
+    return Limiter(pipe, cause, own[cause], spent[pipe], timing.pipes[pipe].busy, timing.total)
 
 
 def share(part: int, whole: int) -> str:
@@ -192,5 +202,5 @@ def share(part: int, whole: int) -> str:
 
 
 def occupied(causes: Mapping[Cause, int]) -> int:
-    """Return the cycles of work of one's own: all but the waits for other units."""
+    """Return the cycles in which a pipe is occupied: all but its waits for other units."""
     return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)

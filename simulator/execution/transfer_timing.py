@@ -1,4 +1,4 @@
-"""What time costs on every chip whose pipes pass tiles through one buffer: ticks, transfers.
+"""Transfer times of chips whose pipes move tiles through one buffer, in ticks.
 
 Rules are functions on integers alone: the event engine and the closed forms call them as they are, the fast engine
 compiles them. Who waits for whom is the business of the engines.
@@ -37,7 +37,7 @@ def rounded(tick: int) -> int:
 
 
 def let_through(before: int, rate: int, per: int) -> int:
-    """Return the cycles after which a rate, in bytes `per` so many cycles, has let all `before` bytes through."""
+    """Return the cycles after which a rate of bytes `per` cycles has passed all `before` bytes."""
     return before * per // rate
 
 
@@ -47,15 +47,16 @@ def streaming(total: int, rate: int, per: int) -> int:
 
 
 def stream_start(start: int, ahead: int, waited: int) -> int:
-    """Return when a transfer streams that its pipe takes in cycle `start`.
+    """Return the cycle in which the stream of a transfer starts that its pipe takes in cycle `start`.
 
-    Memory takes `ahead` to answer it; where it was asked as soon as it could be, it answers in cycle `waited`.
+    Memory takes `ahead` to answer it; a request at the earliest possible time is answered in cycle `waited`.
     """
     return max(start + ahead, waited)
 
 
 def transfer_due(stream: int, cycles: int, asked: int) -> int:
-    """Return when a transfer should end that streams from cycle `stream` on and asked for its last block at `asked`.
+    """Return the due end of a transfer that streams from cycle `stream` on and requests its last block in cycle
+    `asked`.
 
     The last block needs its cycle in any case.
     """
@@ -63,7 +64,7 @@ def transfer_due(stream: int, cycles: int, asked: int) -> int:
 
 
 def transfer_end(due: int, passed: int) -> int:
-    """Return when a transfer ends whose last block passed the buffer's port in cycle `passed`."""
+    """Return the end of a transfer whose last block passed the buffer's port in cycle `passed`."""
     return max(due, passed + 1)
 
 
@@ -75,10 +76,11 @@ def transfer_end(due: int, passed: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TransferPlan:
-    """Cycles that memory takes `ahead` of the stream and `behind` it, bytes (`rate`) `per` cycles, those of the stream.
+    """The memory cycles `ahead` of the stream and `behind` it, the rate in bytes (`rate`) `per` cycles, and the cycles
+    of the stream.
 
-    `overlaps`: successive transfers wait for memory together, and only their streams follow each other; what memory
-    takes ahead of them then runs from when it can be asked (`latency_ahead`), and `ahead` is 0.
+    `overlaps`: successive transfers wait for memory together, and only their streams follow each other; the memory time
+    ahead of them then counts from the earliest request (`latency_ahead`), and `ahead` is 0.
     """
 
     ahead: int
@@ -115,7 +117,7 @@ def latency_ahead(target: DataflowTarget, pipe: str) -> int:
 
 
 def _cost(operation: Transfer, timing: TransferTiming) -> Fraction:
-    """Return the time of a byte, in those of one of adjacent rows: rows that lie apart move in transactions."""
+    """Return the time of a byte relative to adjacent rows: separate rows move in transactions."""
     whole, length = timing.transaction_bytes, operation.burst_bytes
     if whole is None or not length or operation.bursts < 2 or operation.gm_pitch == length:
         return Fraction(1)
@@ -123,7 +125,7 @@ def _cost(operation: Transfer, timing: TransferTiming) -> Fraction:
 
 
 def _limit(timing: TransferTiming, cores: int, size: Fraction) -> tuple[int, Fraction]:
-    """Return start-up and bytes per cycle of a transfer: those of its core, or of the memory that all cores share."""
+    """Return start-up and bytes per cycle of a transfer: those of its core, or of the shared memory."""
     own = timing.startup_cycles, Fraction(timing.bytes_per_cycle)
     if timing.shared_bytes_per_cycle is None:
         return own

@@ -1,9 +1,9 @@
-"""The operation tree: what the machine issues, in program order, with loops kept as loops; the tiles it works on.
+"""The operation tree: issued operations in program order, with loops kept as loops, and their tiles.
 
 `Block` is a sequence, `Loop` repeats its body and moves every address by a constant per trip, `Lowered` groups the
-operations of one executed source instruction and names the bytes they touch, `Operation` is what a pipe executes.
-Engines read the tree only: it holds no values, and nothing in it depends on them (design: path first, values second,
-time third). Operation kinds of a mechanism live beside its lowering; this module knows only what all share.
+operations of one executed source instruction and names the bytes they touch, `Operation` is the work of one pipe.
+Engines only read the tree: it holds no values, and nothing in it depends on them (design: path first, values second,
+time third). Operation kinds of a mechanism are defined beside its lowering; this module defines only the shared ones.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from castsim.targets.loader import Target
 class Tile:
     """A tile in a buffer.
 
-    `address` and `row_pitch` count bytes, extents elements. `element_bits` is what one element takes in pitch and
-    pointer arithmetic, which for 4-bit formats may differ from the packed width. Of a part of another tile, `reach`
+    `address` and `row_pitch` count bytes, extents elements. `element_bits` are the bits of one element in pitch and
+    pointer arithmetic, which for 4-bit formats may differ from the packed width. For a part of another tile, `reach`
     counts the bytes from its first to its last element; `type` may then have the shape of the whole. `added` marks a
     tmp tile that the assembler adds.
     """
@@ -59,7 +59,7 @@ class Tile:
 
     @property
     def packed_bits(self) -> int:
-        """Bits that an element takes beside its neighbours: 4-bit elements share bytes."""
+        """The bits of an element among its neighbours: 4-bit elements share bytes."""
         return self.format.bits if self.format.bits == 4 else self.element_bits
 
     @property
@@ -69,7 +69,7 @@ class Tile:
 
     @property
     def end(self) -> int:
-        """First byte behind the tile."""
+        """The end of the tile in bytes."""
         return self.address + self.size
 
 
@@ -90,7 +90,7 @@ class Part:
 
     @property
     def rows(self) -> int:
-        """Rows as a tile sees them: the product of all dimensions but the last."""
+        """The rows of a tile for the part: the product of all dimensions except the last."""
         first, second, third, fourth, _ = self.sizes
         return first * second * third * fourth
 
@@ -104,7 +104,7 @@ class Part:
 class TileCast:
     """One tile cast with everything resolved: the common input of every mechanism's lowering.
 
-    Those of equal tiles are equal wherever they stand, so that they are lowered once; of works likewise.
+    Those of equal tiles are equal everywhere, so they are lowered once; so are those of works.
     """
 
     src: Tile
@@ -144,7 +144,7 @@ class TileTransfer:
 class ScalarElement:
     """One element that the scalar unit reads or writes: at byte `address` of an argument, or of the buffer in a tile.
 
-    `mnemonic` is the operation of the text, `code` what is written (empty for a read), `size` its bytes.
+    `mnemonic` is the operation of the text, `code` the written value (empty for a read), `size` its bytes.
     """
 
     mnemonic: str
@@ -159,15 +159,15 @@ class ScalarElement:
 class ResolvedTileOp:
     """One vector operation on tiles other than a cast or transfer, with everything resolved.
 
-    `mnemonic` is the text's name without `pto.` (`tadd`), `sources` the tile operands in the order of the text
-    without mask and tmp, `scalars` the scalar operands as codes of their formats. `scalar_first` tells `s, a` from
-    `a, s`; `mode` is the comparison (`lt`), `binary` the flag `isBinary` of column sums, `descending` that of ramps.
-    `pattern` (`0101` of P0101) says which columns a gather keeps, rows where `by_columns`;
-    `counts` gets how many numbers one by comparison finds in each row, to which it adds `offset`.
-    `further` are the exponents, maxima and reciprocals of a block quantisation, whose rule `mode` names; its groups
-    are of rows where `by_columns`, the exponents of two of them then perhaps `interleaved`.
-    `names_tmp` says that the text has a scratch tile, also where `tmp` is forgotten because the target ignores it.
-    `part` says that a copy is one out of or into a part of a larger tile, whose shape then is not asked for.
+    `mnemonic` is the text's name without `pto.` (`tadd`), `sources` the tile operands in the order of the text without
+    mask and tmp, `scalars` the scalar operands as codes of their formats. `scalar_first` distinguishes `s, a` from `a,
+    s`; `mode` is the comparison (`lt`), `binary` the flag `isBinary` of column sums, `descending` that of ramps.
+    `pattern` (`0101` of P0101) gives the columns that a gather keeps, rows with `by_columns`; `counts` receives the
+    number of matches of a gather by comparison in each row, which adds `offset` to the numbers. `further` are the
+    exponents, maxima and reciprocals of a block quantisation, whose rule is `mode`; its groups are rows with
+    `by_columns`, the exponents of two of them then optionally `interleaved`. `names_tmp` tells that the text has a
+    scratch tile, even if `tmp` is dropped because the target ignores it. `part` marks a copy out of or into a part of a
+    larger tile, whose shape then does not matter.
     """
 
     mnemonic: str
@@ -192,11 +192,11 @@ class ResolvedTileOp:
 
 
 Deltas = tuple[int, ...]
-"""How far each address of one tree element moves, in bytes."""
+"""The movement of each address of one tree element, in bytes."""
 
 
 class InstructionRole(Enum):
-    """What an instruction is to reports and checks.
+    """The role of an instruction in reports and checks.
 
     Bookkeeping only decides path and addresses; of an opaque instruction neither its cycles nor its bytes are known.
     """
@@ -210,11 +210,10 @@ class InstructionRole(Enum):
 class Instruction:
     """One instruction of the source text, shared by all its executions.
 
-    `text` is what reports print (`tcvt f32 -> f16`) and nothing reads: what it is made of stands in the other
-    attributes. `pipe` is the pipe that does its main work, `mnemonic` the operation without its dialect, `element` the
-    format by which the work of a vector operation goes, `casts` the formats (from, to) of the casts that it makes.
-    `inserted` tells a flag or barrier that the source does not have; its place is that of the line it stands at, and
-    `spelling` what the source would say.
+    `text` is only for reports (`tcvt f32 -> f16`); the other attributes hold its parts. `pipe` is the pipe of its main
+    work, `mnemonic` the operation without its dialect, `element` the format of a vector operation's work, `casts` the
+    formats (from, to) of its casts. `inserted` marks a flag or barrier that the source lacks; its place is that of its
+    line, and `spelling` its form in a source.
     """
 
     text: str
@@ -229,7 +228,7 @@ class Instruction:
 
     @property
     def name(self) -> str:
-        """The mnemonic, or what stands for one where there is none."""
+        """The mnemonic, or a substitute if there is none."""
         return self.mnemonic or self.text
 
 
@@ -274,7 +273,7 @@ class Access:
 
 @runtime_checkable
 class Operation(Protocol):
-    """What one pipe executes: immutable, with the addresses that a loop may move."""
+    """The work of one pipe: immutable, with the addresses that a loop may move."""
 
     @property
     def pipe(self) -> str:
@@ -283,7 +282,7 @@ class Operation(Protocol):
 
     @property
     def addresses(self) -> tuple[int, ...]:
-        """Its byte addresses, in a fixed order."""
+        """The byte addresses in a fixed order."""
         ...
 
     def shifted(self, deltas: Deltas) -> Operation:
@@ -307,7 +306,7 @@ class Block:
 class Loop:
     """`body` executed `trips` times; in trip k, element i of the body has moved by k times `steps[i]`.
 
-    Elements are numbered in pre-order: a `Lowered` counts as one (its accesses), then follow those of its body.
+    Elements are numbered in pre-order: a `Lowered` counts as one (its accesses), followed by those of its body.
     """
 
     trips: int
@@ -324,10 +323,9 @@ class Loop:
 class Lowered:
     """The operations of one executed instruction: `instruction` indexes `Tree.instructions`.
 
-    `shortcut` is what the mechanism has proven all operations together to compute, in one step (None: nothing
-    proven). It is for values only and holds while no loop has moved the operations. `cast` are the tiles of a cast,
-    where no loop has moved them. `operands` are the tiles and parts of arguments that the text names, for those who
-    look at them.
+    `shortcut` is the proven overall effect of all operations in one step (None: nothing proven). It is for values only
+    and holds while no loop has moved the operations. `cast` are the tiles of a cast, before any loop has moved them.
+    `operands` are the tiles and parts of arguments that the text names, for inspection.
     """
 
     instruction: int
@@ -397,7 +395,7 @@ def issued(node: Node, times: int = 1) -> Iterator[tuple[int, Lowered]]:
 
 
 def without(tree: Tree, numbers: Collection[int]) -> Tree:
-    """Return a program without some of its instructions, as if they did not stand in the source."""
+    """Return a program without some of its instructions, as if the source did not contain them."""
     root, _ = _node_without(tree.root, numbers)
     return replace(tree, root=root if isinstance(root, Block) else Block(()))
 
@@ -487,7 +485,7 @@ def _instances(
 
 
 def _parts(block: Block, rows: Sequence[_Row] | None) -> Iterator[tuple[Node, Sequence[_Row] | None]]:
-    """Yield the items of a block with their own of the rows, of which there is one for each addressed element."""
+    """Yield the items of a block with the matching rows, one for each addressed element."""
     start = 0
     for item in block.items:
         end = start + width(item)
@@ -530,7 +528,7 @@ Reach = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class BufferUse:
-    """Bytes [start, end) of a buffer lie between the first and the last byte touched."""
+    """The range of touched bytes [start, end) of a buffer."""
 
     name: str
     start: int
@@ -586,10 +584,10 @@ def _widened(reach: Sequence[tuple[Reach, ...]] | None, steps: Sequence[Deltas],
 # distances first: with rows that do not interleave deeper than their pitch it takes one or two steps per dimension.
 
 Move = tuple[int, int]
-"""How often and how far (in bytes, of either sign) a loop moves an access: (trips, step)."""
+"""The movement of an access by a loop: (trips, step in bytes of either sign)."""
 
 Bytes = tuple[int, int]
-"""First byte and first byte behind."""
+"""The first byte and the end."""
 
 _BUDGET = 4096
 """Steps of a search after which two accesses are taken to meet wherever their outermost bytes do."""
@@ -607,7 +605,7 @@ def strided(space: str, start: int, rows: Sequence[Move], length: int, *, write:
 
 
 def widened(access: Access, trips: int, step: int) -> Access:
-    """Return all bytes that `trips` executions touch of which each lies `step` bytes behind the one before."""
+    """Return all bytes that `trips` executions touch, each `step` bytes after the previous one."""
     if trips <= 1 or step == 0 or access.start >= access.end:
         return access
     reach = (trips - 1) * step
@@ -625,14 +623,14 @@ def common_bytes(one: Access, other: Access, shift: int = 0, moves: Sequence[Mov
     """Return bytes that both touch, None if there are none.
 
     Args:
-        one: stays where it is.
-        other: lies `shift` bytes further on than it says, and `moves` may move it further, each on its own.
+        one: stays in place.
+        other: is `shift` bytes after its own address, and `moves` may move it further, independently.
         shift: in bytes.
         moves: any number from 0 to trips - 1 of steps.
 
     Returns:
-        Some bytes in common. If the search grows too long, what the stretches from first to last byte have in common,
-        which may be more than the accesses have.
+        Some common bytes. If the search takes too long, the overlap of the stretches from first to last byte, which may
+            be more than that of the accesses.
     """
     if one.space != other.space or one.start >= one.end or other.start >= other.end:
         return None

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from time import process_time
 
+from castsim.execution.timing import ProgressCallback
 from castsim.exploration import equivalence, reordering, rewrites
 from castsim.exploration.equivalence import REFUSED, Baseline, faster, offer_of, original, timed
 from castsim.exploration.program_edits import (
@@ -384,13 +385,14 @@ def advise(
     return advice_on(original(source, setting))
 
 
-def advice_on(before: Baseline) -> Advice:
-    """Return the changes of a program that has been read and timed."""
+def advice_on(before: Baseline, progress: ProgressCallback = lambda *_: None) -> Advice:
+    """Return the changes of a program that has been read and timed; `progress` receives how many were tried."""
     end = process_time() + before.setting.seconds
     looked, found, rejected = [], [], []
     unfinished = False
     for change in proposed(before, end):
         looked.append(change)
+        progress("timing changes", len(looked), 0)
         held = faster(change, before)
         if isinstance(held, Rejection):
             rejected.append(held)
@@ -401,7 +403,8 @@ def advice_on(before: Baseline) -> Advice:
             break
     found.sort(key=lambda each: (each[0], len(each[1].text)))
     offers: list[Suggestion] = []
-    for cycles, change in found:
+    for number, (cycles, change) in enumerate(found):
+        progress("checking changes", number, len(found))
         if offers and process_time() > end + before.setting.seconds:
             rejected.append(Rejection(change, f"{cycles:,} cycles, not checked: the time was over"))
             unfinished = True
@@ -417,7 +420,7 @@ def advice_on(before: Baseline) -> Advice:
         else:
             rejected.append(Rejection(change, f"{cycles:,} cycles, no better than an offer"))
     offers.sort(key=lambda one: (-one.gained, one.how is not SuggestionEvidence.PROVEN, len(one.diff)))
-    order = {id(change): number for number, change in enumerate(looked)}
+    order = {id(change): index for index, change in enumerate(looked)}
     rejected.sort(key=lambda one: order[id(one.change)])
     name = before.loaded.target.name
     return Advice(

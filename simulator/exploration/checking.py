@@ -7,6 +7,7 @@ found[0].severity, found[0].line, found[0].column, found[0].message
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
@@ -42,6 +43,7 @@ from castsim.machines.vliw.lint_checking import breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
+from castsim.targets.csv_tables import read_toml
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, is_specification, load_specification, load_target
 from castsim.tpc_compiler.scheduling import schedule
@@ -54,6 +56,55 @@ class Severity(StrEnum):
     ERROR = "error"
     WARNING = "warning"
     NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class FolderWalk:
+    """The files that are checked, in order, and those of folders that are of no kind that can be."""
+
+    files: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+def files_of(paths: Iterable[str]) -> FolderWalk:
+    """Return the files that paths name, each once: files as they are, folders with all that lies in them, by name.
+
+    Hidden files and folders, and links to folders, are left alone.
+
+    Raises:
+        ReadError: a folder that cannot be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise ReadError(f"cannot read folder '{error.filename}': {error.strerror}")
+
+    files: dict[str, None] = {}
+    skipped: list[str] = []
+    for path in paths:
+        if path == STDIN or not Path(path).is_dir():
+            files[path] = None
+            continue
+        for folder, inner, names in os.walk(path, onerror=refuse):
+            inner[:] = sorted(name for name in inner if not name.startswith("."))
+            for name in sorted(name for name in names if not name.startswith(".")):
+                file = os.path.join(folder, name)  # noqa: PTH118 - keeps the folder as it was typed
+                if _is_checkable(Path(file)):
+                    files[file] = None
+                else:
+                    skipped.append(file)
+    return FolderWalk(tuple(files), tuple(skipped))
+
+
+def _is_checkable(path: Path) -> bool:
+    """Whether a file of a folder is of a kind that is checked; of TOML files, only descriptions of targets are."""
+    if path.suffix.lower() not in _SUFFIXES or not (path.is_file() or path.is_symlink()):
+        return False
+    if path.suffix.lower() != ".toml":
+        return True
+    try:
+        return not {"base", "kind"}.isdisjoint(read_toml(path))
+    except CastsimError:
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +155,7 @@ def of_errors(error: CastsimError | EngineError, file: str) -> list[Finding]:
 def of_warnings(warnings: Iterable[WarningText], file: str) -> list[Finding]:
     """Return the findings that warnings are."""
     return [
-        placed(
-            Severity.WARNING,
-            one.kind.value,
-            one.text,
-            one.place if isinstance(one.place, Span) else None,
-            file,
-        )
+        placed(Severity.WARNING, one.kind.value, one.text, one.place if isinstance(one.place, Span) else None, file)
         for one in warnings
     ]
 
@@ -219,22 +264,32 @@ def check(
         Findings; that a file cannot be read is one as well.
 
     Raises:
-        ReadError: an unknown target or language.
+        ReadError: an unknown target or language; an option that the target of the file does not have.
     """
     request = _request(target, args, limits, defines, folders)
-    if options:
-        request = replace(request, prepare=lambda chosen: with_options(chosen, options))
+    refused: list[ReadError] = []
+
+    def with_chosen(plain: Target) -> Target:
+        try:
+            return with_options(plain, options or {})
+        except ReadError as error:
+            refused.append(error)
+            raise
+
+    request = replace(request, prepare=with_chosen) if options else request
     file = "<stdin>" if str(path) == STDIN else str(path)
     try:
         spoken = _language(file, language)
         if spoken in _FROM_FILES:
             if file != str(path):
-                raise ReadError(f"{spoken} is not read from standard input", legal=_FROM_TEXT)
+                raise ReadError(f"{spoken} cannot be read from standard input", legal=_FROM_TEXT)
             return in_order(_of_graph(Path(path), None, request) if spoken == _MODELS else _of_target(Path(path)))
-        text = _text(path, file)
-        return in_order(_findings(file, text, spoken, request))
+        findings = in_order(_findings(file, _text(path, file), spoken, request))
     except CastsimError as error:
-        return (of_error(error, file),)
+        findings = (of_error(error, file),)
+    if refused:  # the option is wrong, not the file
+        raise refused[0]
+    return findings
 
 
 @arguments_checked
@@ -270,7 +325,7 @@ def check_text(
     request = _request(target, args, limits, defines, folders)
     spoken = _language(name, language)
     if spoken in _FROM_FILES:
-        raise ReadError(f"{spoken} is checked in its file: `check`", legal=_FROM_TEXT)
+        raise ReadError(f"{spoken} must be checked as a file, with `check`", legal=_FROM_TEXT)
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return in_order(_findings(name, plain, spoken, request))
 
@@ -545,11 +600,11 @@ def _function_findings(
         limit = found[0].limit
         yield placed(Severity.WARNING, limit.kind, f"not checked further: {limit.message}", limit.span, source.file)
     for name in pointers:
-        text = f"@{function.name}: %{name} is taken for the first byte of the buffer"
+        text = f"@{function.name}: %{name} is taken as the first byte of the buffer"
         yield placed(Severity.NOTE, "not checked", text, function.span, source.file, f"--arg {name}=ADDRESS")
     if missing and whole:
         names = ", ".join(f"%{name}" for name in missing)
-        text = f"@{function.name}: order and bounds depend on {names}, which have no value"
+        text = f"@{function.name}: order and bounds depend on {names}; no value was given"
         cure = " ".join(f"--arg {name}=VALUE" for name in missing)
         yield placed(Severity.NOTE, "not checked", text, function.span, source.file, cure)
 

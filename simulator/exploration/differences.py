@@ -590,7 +590,7 @@ def difference(a: ProgramSide, b: ProgramSide) -> Difference:
     found = Difference(a, b, tuple(_pipes(a, b)), lines, compared(a.outputs, b.outputs), by_text)
     if a.cycles is None and not a.values and (lines or a.target != b.target):
         raise ComparisonError(
-            f"no cycles of {_both(a, b)} are modelled, and without values nothing is left to compare",
+            f"the cycles of {_both(a, b)} are not modelled and no values were computed, so nothing can be compared",
             legal=("--in NAME=random:1",),
         )
     return found
@@ -603,7 +603,7 @@ def _check(a: ProgramSide, b: ProgramSide) -> None:
             raise ComparisonError(f"{lacks.file} on {lacks.target} has no cycles{why}")
         if has.values and not lacks.values:
             raise ComparisonError(
-                f"{lacks.file} has no outputs, and {has.file} has some", legal=("--timing-only",)
+                f"{lacks.file} has no outputs, unlike {has.file}", legal=("--timing-only",)
             )  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def limits_asked_for(target: Target, names: Sequence[str]) -> tuple[str, ...]:
         names = [*(name for name in names if name != ALL), *known]
     for name in names:
         if name not in known:
-            raise ReadError(f"{target.name} knows no what-if '{name}'", legal=known)
+            raise ReadError(f"{target.name} has no what-if '{name}'", legal=known)
         if name in target.what_if:
             lifted(target, name)
     return tuple(dict.fromkeys(names))
@@ -200,12 +200,37 @@ class LineCost:
         return max(Cause, key=lambda cause: self.causes.get(cause, 0))
 
     def sentence(self) -> str:
-        """Return the cost as a report says it."""
+        """Return the cost and its reason: the cause that a limit takes away, or else what its pipe spends on it."""
         name, pipe = self.instruction.name, self.instruction.pipe
         inserted = "inserted " if self.instruction.inserted else ""
         costs = "costs" if self.retimed else f"occupies {pipe} for"
-        sentence = f"Line {self.instruction.span.line} ({inserted}{name}) {costs} {self.cycles:,} of the {self.total:,}"
-        return f"{sentence} cycles{f', mostly {self.cause}' if self.limit else ''}"
+        line = f"Line {self.instruction.span.line}, {inserted}{name}"
+        cost = f"{line}, {costs} {self.cycles:,} of the {self.total:,} cycles"
+        if self.limit:
+            return f"{cost}, mostly {self.cause}"
+        return f"{cost}; {spending(pipe, self.causes)}"
+
+
+_REASONS = 2
+"""Causes that the headline names of one line."""
+
+
+def spending(pipe: str, causes: Mapping[Cause, int]) -> str:
+    """Return in words how many cycles a pipe spends on a line, and on what most of them."""
+    largest = sorted(causes, key=lambda cause: -causes[cause])[:_REASONS]
+    parts = ", ".join(f"{cause} {causes[cause]:,}" for cause in largest)
+    return f"{pipe} spends {sum(causes.values()):,} on it ({parts})"
+
+
+def longest_line(tree: Tree, timing: Timing, target: Target) -> str:
+    """Return the line that occupies a pipe longest, in words: for runs in which no single line costs cycles."""
+    lines = _occupied_lines(tree, timing, target).values()
+    line = max(lines, key=lambda each: each.occupied, default=None)
+    if line is None:
+        return ""
+    instruction = line.cost(tree, 0, timing, target, retimed=False).instruction
+    occupies = f"line {instruction.span.line}, {instruction.name}, occupies {line.pipe} longest"
+    return f"No single line sets the pace; {occupies} ({line.occupied:,} of {timing.total:,} cycles)"
 
 
 def costliest_line(tree: Tree, timing: Timing, target: Target) -> LineCost | None:

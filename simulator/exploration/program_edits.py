@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from enum import StrEnum
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
-from castsim.isa.errors import CastsimError, WarningKind
+from castsim.execution.synchronisation.flags import Place
+from castsim.isa.errors import CastsimError, ReadError, WarningKind
 from castsim.isa.formats import Codes, format_named
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.lexer import options_named
 from castsim.isa.pto.pto_parser import parse
-from castsim.isa.pto.pto_printer import operation_text
+from castsim.isa.pto.pto_printer import operation_text, print_program
 from castsim.isa.pto.types import format_type, parse_type
 from castsim.isa.reading import Source
-from castsim.running.loaded import LoadedProgram
+from castsim.running.loaded import Loaded, LoadedProgram
 from castsim.running.program_loading import load
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target
@@ -322,6 +324,33 @@ def fresh(name: str, taken: set[str], suffix: str = "b") -> str:
 def indent(line: str) -> str:
     """Return the blanks at the start of a line."""
     return line[: len(line) - len(line.lstrip())]
+
+
+def with_inserted_flags(loaded: Loaded) -> str:
+    """Return the text of a tile program with the flags and barriers that were inserted when it was loaded.
+
+    Its lines stay as they are; where functions are called or operations share a line, the function is printed anew.
+
+    Raises:
+        ReadError: nothing was inserted.
+    """
+    inserted = loaded.synchronised
+    if inserted is None:
+        reason = "its pipes wait for each other's bytes" if loaded.tree.interlocked else "the program has its own"
+        raise ReadError(f"no flags were inserted into @{loaded.entry}: {reason}", legal=("--sync insert",))
+    text = read_text(loaded.source, loaded.file, loaded.entry)
+    statements = {} if text is None else {one.number: one for one in text.all()}
+    if text is None or not all(note.span.line in statements for note in inserted.notes):
+        options = [f"// castsim: option {one.name}={one.value}\n" for one in options_named(loaded.source, loaded.file)]
+        program = parse(loaded.source, loaded.file, go_past_refused=True)
+        return "".join(options) + print_program(replace(program, functions=(inserted.function,)))
+    edited = text.edited()
+    for note in inserted.notes:
+        one = statements[note.span.line]
+        goes_before = note.place is Place.BEFORE or isinstance(one.node, pto.Return)
+        line = one.first if goes_before else one.last + 1
+        edited.insert(line, [indent(text.lines[one.first]) + note.text])
+    return edited.text()
 
 
 def retyped(lines: Sequence[str], change: Callable[[pto.Type], pto.Type | None]) -> list[str]:

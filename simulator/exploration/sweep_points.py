@@ -113,7 +113,7 @@ def refuse_another(wanted: InstallationIdentity, shipped: Mapping[str, str]) -> 
     refuse_another_installation(wanted.installation, installation(), LOCAL_NAME, "sweep")
     if any(wanted.facts[name] != _shipped_digest(each) for name, each in shipped.items()):
         raise EngineError(
-            "this worker has another castsim: its facts (other digests) are not those of the sweep "
+            "this worker runs a different castsim: its facts differ from those of the sweep "
             f"({wanted.facts_digest[:12]})"
         )
 
@@ -242,7 +242,7 @@ def _target(specification: SweepSpecification, name: str) -> tuple[Target, str |
 
 def _program(specification: SweepSpecification, name: str) -> SweptProgram:
     if name == STDIN:
-        raise ReadError("the program '-' is not a file", legal=("program.pto", "program.tpc"))
+        raise ReadError("the program must be a file, not '-'", legal=("program.pto", "program.tpc"))
     source = read_source(specification.path(name), lambda: False)
     if source.language is not Language.TILES:
         return SweptProgram(source, frozenset())
@@ -584,7 +584,7 @@ def results_schema(path: Path) -> pa.Schema:
         raise ReadError(f"{path}: is not a Parquet file", legal=_LEGAL) from None
     if about.num_rows > MOST_ROWS:
         raise ReadError(
-            f"{path}: {about.num_rows} rows are more than {MOST_ROWS}, which are read at once",
+            f"{path}: {about.num_rows} rows exceed the limit of {MOST_ROWS}",
             legal=("a sweep of fewer points", "pyarrow.parquet.ParquetFile(path).iter_batches()"),
         )
     if (schema.metadata or {}).get(b"castsim_sweep") != FORM.encode():
@@ -622,7 +622,7 @@ def axes_of(path: Path) -> tuple[str, ...]:
     needed = (*dict.fromkeys((*usual, *axes)), "cycles", "status")
     wrong = [name for name in needed if names.count(name) != 1 or not _fits(schema.field(name))]
     if wrong:
-        raise ReadError(f"{path}: its column '{wrong[0]:.40}' is not that of a sweep", legal=_LEGAL)
+        raise ReadError(f"{path}: its column '{wrong[0]:.40}' does not belong to a sweep", legal=_LEGAL)
     return axes
 
 
@@ -647,4 +647,4 @@ def check_values(path: Path, table: pa.Table) -> None:
             low, high = bounds.get(name, (-sys.float_info.max, sys.float_info.max))
             finite = pa.types.is_integer(column.type) or pc.all(pc.is_finite(column)).as_py()
             if column.null_count or not finite or not low <= least <= most <= high:
-                raise ReadError(f"{path}: its column '{name}' holds what no sweep writes", legal=_LEGAL)
+                raise ReadError(f"{path}: its column '{name}' holds values that no sweep writes", legal=_LEGAL)

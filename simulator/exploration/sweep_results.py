@@ -33,8 +33,6 @@ from castsim.isa.errors import ReadError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from castsim.exploration.sweep_points import SweepWork
-
 
 # From the ledger to the Parquet file: chunk by chunk in the order of the points, under its final name once whole.
 

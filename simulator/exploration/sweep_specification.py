@@ -169,7 +169,7 @@ def _axis(name: str, given: object) -> Sequence[Setting]:
         found = tuple(unique.values())
         _refuse_inexact(name, found)
     if not found:
-        raise ReadError("there are no values", legal=_legal(name))
+        raise ReadError("the list of values is empty", legal=_legal(name))
     return found
 
 
@@ -211,7 +211,7 @@ def _typed_range(name: str, text: str) -> Sequence[Setting]:
 def _range(name: str, given: Mapping[str, object]) -> Sequence[Setting]:
     """Return the values of `{ from = 8, to = 64, step = 8 }`, the end included if a step leads there."""
     if not _has_numbers(name):
-        raise ReadError("only numbers have ranges", legal=_WORDS)
+        raise ReadError("only numbers can be given as ranges", legal=_WORDS)
     for key, value in given.items():
         if key not in _RANGE_KEYS:
             raise ReadError(f"unknown key '{key}' of a range", legal=_RANGE_KEYS)
@@ -228,7 +228,7 @@ def _range(name: str, given: Mapping[str, object]) -> Sequence[Setting]:
     if "times" in numbers:
         times = numbers["times"]
         if times < 2 or first < 1:
-            raise ReadError("the range never gets to its end", legal=_RANGES)
+            raise ReadError("the range never reaches its end", legal=_RANGES)
         found = []
         while first <= last:
             found.append(first)
@@ -236,7 +236,7 @@ def _range(name: str, given: Mapping[str, object]) -> Sequence[Setting]:
         return _checked(name, tuple(found))
     step = numbers.get("step", 1)
     if step < 1:
-        raise ReadError("the range never gets to its end", legal=_RANGES)
+        raise ReadError("the range never reaches its end", legal=_RANGES)
     count = (last - first) // step + 1  # a range may have more than Python counts
     if count > MOST_VALUES:
         _refuse_count(count)
@@ -245,7 +245,7 @@ def _range(name: str, given: Mapping[str, object]) -> Sequence[Setting]:
 
 def _checked(name: str, found: Sequence[int]) -> Sequence[int]:
     if not found:
-        raise ReadError("the range is empty: it ends before it begins", legal=_RANGES)
+        raise ReadError("the range is empty: its end is below its start", legal=_RANGES)
     for value in (found[0], found[-1]):
         meaning(name, value)
     return found
@@ -293,7 +293,7 @@ def _refuse_long(name: str, numbers: Iterable[int]) -> None:
     """Refuse numbers that no column of integers holds."""
     for number in numbers:
         if not -(1 << 63) <= number < 1 << 63:
-            raise ReadError("a whole number does not fit into 64 bits", legal=_legal(name))
+            raise ReadError("an integer does not fit into 64 bits", legal=_legal(name))
 
 
 def _refuse_inexact(name: str, found: Sequence[Setting]) -> None:
@@ -302,8 +302,8 @@ def _refuse_inexact(name: str, found: Sequence[Setting]) -> None:
         for value in found:
             if isinstance(value, int) and int(float(value)) != value:
                 raise ReadError(
-                    f"{value} beside fractions is more than a double holds",
-                    legal=("whole numbers only", f"up to {1 << 53}"),
+                    f"{value} is too large to be mixed with fractions",
+                    legal=("integers only", f"up to {1 << 53}"),
                 )  # fmt: skip
 
 
@@ -412,7 +412,7 @@ class _SpecificationReader:
         mode = CycleSource(self._word(head, "mode", tuple(CycleSource)))
         if kind is PointKind.PROGRAM and mode is CycleSource.ESTIMATE:
             self._refuse(
-                ("sweep", "mode"), "sweep.mode: programs have no closed form", (f'mode = "{CycleSource.SIMULATE}"',)
+                ("sweep", "mode"), "sweep.mode: programs can only be simulated", (f'mode = "{CycleSource.SIMULATE}"',)
             )
         axes, places = self._axes(self._table(data, "grid", ("[grid]",)), kind)
         exclusions = self._exclusions(data.get("exclude", []), axes)
@@ -433,7 +433,7 @@ class _SpecificationReader:
             for keys, each in _named(key, value):
                 name = ".".join(keys)
                 if name.rpartition(".")[2] == "" or name in prefixes:
-                    self._refuse(("grid", *keys), f"grid.{name}: no NAME behind the point", legal)
+                    self._refuse(("grid", *keys), f"grid.{name}: missing name after the point", legal)
                 if name in places:
                     self._refuse(("grid", *keys), f"grid.{name} is given twice", ())
                 places[name] = self._place(("grid", *keys))
@@ -455,7 +455,7 @@ class _SpecificationReader:
         known = {axis.name: axis for axis in axes}
         legal = ("where", *known)
         if not table:
-            self._refuse(("exclude", number), "[[exclude]] says nothing", legal)
+            self._refuse(("exclude", number), "[[exclude]] is empty", legal)
         values: dict[str, frozenset[Setting]] = {}
         condition = None
         for key, value in table.items():
@@ -474,7 +474,7 @@ class _SpecificationReader:
 
     def _condition(self, text: object, span: Span | None, axes: Mapping[str, Axis]) -> Expression:
         if not isinstance(text, str):
-            raise ReadError("exclude.where is not a text", span=span, legal=('where = "rows*cols > 65536"',))
+            raise ReadError("exclude.where must be a string", span=span, legal=('where = "rows*cols > 65536"',))
         try:
             found = Expression(text, span or Span("<exclude>", 1, 1, text), dotted=True)
         except ReadError as error:
@@ -485,11 +485,11 @@ class _SpecificationReader:
             fraction = next((value for value in axes[name].values if isinstance(value, float)), None)
             if fraction is not None:
                 raise ReadError(
-                    f"exclude.where: {name} has fractions, such as {fraction}; conditions are of integers and words",
+                    f"exclude.where: {name} has fractions, such as {fraction}; conditions take only integers and words",
                     span=span, legal=(f'[[exclude]] "{name}" = {fraction}',),
                 )  # fmt: skip
         if not found.names:
-            raise ReadError(f"exclude.where: '{text}' names no key of the grid", span=span, legal=tuple(axes))
+            raise ReadError(f"exclude.where: '{text}' does not use a key of the grid", span=span, legal=tuple(axes))
         return found
 
     def _known(self, keys: Keys, table: Mapping[str, object], legal: tuple[str, ...]) -> None:

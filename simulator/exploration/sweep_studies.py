@@ -99,4 +99,4 @@ def _refuse_replacing(out: Path, files: Mapping[str, Path]) -> None:
         raise ReadError(f"--out {out}: is a folder", legal=("--out FILE.parquet",))
     for what, file in files.items():
         if file.resolve() == out.resolve():
-            raise ReadError(f"--out would replace '{out}', which is {what}", legal=("--out FILE.parquet",))
+            raise ReadError(f"--out would overwrite '{out}', {what}", legal=("--out FILE.parquet",))

@@ -77,7 +77,7 @@ def read_axes(kind: ChoiceKind, text: str) -> tuple[ChoiceAxis, ...]:
         head = _NAMED.match(text, begin, end)
         if head is None:
             span = Span.within(source, min(begin, max(0, len(text) - 1)), max(1, end - begin))
-            raise ReadError(f"{option} {text[:60]}: not of the form NAME in VALUES", span=span, legal=legal)
+            raise ReadError(f"{option} {text[:60]}: expected NAME in VALUES", span=span, legal=legal)
         values = read_values(source, head.end(), end)
         found.append(ChoiceAxis(kind, head[1], values, Span.within(source, head.start(1), len(head[1]))))
         begin = end + 1
@@ -93,7 +93,7 @@ def read_condition(text: str) -> Expression:
     condition = Expression(text, Span("--where", 1, 1, text, max(1, len(text))))
     if not condition.names:
         span = Span("--where", 1, 1, text, max(1, len(text)))
-        raise ReadError(f"'{text}' uses none of the choices", span=span, legal=("R*C*4 <= 65536",))
+        raise ReadError(f"'{text}' does not use any of the choices", span=span, legal=("R*C*4 <= 65536",))
     return condition
 
 

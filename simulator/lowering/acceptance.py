@@ -81,7 +81,7 @@ def parse_specification(text: str) -> tuple[Specification, str | None, dict[str,
             raise ReadError(f"'{setting}' in '{text}' sets no attribute", legal=("NAME@VERSION:ATTRIBUTE=VALUE:...",))
         attributes[key] = value
     if at and not version:
-        raise ReadError(f"'{text}' names no version", legal=("NAME@VERSION",))
+        raise ReadError(f"'{text}' does not name a version", legal=("NAME@VERSION",))
     return load_specification(name), version or None, attributes
 
 
@@ -159,7 +159,7 @@ def _attributes(spec: Specification, version: str, given: Mapping[str, Attribute
         if str(value) not in map(str, attribute.values):
             raise ReadError(f"attribute {name} cannot be '{value}'", legal=map(str, attribute.values))
         if spec.rank(attribute.since) > spec.rank(version):
-            raise IllegalError(f"{spec.name} {version} has no attribute {name}; it came with {attribute.since}")
+            raise IllegalError(f"{spec.name} {version} has no attribute {name}; it was added in {attribute.since}")
     return {name: str(given.get(name, attribute.default)) for name, attribute in spec.attributes.items()}
 
 
@@ -362,7 +362,7 @@ def acceptance(
     if not isinstance(found, SpecifiedCast):
         found = specified_cast(found, src, dst, version=version, attributes=attributes)
     if found.src is None or found.dst is None:
-        raise IllegalError("casts of text have no codes on one side")
+        raise IllegalError("a cast from or to text has no codes on one side")
     codes = check_codes(codes, found.src)
     if found.rule.accept is Accept.INTERVAL:
         assert isinstance(found.dst, FloatFormat)  # the schema asks for it

@@ -252,7 +252,7 @@ def _demand(request: CastRequest, spec: Specification) -> Demand:
         attributes[effects["overflow"]], saturate = Overflow.SATURATE.value, False
     cast = specified_cast(cast.spec, request.src, request.dst, version=request.version, attributes=attributes)
     if cast.src is None or cast.dst is None:
-        raise IllegalError(f"{cast.label}: a cast of text has no codes that a chip could convert")
+        raise IllegalError(f"{cast.label}: a chip cannot convert text")
     mode = None if rounding is None else Rounding(rounding)
     if mode is not None and mode not in legal_roundings(cast.src, cast.dst):
         legal = [legal.value for legal in legal_roundings(cast.src, cast.dst) if legal in DETERMINISTIC]

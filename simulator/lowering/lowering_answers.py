@@ -220,7 +220,7 @@ class Answer(NotebookMixin[Literal["steps"]]):
 
     @property
     def settings(self) -> Setting:
-        """All options with which the program is to be run."""
+        """All options for running the program."""
         return (*self.given, *self.chosen)
 
     @property

@@ -352,7 +352,7 @@ def _check_satisfiable(demand: Demand) -> None:
     if contradicted.any():
         code = int(smallest_first(codes[contradicted], demand.src)[0])
         raise IllegalError(
-            f"unsatisfiable: {demand.cast.label} does not accept what {demand.further} asks for, "
+            f"unsatisfiable: {demand.cast.label} does not accept the result of {demand.further}, "
             f"for example for {demand.src.name} {decimal_text(value_of(code, demand.src))} ({code:#x}): "
             f"its rule is '{demand.cast.rule.meaning}'"
         )
@@ -486,7 +486,7 @@ def _unreached(task: _Task) -> Plan:
         if unknown:
             reason += f": {target.name} has no instruction for elements of {' and '.join(unknown)}"
             if all(isinstance(fmt, IntFormat) and fmt.bits < 8 for fmt in unknown.values()):
-                reason += "; `castsim graph` holds each in a byte"
+                reason += "; `castsim graph` holds each element in a byte"
     return Plan(
         task.request, demand, target, kind, Verdict.DIFFERS, (),
         searched=catalogue.count(demand.src, steps), reason=reason,

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 
@@ -25,21 +26,26 @@ from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import Scale, round_to_integral_codes, scaled_cast_codes
 from castsim.numerics.policy import Policy
 from castsim.numerics.tiers import Tier, convert_codes
+from castsim.targets.description import Table
 
 _PROSE = frozenset({"source", "status", "informational", "note"})
 """Keys of a table that say where its facts are from; no result depends on them."""
 
 
 def digest_of_facts(document: Mapping[str, object]) -> str:
-    """Return the SHA-256 of facts that JSON can hold, but for what says where they are from."""
+    """Return the SHA-256 of facts and of tables of a target, but for what says where they are from."""
     text = json.dumps(_without_prose(document), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _without_prose(value: object) -> object:
+    if isinstance(value, Table):
+        value = {name: getattr(value, name) for name in type(value).model_fields}
     if isinstance(value, Mapping):
         return {str(key): _without_prose(held) for key, held in value.items() if key not in _PROSE}
-    return [_without_prose(held) for held in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_without_prose(held) for held in value]
+    return str(value) if isinstance(value, Decimal) else value
 
 
 # What a step does to an element, as the machine models do it, and whether it keeps the order of numbers.

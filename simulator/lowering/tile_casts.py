@@ -205,7 +205,7 @@ def _facts(target: DataflowTarget, operations: Iterable[ResolvedTileOp]) -> str:
     behaviours = [behaviour_of(target, operation) for operation in operations]
     return digest_of_facts(
         {
-            "arithmetic": target.tile_arithmetic.model_dump(mode="json"),
+            "arithmetic": target.tile_arithmetic,
             "operations": [[found.saturates, found.uses_tmp, found.choices, found.window] for found in behaviours],
         }
     )

@@ -240,7 +240,7 @@ def _check_operands(operator: Rescale, rules: RescaleRules) -> None:
     """Reject operands that no TOSA graph can hold: other types, and numbers that their operands cannot store."""
     for name, legal in ((operator.src, tuple(rules.inputs)), (operator.dst, rules.outputs)):
         if name not in legal:
-            raise ReadError(f"RESCALE has no type '{name}' there", legal=legal)
+            raise ReadError(f"RESCALE does not take type '{name}' here", legal=legal)
     multiplier = rules.wide_multiplier if operator.scale32 else rules.narrow_multiplier
     for what, numbers, name in (
         ("multiplier", operator.multiplier, multiplier),

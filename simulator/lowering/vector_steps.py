@@ -229,9 +229,13 @@ ARITHMETIC_OPTIONS = ("arithmetic_subnormals", "immediate_and_mask", "min_max_na
 
 def _facts(target: VliwTarget) -> str:
     """Return the digest of what the values of arithmetic rest on, the same for all instructions of a target."""
-    facts = target.model_dump(mode="json", include={"special_values", "configuration"})
     options = {name: target.option(name) for name in ARITHMETIC_OPTIONS if name in target.options}
-    return digest_of_facts({**facts, "options": options})
+    return digest_of_facts({**_values_at_reset(target), "options": options})
+
+
+def _values_at_reset(target: VliwTarget) -> dict[str, object]:
+    """Return the tables of the target that values depend on."""
+    return {"special_values": target.special_values, "configuration": target.configuration}
 
 
 @dataclass(frozen=True)
@@ -285,7 +289,7 @@ def builtin_casts(target: VliwTarget) -> Iterator[LoweringStep]:
         assert signature.source.held is not None
         src, dst = format_named(signature.source.held), format_named(signature.result.format)
         run = _Called(target, row.builtin)
-        facts = digest_of_facts(target.model_dump(mode="json", include={"special_values", "configuration"}))
+        facts = digest_of_facts(_values_at_reset(target))
         primitive = ConstantArithmetic(f"{target.name} {row.builtin}", src, run, facts=facts)
         yield LoweringStep(src, dst, (primitive,), (BuiltinForm(row.builtin),), row.builtin)
 
@@ -406,7 +410,7 @@ class _Emitter:
         if not self.steps:
             bits = [max(self.first.bits, _BYTE)]
         if any(width < _BYTE for width in bits[1:-1]):
-            raise IllegalError(f"{self.target.name}: a chain through 4-bit registers has no program here")
+            raise IllegalError(f"{self.target.name}: cannot write a program for a chain through 4-bit registers")
         return [max(width, _BYTE) for width in bits]
 
     def _from_nibbles(

@@ -1,4 +1,4 @@
-"""Casting arrays: the abstract cast, or what a chip makes of it."""
+"""Conversion of arrays between number formats, by the abstract cast or as a chip converts them."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ def cast(
     source, destination = format_named(src), format_named(dst)
     if target is None:
         if of_target:
-            raise ReadError("saturation, scratch, form, options belong to a target; the abstract cast takes overflow")
+            raise ReadError("saturation, scratch, form and options need a target; the abstract cast takes overflow")
         if policy is None:
             policy = abstract_policy(source, destination, _rounding(rounding), _overflow(overflow))
         return cast_array(array, source, destination, policy, random=random, tier=_tier(tier), out=out)
     if overflow is not None or policy is not None:
-        raise ReadError("with a target, the chip determines overflow; set saturation to on or off")
+        raise ReadError("the target determines overflow; set saturation to on or off instead")
     if random is not None or tier is not None:
         raise ReadError("random= and tier= cannot be combined with target=")
     chip = load_target(target)
@@ -159,7 +159,7 @@ def _words(given: NDArray[np.uint32] | np.random.Generator | None, shape: tuple[
 
 
 def _numbers(given: ArrayLike, src: FormatLike | None) -> tuple[Codes, str]:
-    """Return what is to be converted as an array, and the name of its format.
+    """Return the input as an array, and the name of its format.
 
     Raises:
         ReadError: no array of numbers, no format for its dtype, or numbers that the format cannot hold.
@@ -172,7 +172,7 @@ def _numbers(given: ArrayLike, src: FormatLike | None) -> tuple[Codes, str]:
         return _tensor(given, name)
     native = None if name is None else native_dtype(format_named(name))
     if name is not None and native is None:
-        raise ReadError(f"{name} has no NumPy type: pass an array of codes", legal=("numpy.ndarray",))
+        raise ReadError(f"{name} has no NumPy type; pass an array of codes", legal=("numpy.ndarray",))
     try:
         array = np.asarray(given)
     except ValueError as error:  # lists of several lengths
@@ -210,7 +210,7 @@ def _read(array: NDArray[Any], name: str) -> Codes:
     """Return the numbers that texts are.
 
     Raises:
-        ReadError: some text is no number, or an integer that the format lacks.
+        ReadError: a text that is not a number, or an integer that the format lacks.
     """
     fmt = format_named(name)
     codes = np.zeros(array.shape, code_dtype(fmt))
@@ -218,7 +218,7 @@ def _read(array: NDArray[Any], name: str) -> Codes:
         number = hexadecimal_float(str(text))
         encoded = encode_value(str(text) if number is None else number, fmt)
         if encoded.inexact and isinstance(fmt, IntFormat):
-            raise ReadError(f"{name} does not hold '{text}'")
+            raise ReadError(f"{name} cannot represent '{text}'")
         codes[place] = encoded.code
     return array_from_codes(codes, fmt)
 
@@ -235,12 +235,12 @@ def _held(array: Codes, name: str, native: np.dtype[Any] | None) -> Codes:
     with np.errstate(over="ignore"):  # beyond the largest number is infinity, which is a result and no mishap
         held = array.astype(native)
     if whole and (held.astype(array.dtype) != array).any():
-        raise ReadError(f"{name} does not hold all of {str(array.tolist())[:60]}")
+        raise ReadError(f"{name} cannot represent all of {str(array.tolist())[:60]}")
     return held
 
 
 _BLOCK = 1 << 17
-"""Elements at a time of a chip's cast, whose instructions hand whole arrays to one another."""
+"""The number of elements per step of a chip's cast, whose instructions exchange whole arrays."""
 
 
 @lru_cache(maxsize=256)
@@ -269,7 +269,7 @@ def cast_on_target(
     """
     machine = machine_of(target)
     if form is not None and form not in machine.cast_forms:
-        raise ReadError(f"{target.name} casts tiles of every shape alike: form {form} says nothing", legal=("none",))
+        raise ReadError(f"{target.name} casts tiles of all shapes the same way; leave out form {form}", legal=("none",))
     asked = CastAsked(src, dst, rounding, saturation, scratch, form)
     result = machine.cast_elements(codes.reshape(1, -1), asked)
     return replace(result, codes=result.codes.reshape(codes.shape))

@@ -1,6 +1,6 @@
 """The machine of a target, its parts by mechanism: lowering, values, vector instructions, launches, loose casts.
 
-Below them what a loose cast is asked and answers, and its words of rounding modes.
+Further down: the request and the result of a single cast, and its words of rounding modes.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class ComputeValues(Protocol):
 
 
 class VectorUnits(Protocol):
-    """What a target has for programs of vector instructions."""
+    """The services of a target for programs of vector instructions."""
 
     def unit(self, memory: MicroMemory, casts: CastTally | None = None) -> VectorUnit:
-        """Return a unit that executes instructions on a memory, changed in place; `casts` gets what conversions do."""
+        """Return a unit that executes instructions on a memory, in place; it reports conversions to `casts`."""
         ...
 
     def recorder(self, *, as_written: bool) -> RecordingUnit:
-        """Return what records the vector instructions of a program, with all around them.
+        """Return a recorder of a program's vector instructions and of everything around them.
 
         `as_written`: a program without flags does not wait for its bytes either.
         """
@@ -76,7 +76,7 @@ class VectorUnits(Protocol):
         ...
 
     def lowered(self, function: Function) -> Function:
-        """Return a function whose operations on logical registers are vector instructions.
+        """Return a function in which vector instructions replace operations on logical registers.
 
         Raises:
             IllegalError: an operation for which there are none; carries its place.
@@ -92,14 +92,14 @@ class VectorUnits(Protocol):
         ...
 
     def expanded(self, function: Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
-        """Return the text of what a tile function executes, and the options that this text needs.
+        """Return the text of the instructions that a tile function executes, and the options that this text needs.
 
-        `issued` is what it issues; or, of a function that is not walked, what lowers it: its scalar arguments stay
+        `issued` are its instructions; for a function that is not walked, its lowerer: its scalar arguments stay
         arguments.
 
         Raises:
-            IllegalError: an operation whose lowering does not consist of instructions that programs can name; without
-                a walk, what can be written for settled scalars only, too.
+            IllegalError: an operation whose lowering contains instructions that programs cannot name; without a walk,
+                also one that can only be written for known scalars.
         """
         ...
 
@@ -107,14 +107,14 @@ class VectorUnits(Protocol):
 # Inside of the launches of vector functions: where their cycles went, instruction by instruction.
 
 LAUNCH = "vecscope"
-"""The instruction whose executions are launches of a program's own vector instructions."""
+"""The report name of instructions that launch vector instructions of a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineWait:
-    """What the executions of a line waited for, all together, after the front end had sent them: these overlap.
+    """The waits of all executions of a line after their dispatch; these overlap.
 
-    `number` and `text` are of the line that makes what was waited for, None where it is not one line.
+    `number` and `text` are of the line that they waited for; None if it is not a single line.
     """
 
     cause: Cause
@@ -127,8 +127,8 @@ class LineWait:
 class LineLaunches:
     """One line of a launch: its executions, and the cycles of the launches that went to it, by cause.
 
-    `number` is a line of the source, or counts the instructions and loops of a tile operation's kernel; None for what
-    belongs to the launch itself. `waits` come with the longest first.
+    `number` is a line of the source, or counts the instructions and loops of a tile operation's kernel; None for the
+    launch itself. `waits` are sorted, the longest first.
     """
 
     number: int | None
@@ -143,7 +143,7 @@ class LineLaunches:
 class InstructionLaunches:
     """All launches of one source instruction; the `cycles` of its lines add up to its own.
 
-    Of a tile operation it is the first one, and `pipe_cycles` are what the engines count of it: mostly the same.
+    For a tile operation it is the first launch; `pipe_cycles` are the engines' cycles for it, mostly the same.
     """
 
     line: int
@@ -174,7 +174,7 @@ class LaunchSlice:
 
 
 class LaunchReport(Protocol):
-    """What a mechanism tells of its launches."""
+    """The report of a mechanism on its launches."""
 
     def written(self, tree: Tree, target: Target) -> Sequence[InstructionLaunches]:
         """Return the launches that a program writes itself."""
@@ -186,8 +186,7 @@ class LaunchReport(Protocol):
 
     def sent(self, lowered: Lowered, target: Target) -> Sequence[int]:
         """Return the cycles, from the start of a launch that a program writes itself, in which the front end sends its
-        instructions, in program order; none for anything else.
-        """
+        instructions, in program order; none for anything else."""
         ...
 
     def lowered(self, tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionLaunches]:
@@ -197,7 +196,7 @@ class LaunchReport(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MechanismParts:
-    """Where the parts of a mechanism's machines stand, as `module:name`, each loaded when first asked for.
+    """The import paths (`module:name`) of the parts of a mechanism's machines; each is loaded on first use.
 
     `lowerer` (called with a target and `unsafe_scratch`) and `compute` are None where there are no tiles,
     `vector_units` where programs name no vector instructions, `launches` where nothing is launched. `cast_forms`: the
@@ -262,7 +261,7 @@ class Machine:
 
     @property
     def compute(self) -> ComputeValues:
-        """What computes the values of a lowered tile program.
+        """The function that computes the values of a lowered tile program.
 
         Raises:
             IllegalError: the target has no tile instructions.
@@ -273,19 +272,19 @@ class Machine:
 
     @property
     def vector_units(self) -> VectorUnits:
-        """What executes vector instructions.
+        """The executor of vector instructions.
 
         Raises:
             IllegalError: programs cannot name the target's.
         """
         if self.parts.vector_units is None:
-            message = f"{self.target.name} does not run programs of vector instructions (vecscope)"
+            message = f"{self.target.name} does not run programs with vector instructions (vecscope)"
             raise IllegalError(message, legal=("a5",))
         return cast("VectorUnits", loaded(self.parts.vector_units)(self.target))
 
     @property
     def launches(self) -> LaunchReport | None:
-        """What tells of launches of vector functions; None if the target has none."""
+        """The launch report of vector functions; None if the target has none."""
         return None if self.parts.launches is None else cast("LaunchReport", loaded(self.parts.launches))
 
     @property
@@ -297,7 +296,7 @@ class Machine:
         """Convert codes of any shape as the chip does.
 
         Raises:
-            ReadError: a word that is no rounding mode.
+            ReadError: an unknown rounding mode.
             IllegalError: no such type pair, or a mode that the chip's instructions cannot name.
         """
         return cast("TargetCast", loaded(self.parts.cast_elements)(self.target, codes, asked))
@@ -340,7 +339,7 @@ def no_tiles(target: Target) -> IllegalError:
 
 
 def compute_of(target: Target) -> ComputeValues:
-    """Return what computes the values of the target's tile programs.
+    """Return the function that computes the values of the target's tile programs.
 
     Raises:
         IllegalError: the target has no tile instructions.
@@ -349,7 +348,7 @@ def compute_of(target: Target) -> ComputeValues:
 
 
 def vector_units_of(target: Target) -> VectorUnits:
-    """Return what executes the target's vector instructions.
+    """Return the executor of the target's vector instructions.
 
     Raises:
         IllegalError: the target has none that programs can name.
@@ -360,12 +359,14 @@ def vector_units_of(target: Target) -> VectorUnits:
 # A cast of loose elements, asked and answered: words of rounding modes, `cast_elements` of every mechanism.
 
 CastForm = Literal["1d", "2d"]
-"""Code of a tile cast: one loop over all elements, or one over rows that go on behind their valid columns."""
+"""The code variant of a tile cast: one loop over all elements, or one over rows of which only some columns are valid.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CastAsked:
-    """A pair of formats with the modes asked for; `rounding` in the chip's words, `scratch`: whether there is a tmp.
+    """A requested cast: a pair of formats and modes; `rounding` is the chip's word, `scratch` tells whether there is a
+    tmp tile.
 
     `form` chooses among the forms that the chip's casts have; None: the first.
     """
@@ -419,7 +420,7 @@ def saturation_in_force(src: Format, dst: Format, overflow: Overflow, switch: Sa
 
 @lru_cache(maxsize=1024)
 def _holds(dst: Format, src: Format) -> bool:
-    """Whether no number of `src`, infinities included, lies beyond the range of `dst`."""
+    """Whether `dst` covers the range of `src`, infinities included."""
     if _has_infinity(src) and not _has_infinity(dst):
         return False
     (low, high), (least, most) = _range(src), _range(dst)
@@ -440,7 +441,7 @@ def _range(fmt: Format) -> tuple[Fraction, Fraction]:
 # Rounding modes of tile instructions by the words that a user types.
 
 DEFAULT_MODE = RoundMode.RINT
-"""What a program that names no mode asks for (docs/reference/pto.md section 1)."""
+"""The rounding mode of a cast that names none (docs/reference/pto.md section 1)."""
 
 
 def bare_mode(word: str) -> str:

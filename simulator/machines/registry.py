@@ -1,4 +1,4 @@
-"""What every mechanism has its own of, by the word that a target's description gives: loaded when first asked for.
+"""The parts that every mechanism supplies, found by the mechanism's name and loaded on first use.
 
 A room that has something per mechanism (engines, estimators, reports) names it in one table; nothing else asks of which
 mechanism a target is.
@@ -18,7 +18,8 @@ _Part = TypeVar("_Part")
 
 
 class MachinePart(Generic[_Part]):
-    """One part of every machine, `what` in words; `places` are `module:name` by mechanism, or modules."""
+    """One part of every machine; `what` describes it, `places` are import paths (`module:name` or modules) by
+    mechanism."""
 
     def __init__(self, what: str, places: Mapping[str, str]) -> None:
         self.what = what
@@ -34,13 +35,13 @@ class MachinePart(Generic[_Part]):
         mechanism = target.mechanism
         if mechanism not in self._loaded:
             if mechanism not in self.places:
-                raise ReadError(f"{target.name}: no {self.what} of mechanism '{mechanism}'", legal=self.places)
+                raise ReadError(f"{target.name}: no {self.what} for mechanism '{mechanism}'", legal=self.places)
             self._loaded[mechanism] = cast("_Part", loaded(self.places[mechanism]))
         return self._loaded[mechanism]
 
 
 def loaded(place: str) -> Any:
-    """Return what stands at `module:name`, or the module `module`."""
+    """Return the object at the import path `module:name`, or the module `module`."""
     module, _, name = place.partition(":")
     found = import_module(module)
     return attrgetter(name)(found) if name else found

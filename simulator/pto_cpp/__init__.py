@@ -112,7 +112,7 @@ class Lockstep:
             size = 1 if fmt is None else element_format(fmt).storage_bits // 8
             unit = "byte" if fmt is None else "element"
             raise ReadError(
-                f"the kernel reads {unit} {int(offset) // size} of {name}: no input given",
+                f"the kernel reads {unit} {int(offset) // size} of {name}; no input was given",
                 span=maker.span_of(place), legal=(f"--in {name}=FILE.npy",)
             )  # fmt: skip
         if position in self.stored:
@@ -210,7 +210,7 @@ def recorded_lines(program: Path, words: Sequence[str], answer: Callable[[str], 
             if not ended:
                 raise _unended(code)
         except TimeoutError:
-            raise LimitError(f"the kernel has done nothing for {SILENT_SECONDS} s and is ended") from None
+            raise LimitError(f"the kernel was stopped after {SILENT_SECONDS} s without progress") from None
         finally:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
@@ -219,8 +219,8 @@ def recorded_lines(program: Path, words: Sequence[str], answer: Callable[[str], 
 
 def _unended(code: int) -> LimitError | EngineError:
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
-        return LimitError(f"the kernel does not end within {SECONDS} s of processor time")
-    how = f"is ended by {signal.Signals(-code).name}" if code < 0 else f"ends with code {code}"
+        return LimitError(f"the kernel did not finish within {SECONDS} s of CPU time")
+    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ends with code {code}"
     return EngineError(f"the kernel {how} on the host before it returns")
 
 
@@ -326,7 +326,7 @@ class _Core:
                 return recording
             sizes = known
         raise ReadError(
-            f"{self.request.file}: sizes of random inputs depend on their values", legal=("--in NAME=FILE.npy",)
+            f"{self.request.file}: the sizes of random inputs depend on their values", legal=("--in NAME=FILE.npy",)
         )
 
     def _once(self, arrays: Mapping[str, Codes]) -> CppRecording:
@@ -409,8 +409,8 @@ class _Core:
                 f"scalar argument {name} of {self.kernel.entry} needs a value", legal=(f"--arg {name}=VALUE",)
             )
         message = " ".join(words)
-        if "args" in self.kernel.names and any(part in message for part in ("no argument's", "a null pointer")):
-            message += "; of a descriptor in args that nothing fills? Pass it with --in args=FILE"
+        if "args" in self.kernel.names and "outside all arguments" in message:
+            message += "; if `args` holds a descriptor, pass it with `--in args=FILE`"
         if place.strip("f") == "":
             return ReadError(f"{self.request.file}: {message}")
         return ReadError(message, span=self.lines.span(place))
@@ -479,7 +479,7 @@ def _unpacked(request: Request, array: ArgumentArray) -> Request:
         return replace(request, inputs=own | inputs, args=args)
     values = _arrays_of(given, array.name)
     if len(values) > len(array.names):
-        text = f"--in {array.name}: {len(values)} arrays, the kernel unpacks {len(array.names)}"
+        text = f"--in {array.name}: {len(values)} arrays, but the kernel unpacks {len(array.names)}"
         raise ReadError(text, legal=array.names)
     for name, value in zip(array.names, values, strict=False):
         if value.ndim:
@@ -493,7 +493,7 @@ def _arrays_of(given: Codes | str, name: str) -> list[Codes]:
     """Return the arrays of a file that NumPy's `savez` wrote, in their order, or of a sequence."""
     if not isinstance(given, str):
         return [np.asarray(value) for value in given]
-    legal = ("an .npz file of one array for each argument, numbers without dimensions",)
+    legal = ("an .npz file with one array per argument; numbers have no dimensions",)
     try:
         with zipfile.ZipFile(given) as archive:
             names = [entry.filename for entry in archive.infolist()]

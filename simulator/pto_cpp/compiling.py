@@ -158,7 +158,7 @@ def entry_of(text: str, asked: str | None, file: str) -> tuple[str, Candidate]:
         named = [one for one in found if one.name == plain or one.name.endswith(f"::{plain}")]
         if not named:
             legal = closest(plain, [one.name for one in found], everything_up_to=_SUGGESTIONS)
-            raise ReadError(f"--entry {plain[:80]}: {file} has no such function", legal=legal)
+            raise ReadError(f"--entry {plain[:80]}: {file} no such function", legal=legal)
         full = named[-1].name + asked.removeprefix("@")[len(plain) :]
         if named[-1].is_template and "<" not in asked:
             own = [name for name, template in instantiated if template is named[-1]]
@@ -180,7 +180,7 @@ def entry_of(text: str, asked: str | None, file: str) -> tuple[str, Candidate]:
             return group[0].name, group[0]
         if group:
             raise ReadError(
-                f"{file}: {len(group)} functions could be the kernel; name one by --entry",
+                f"{file}: {len(group)} functions could be the kernel; choose one with --entry",
                 legal=[one.name for one in group][:_SUGGESTIONS],
             )
     if len(instantiated) == 1:
@@ -453,7 +453,7 @@ def compile_kernel(kernel: CppKernel, folder: Path) -> Path:
     try:
         done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False, cwd=folder)
     except subprocess.TimeoutExpired:
-        raise ReadError(f"{kernel.file}: the compiler takes more than {SECONDS} s") from None
+        raise ReadError(f"{kernel.file}: the compiler took more than {SECONDS} s") from None
     except OSError as error:
         raise ReadError(f"cannot start the compiler {command[0]}: {error.strerror or error}") from None
     if done.returncode or not program.exists():
@@ -466,7 +466,7 @@ def _refusal(kernel: CppKernel, said: str) -> ReadError:
     found = _MESSAGE.search(said)
     if found is None:
         lost = _LINKER.search(said)
-        what = f"nothing defines {lost[1]}" if lost else (said.strip().splitlines() or ["no message"])[-1]
+        what = f"undefined function: {lost[1]}" if lost else (said.strip().splitlines() or ["no message"])[-1]
         return ReadError(f"{kernel.file}: does not compile: {what[:300]}")
     file, line, column, message = found.groups()
     unknown, absent = _UNKNOWN.search(message), _ABSENT.search(message)

@@ -171,7 +171,7 @@ class Maker:
         if what == "barrier":
             self._append(pto.Barrier, pto.Pipe(first))
         elif not 0 <= int(event) <= 7:
-            raise ReadError(f"flag {event}: there are the flags 0 to 7", span=self._span)
+            raise ReadError(f"flag {event}: flags are 0 to 7", span=self._span)
         else:
             make = pto.SetFlag if what == "set" else pto.WaitFlag
             self._append(make, pto.Pipe(first), pto.Pipe(second), int(event))
@@ -188,7 +188,7 @@ class Maker:
             raise IllegalError(text, span=self._span, legal=("TSTORE(global, tile)",))
         if mnemonic in ("tload", "tstore"):
             if attributes.get("atomic", "0") != "0":
-                raise IllegalError("TSTORE adds atomically, which castsim does not model", span=self._span)
+                raise IllegalError("castsim does not model atomic adds by TSTORE", span=self._span)
             self._transfer(mnemonic, outputs[0], inputs[0])
         elif mnemonic == "tcvt":
             self._cast(outputs[0], inputs, attributes)
@@ -202,7 +202,7 @@ class Maker:
             self._work(mnemonic, outputs, inputs, attributes)
 
     def _unwritten(self, mnemonic: str, legal: Sequence[str] = ()) -> IllegalError:
-        return IllegalError(f"{mnemonic.upper()} is not written with these operands", span=self._span, legal=legal)
+        return IllegalError(f"{mnemonic.upper()} does not take these operands", span=self._span, legal=legal)
 
     def _gather(self, outputs: list[str], inputs: list[str], attributes: dict[str, str]) -> None:
         if len(inputs) < _JOINED:
@@ -227,9 +227,9 @@ class Maker:
         if algorithm > _NARROW + 1:
             wrong = "to HiF4 is not in the A5's library"
         elif not bytes_alone and len(pointed) != _BY_POINTER:
-            wrong = "of a scale tile is to INT8_SYM or INT8_ASYM; MXFP8 is given three tiles by pointer"
+            wrong = "of a scale tile is to INT8_SYM or INT8_ASYM; MXFP8 takes pointers to three tiles"
         elif bytes_alone and (len(pointed) > 1 or len(given) < _JOINED):
-            wrong = "to bytes is given a scale tile, not three tiles by pointer"
+            wrong = "to bytes takes a scale tile, not pointers to three tiles"
         elif bytes_alone and bool(pointed) != (_QUANTISED[kind] == "INT8_ASYM"):
             wrong = f"to {_QUANTISED[kind]} {'has no' if pointed else 'needs an'} offset"
         elif not bytes_alone and narrow != (SentTile.of(outputs[0]).type.element == "e2m1"):
@@ -342,7 +342,7 @@ class Maker:
         """Store the elements of which a byte was changed by an assignment."""
         if buffer not in self.elements:
             raise ReadError(
-                f"writes elements of {self.names[buffer]}, whose type no transfer and no input tells",
+                f"writes elements of {self.names[buffer]}, whose type is unknown: no transfer or input determines it",
                 span=self._span, legal=(f"--in {self.names[buffer]}=zeros.npy",)
             )  # fmt: skip
         element = self.elements[buffer]
@@ -366,7 +366,9 @@ class Maker:
         ends = (output, given) if mnemonic == "tload" else (given, output)
         sent, view = SentTile.of(ends[0]), SentGlobal.of(ends[1])
         if view.layout not in ("nd", "dn"):
-            raise IllegalError(f"{mnemonic.upper()} of layout {view.layout.upper()}: the cube unit's", span=self._span)
+            raise IllegalError(
+                f"{mnemonic.upper()} of layout {view.layout.upper()}: only the cube unit supports it", span=self._span
+            )
         by_column = view.layout == "dn"
         shape, strides = self._moved(sent, view, by_column=by_column)
         if 0 in shape:
@@ -399,7 +401,7 @@ class Maker:
                 )
             shape[along] = burst
         if strides[outer] < 0:
-            raise TileError(f"bursts {strides[outer]} elements apart", span=self._span)
+            raise TileError(f"bursts that are {strides[outer]} elements apart", span=self._span)
         for place, extent in enumerate(shape):
             if extent == 1 and strides[place] < 1:
                 strides[place] = 1
@@ -411,12 +413,12 @@ class Maker:
         known = self.elements.setdefault(view.buffer, view.element)
         if known != view.element:
             raise ReadError(
-                f"{name} is used as {known} and as {view.element}; castsim gives an argument one type", span=self._span
+                f"{name} is used as {known} and as {view.element}; arguments have one type", span=self._span
             )
         bits = element_format(view.element).bits
         bits = bits if bits < 8 else element_format(view.element).storage_bits
         if view.offset < 0:
-            raise TileError(f"moves what lies {-view.offset} bytes before {name}", span=self._span)
+            raise TileError(f"accesses memory {-view.offset} bytes before {name}", span=self._span)
         if view.offset * 8 % bits:
             raise TileError(f"{name}: byte {view.offset} is inside an element of {view.element}", span=self._span)
         offset = view.offset * 8 // bits
@@ -471,14 +473,14 @@ class Maker:
     def _check_tile(self, sent: SentTile) -> None:
         location, placed = sent.type.location, sent.address >= 0
         if location != "vec":
-            text = f"a tile of '{location}': the cube unit's; castsim follows vector kernels"
+            text = f"a tile of '{location}': only the cube unit supports it; castsim runs vector kernels"
             raise IllegalError(text, span=self._span)
         if sent.type.pad > _LARGEST_PAD:
-            raise IllegalError("a pad value of the kernel's own is not modelled", span=self._span)
+            raise IllegalError("custom pad values are not modelled", span=self._span)
         if self.addressed is None:
             self.addressed = placed
         if self.addressed != placed:
-            text = "a tile without an address beside tiles that have one"
+            text = "a tile without an address, although other tiles have one"
             raise ReadError(text, span=self._span, legal=("TASSIGN(tile, ADDRESS)",))
         if not placed and self._regions.setdefault(sent.number, (sent.rows, sent.cols)) != (sent.rows, sent.cols):
             raise ReadError("a tile without an address changes its valid region", span=self._span)
@@ -495,7 +497,7 @@ class Maker:
 
     def _scalar_type(self, element: str) -> pto.ScalarType:
         if element not in SCALARS.values():
-            raise IllegalError(f"a scalar of type {element}: castsim has no such scalars", span=self._span)
+            raise IllegalError(f"castsim does not support scalars of type {element}", span=self._span)
         return pto.ScalarType(element)
 
     def _index(self, value: int) -> str:

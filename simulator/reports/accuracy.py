@@ -1,35 +1,23 @@
-"""Accuracy, cross-validation and calibration, as JSON and as text: rows, curves, folds, parameters, statistics."""
+"""Accuracy and cross-validation as JSON, of which pages are made; a calibration as JSON and as text."""
 
 from __future__ import annotations
 
-from bisect import bisect
-from collections.abc import Iterable, Iterator, Sequence
-from math import ceil
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.evidence.accuracy_assessment import (
-    LABEL_SHAPE,
-    AssessedRow,
-    Statistics,
-    by_evidence,
-    predicted,
-    simulated,
-)
-from castsim.evidence.accuracy_assessment import (
-    Accuracy as AccuracyTable,
-)
+from castsim.evidence.accuracy_assessment import Accuracy as AccuracyTable
+from castsim.evidence.accuracy_assessment import AssessedRow, Statistics, by_evidence, predicted, simulated
 from castsim.evidence.calibration import Calibration, misfits
-from castsim.evidence.left_out import CrossValidation, LeftOut
-from castsim.evidence.measured_rows import CAST
+from castsim.evidence.left_out import CrossValidation
 from castsim.execution.origins import Origins
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Cycles, Name, Percent, WorkerEntry
-from castsim.reports.terminal import composed, indented, table
+from castsim.reports.terminal import indented, table
 from castsim.targets.description import SourceKind
-from castsim.targets.loader import Residuals, intervals
+from castsim.targets.loader import intervals
 
 _PLACES = 4
 """Decimals of a percentage."""
@@ -210,178 +198,7 @@ def _typed(text: str) -> int | float | str | None:
     return float(text) if dot and (whole + part).isascii() and (whole + part).isdigit() else text
 
 
-# Accuracy as text: a table of rows, one of curves, and a summary per target.
-
-_EDGES = (-20, -5, -1, 1, 5, 20)
-"""Edges of errors in percent; outside of the first and the last is everything beyond."""
-_LONGEST = 40
-"""Characters of the longest bar."""
-
-
-@composed
-def accuracy_text(found: Sequence[AccuracyTable]) -> Iterator[RenderableType]:
-    """Yield the report on one table, or on several."""
-    for number, accuracy in enumerate(found):
-        if number:
-            yield Text("")
-        yield from _one(accuracy)
-
-
-ERROR_COLUMNS = ("mean %", "median %", "max %", "public: mean %")
-"""Columns of `error_cells` but the last, the public model's maximum, which each table calls its own way."""
-
-
-def error_cells(own: Statistics, public: Statistics | None) -> tuple[str, ...]:
-    """Return the errors of the simulation, then mean and maximum of the public model."""
-    peer = ("", "") if public is None else (f"{public.mean:.2f}", f"{public.maximum:.2f}")
-    return *_cells(own), *peer
-
-
-CURVE_COLUMNS = ("target", "operation", "types", "path", "rows", *ERROR_COLUMNS, "max %")
-"""Columns of `curve_cells`."""
-
-
-def curve_cells(found: Sequence[AccuracyTable]) -> Iterator[tuple[str | int, ...]]:
-    """Yield a row for each curve of tables of measurements: what it is of, its rows, their absolute errors."""
-    for accuracy in found:
-        for curve in accuracy.curves:
-            own = curve.simulated
-            types = curve.src if curve.src == curve.dst else f"{curve.src} -> {curve.dst}"
-            errors = error_cells(own, curve.predicted)
-            yield accuracy.target.name, curve.operation, types, curve.path, own.rows, *errors
-
-
-def accuracy_summary(found: Sequence[AccuracyTable]) -> RenderableType:
-    """Return the errors of each table, rows that were not fitted first, by what they were read off."""
-    numbers = ("rows", *ERROR_COLUMNS, "max % ")
-    made = table("target", "measurements", "rows were", "read off", *numbers, numbers=numbers)
-    groups = [(each, sort, rows) for each in found for sort, rows in by_evidence(each.rows).items()]
-    for accuracy, (fitted, kind), rows in sorted(groups, key=lambda group: group[1][0]):
-        own = simulated(rows)
-        errors = error_cells(own, predicted(rows))
-        name = accuracy.target.name
-        measured = Path(accuracy.table.file).stem.removeprefix(f"{name}_measured_")
-        made.add_row(name, measured, "fitted" if fitted else "not fitted", kind or "", str(own.rows), *errors)
-    legend = "absolute errors of simulated against measured cycles; public: the vendor's public cost model"
-    elsewhere = [accuracy for accuracy in found if accuracy.measured_on is not None]
-    notes = dict.fromkeys(_measured_elsewhere(accuracy) for accuracy in elsewhere)
-    names = dict.fromkeys(accuracy.target.name for accuracy in found)
-    known = [_interval(each) for name in names for each in intervals(name)]
-    rows = [row for accuracy in found for row in accuracy.unfitted]
-    return Group(
-        made,
-        Text(legend, style="dim"),
-        *_residuals(rows),
-        *map(Text, known),
-        *(Text(note, style="yellow") for note in notes),
-    )
-
-
-def _residuals(rows: Sequence[AssessedRow]) -> list[Text]:
-    """Return how many rows that were not fitted have which error, as bars."""
-    if not rows:
-        return []
-    counts = [0] * (len(_EDGES) + 1)
-    for row in rows:
-        counts[bisect(_EDGES, row.error)] += 1
-    ends = ["", *(f"{edge:g}" for edge in _EDGES), ""]
-    lines = [
-        f"{f'{low} .. {high} %':>14}  {count:>4}  {'#' * ceil(_LONGEST * count / max(counts))}".rstrip()
-        for low, high, count in zip(ends, ends[1:], counts, strict=False)
-    ]
-    return [Text("errors of the rows that were not fitted"), Text("\n".join(lines), no_wrap=True)]
-
-
-def _interval(known: Residuals) -> str:
-    refitted = f", {known.refitted} predicted by facts fitted without them" if known.refitted else ""
-    return (
-        f"{known.target}, {known.kind}: {known.share} % of measured cycles lie {known.low:+.1f} to {known.high:+.1f} % "
-        f"off the simulated ones; {known.rows} rows{refitted}"
-    )
-
-
-def _measured_elsewhere(accuracy: AccuracyTable) -> str:
-    return (
-        f"measured on {accuracy.measured_on}, not on {accuracy.target.name}: the errors say how far "
-        f"{accuracy.target.name} is from that chip"
-    )
-
-
-def _one(accuracy: AccuracyTable) -> Iterator[RenderableType]:
-    casts = all(assessed.row.operation == CAST for assessed in accuracy.rows)
-    what = ("src", "dst") if casts else ("operation", "type")
-    counted = any(assessed.row.convention for assessed in accuracy.rows)
-    rows = table(
-        *what, "path", "shape", *(["counts"] if counted else []),
-        "measured", "simulated", "error %", "public model", "error % ",
-        numbers=("measured", "simulated", "error %", "public model", "error % "),
-    )  # fmt: skip
-    reasons: dict[str, int] = {}
-    for assessed in accuracy.rows:
-        row, peer = assessed.row, assessed.predicted_error
-        mark = "*" if assessed.convention == LABEL_SHAPE else ""
-        stated = f" {row.convention}" if row.convention else ""
-        shape = (
-            f"{assessed.simulated_rows} x {assessed.simulated_cols}{mark}{' in place' if row.in_place else ''}{stated}"
-        )
-        if row.name:
-            shape += f" {row.name}"
-        if assessed.reason:
-            shape += f" ({reasons.setdefault(assessed.reason, len(reasons) + 1)})"
-        public = ("", "") if peer is None else (str(row.predicted), f"{peer:+.2f}")
-        cycles = (str(row.measured_cycles), str(assessed.simulated_cycles), f"{assessed.error:+.2f}")
-        types = _types(row.label, row.src.name, row.dst.name, casts=casts)
-        rows.add_row(*types, row.path, shape, *([row.convention or ""] if counted else []), *cycles, *public)
-    numbers = ("rows", *ERROR_COLUMNS, "max % ")
-    curves = table(*what, "path", *numbers, numbers=numbers)
-    for curve in accuracy.curves:
-        types = _types(curve.operation, curve.src, curve.dst, casts=casts)
-        own = curve.simulated
-        curves.add_row(*types, curve.path, str(own.rows), *error_cells(own, curve.predicted))
-    yield Text(f"{accuracy.target.name}: {Path(accuracy.table.file).name}")
-    if accuracy.measured_on is not None:
-        yield Text(_measured_elsewhere(accuracy), style="yellow")
-    yield indented(rows)
-    if any(assessed.convention == LABEL_SHAPE for assessed in accuracy.rows):
-        yield Text("  * rows and columns of the published loop trips of the variant that runs")
-    meanings = {assessed.row.convention: assessed.convention_meaning for assessed in accuracy.rows}
-    yield from (indented(Text(f"{name}: {meaning}")) for name, meaning in meanings.items() if meaning)
-    yield from (indented(Text(f"({number}) {reason}")) for reason, number in reasons.items())
-    yield from (Text(""), indented(curves))
-    yield from _sentences(accuracy)
-    public_model = predicted(accuracy.rows)
-    if public_model is not None:
-        yield Text(_sentence("public model", public_model))
-    if accuracy.table.skipped:
-        yield Text(f"{accuracy.table.skipped} rows left out: operations that no target has, or not measured")
-
-
-def _types(label: str, src: str, dst: str, *, casts: bool) -> tuple[str, str]:
-    """Return the first two columns: types of a cast, or operation and type."""
-    if casts:
-        return src, dst
-    return label, src if src == dst else f"{src} -> {dst}"
-
-
-def _sentences(accuracy: AccuracyTable) -> list[Text]:
-    """Return the statistics of the simulation: rows that were not fitted first."""
-    if not accuracy.unfitted:
-        return [Text(_sentence("simulation, fitted to these very rows", simulated(accuracy.rows)))]
-    own = [Text(_sentence("simulation, not fitted", simulated(accuracy.unfitted)))]
-    fitted = [row for row in accuracy.rows if row.row.fitted]
-    return own + ([Text(_sentence("simulation, fitted to these", simulated(fitted)))] if fitted else [])
-
-
-def _sentence(what: str, statistics: Statistics) -> str:
-    return (
-        f"{what}, {statistics.rows} rows: mean absolute error {statistics.mean:.2f} %, "
-        f"median {statistics.median:.2f} %, maximum {statistics.maximum:.2f} %"
-    )
-
-
 # Cross-validation as JSON: every fold with its fitted facts and its rows, and the statistics over all.
-
-"""Decimals of a percentage."""
 
 
 class PredictedRow(Keys):
@@ -435,46 +252,6 @@ def cross_validation_document(found: CrossValidation) -> Document:
             for fold in found.folds
         ],
     )
-
-
-# Cross-validation as text: a line a fold, the facts that all rows fit best, and a summary.
-
-_WHAT = {
-    LeftOut.PAIR: "one pair of types at a time",
-    LeftOut.KERNEL: "all pairs that run the same functions at a time",
-    LeftOut.SHAPE: "one shape at a time (rows x trips)",
-    LeftOut.OPERATION: "one operation at a time",
-    LeftOut.WIDTH: "one width of source elements at a time",
-    LeftOut.SOURCE: "one source at a time",
-}
-
-
-def cross_validation_text(found: CrossValidation) -> RenderableType:
-    """Return the report."""
-    columns = ("rows", "mean %", "median %", "max %")
-    folds = table("left out", *columns, numbers=columns)
-    for fold in found.folds:
-        folds.add_row(fold.name, str(len(fold.rows)), *_cells(fold.statistics))
-    facts = table("free fact", "fit to all rows", numbers=("fit to all rows",))
-    for path, value in found.fitted.items():
-        facts.add_row(path, f"{value.normalize():f}")
-    head = f"{found.target.name}: {Path(found.table.file).name}, {_WHAT[found.left_out]}"
-    return Group(
-        Text(head),
-        indented(folds),
-        Text(""),
-        indented(facts),
-        Text(_errors_of("nothing left out", simulated(found.fitted_rows))),
-        Text(_errors_of("left out and predicted", simulated(found.rows))),
-    )
-
-
-def _cells(found: Statistics) -> tuple[str, str, str]:
-    return f"{found.mean:.2f}", f"{found.median:.2f}", f"{found.maximum:.2f}"
-
-
-def _errors_of(what: str, found: Statistics) -> str:
-    return f"{what}, {found.rows} rows: mean absolute error {found.mean:.2f} %, maximum {found.maximum:.2f} %"
 
 
 # A calibration as JSON: every parameter and every row, before and after.

@@ -100,7 +100,7 @@ def ulp_distance(first: int, second: int, fmt: Format) -> int | None:
 
 
 def ordinal(code: int, fmt: Format) -> int | None:
-    """Return the place of a number among those of its format, zero (or, without one, code 0) at 0; None for NaN."""
+    """Return the position of a number among the numbers of its format; zero (or code 0) is at 0; None for NaN."""
     value = value_of(code, fmt)
     if isinstance(fmt, IntFormat):
         return int(value)
@@ -224,7 +224,7 @@ class CastResults:
     accepted: tuple[Accepted, ...] = ()
 
     def differences(self) -> list[tuple[CastResultRow, ...]]:
-        """Return the groups of rows of one value and one rounding asked for whose results are not all the same."""
+        """Return the groups of rows with one value and one requested rounding whose results differ."""
         groups: dict[tuple[int, str | None], list[CastResultRow]] = {}
         for row in self.rows:
             groups.setdefault((id(row.source), row.asked), []).append(row)

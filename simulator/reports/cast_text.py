@@ -55,7 +55,7 @@ def number_text(value: Fraction | float) -> str:
 
 
 def coded_number(code: int, fmt: Format) -> str:
-    """Return the number that a code stands for, with the code behind it."""
+    """Return the number of a code, followed by the code."""
     return f"{number_text(value_of(code, fmt))} ({bits_text(code, fmt)})"
 
 
@@ -66,7 +66,7 @@ def cast_text(found: CastResults) -> Iterator[RenderableType]:
     yield Text(f"{request.src.name} -> {request.dst.name}", style="bold")
     yield _table(found)
     if any(not source.exact for source in request.sources):
-        yield Text(f"* not a number of {request.src.name}: rounded to nearest first", style="dim")
+        yield Text(f"* not representable in {request.src.name}: rounded to nearest first", style="dim")
     if request.targets:
         yield from _comparison(found)
     for cast in request.specified:
@@ -78,15 +78,15 @@ def cast_text(found: CastResults) -> Iterator[RenderableType]:
 
 
 def _comparison(found: CastResults) -> Iterator[RenderableType]:
-    """Yield what the distances mean, and the values on which the results are not the same."""
+    """Yield the meaning of the distances, and the values whose results differ."""
     dst = found.request.dst
-    yield Text(f"ulps: steps of {dst.name} from the abstract cast, rounding as asked; NaN has none", style="dim")
+    yield Text(f"ulps: distance from the abstract cast in steps of {dst.name}; none for NaN", style="dim")
     if any(len(row.forms) == 1 for row in found.rows):
-        yield Text("1d: tiles of full rows, or of a single row; 2d: tiles whose rows go on behind them", style="dim")
+        yield Text("1d: tiles of full rows or of one row; 2d: tiles with rows beyond their valid part", style="dim")
     for group in found.differences():
         first = group[0]
         apart = spread(group, dst)
-        distance = "NaN and numbers" if apart is None else f"{apart} ulp{'' if apart == 1 else 's'} apart"
+        distance = "NaN and numbers" if apart is None else f"{apart:,} ulp{'' if apart == 1 else 's'} apart"
         mode = "" if first.asked is None else f" by {first.asked}"
         yield Text.assemble(("differ: ", "bold red"), f"{first.source.text}{mode}: {distance}")
 
@@ -167,7 +167,7 @@ def _cells(row: CastResultRow, request: ValueCastRequest) -> list[str | Text]:
 
 
 def _judgement(row: CastResultRow, request: ValueCastRequest) -> Text:
-    """Return the specifications that reject a result; their attributes stand beside what they accept."""
+    """Return the specifications that reject a result, with their attributes beside the results they accept."""
     versions = {cast.label: f"{cast.spec.name}@{cast.version}" for cast in request.specified}
     against = [versions[label] for label, good in row.accepted_by.items() if not good]
     return Text("\n".join(against) or "-", style="bold red")
@@ -203,7 +203,7 @@ def _given(source: SourceValue) -> str:
 
 
 def _mark(row: CastResultRow) -> Text:
-    """Return what became of the value, nothing if it stayed the same."""
+    """Return the change of the value, nothing if it stayed the same."""
     word = _MARKS.get(row.outcome, str(row.outcome))
     return Text(word, style="yellow" if row.outcome is Outcome.ROUNDED else "bold yellow")
 

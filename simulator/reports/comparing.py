@@ -40,9 +40,9 @@ from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.reading import Source, read_bytes, source_from
 from castsim.numerics.codec import codes_from_array, value_of
 from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json, Keys, identifier, says
+from castsim.reports.estimates import duration
 from castsim.reports.numbers import bits_text, grouped, json_value
 from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value
-from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun, read_run
 from castsim.reports.terminal import composed, indented, table
 from castsim.running.loaded import LoadedProgram, LoadRequest
 from castsim.running.program_loading import load
@@ -51,6 +51,7 @@ from castsim.targets.description import with_options
 from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
+    from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
 
@@ -76,7 +77,7 @@ def recorded_side(data: bytes, file: str, *, values: bool) -> ProgramSide:
     found = recorded_run(data, file)
     if found.outputs_not_computed and values:
         name = found.outputs_not_computed[0].name
-        raise ReadError(f"result '{file}': not all elements of output '{name}' were computed")
+        raise ReadError(f"result '{file}': output '{name}' was not computed in full")
     instructions = found.instructions or []
     return ProgramSide(
         file=file,
@@ -106,7 +107,7 @@ def recorded_run(data: bytes, file: str) -> RecordedRun:
 
 
 def parsed_json(data: bytes) -> Any:
-    """Return what a JSON text holds; ValueError also for NaN, Infinity and numbers too large for a double."""
+    """Return the value of a JSON text; ValueError also for NaN, Infinity and numbers too large for a double."""
     return json.loads(data, parse_float=_finite, parse_constant=_finite)
 
 
@@ -137,7 +138,7 @@ _LEGAL = ("castsim run PROGRAM --json FILE",)
 
 
 def _run(found: Mapping[str, Any], file: str) -> RecordedRun:
-    """Return what is needed of a document.
+    """Return the part of a document that the comparison needs.
 
     Raises:
         ReadError: it is another one.
@@ -153,6 +154,8 @@ def _run(found: Mapping[str, Any], file: str) -> RecordedRun:
             f"result '{file}': has schema_version {json.dumps(version)[:40]}; this castsim reads {own}",
             legal=_LEGAL,
         )
+    from castsim.reports.schemas.recorded import read_run  # noqa: PLC0415 - needs pydantic, which a browser lacks
+
     try:
         return read_run(found)
     except ReadError as error:
@@ -211,7 +214,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True, slots=True)
 class SideRequest:
-    """What is to be compared, and how it is run if it is a program.
+    """A side to compare, and how to run it if it is a program.
 
     `inherited` are options of the other side, which this one takes too, except those that its target does not have.
     """
@@ -298,9 +301,7 @@ def diff(
         ReadError: an input that neither program takes; nothing that could differ.
     """
     if b is None and target_b is None and not options_b and entry_b is None:
-        raise ReadError(
-            "only one program, and nothing to compare it with", legal=("--target-b T", "--option-b NAME=VALUE")
-        )
+        raise ReadError("the second program is missing", legal=("--target-b T", "--option-b NAME=VALUE"))
     both = (inputs or {}, args or {}, opaque or {}, timing_only, max_cycles, Limits(max_walk=max_walk))
     return diff_sides(
         SideRequest(a, target, entry, options or {}, {}, *both),
@@ -329,15 +330,15 @@ def diff_sides(a: SideRequest, b: SideRequest, stage: Callable[[str], None] = la
 
 
 def _check_takers(a: SideRequest, b: SideRequest, first: _Opened, second: _Opened) -> None:
-    """Reject what is said of a program where there is only the result of one.
+    """Reject options for a program where only a result is given.
 
     Raises:
         ReadError: as said.
     """
     if first.loaded is None and second.loaded is None and (a.about_program or b.about_program):
-        raise ReadError("targets, options, entries, inputs and arguments are for programs; both sides are results")
+        raise ReadError("both sides are results; targets, options, entries, inputs and arguments are for programs")
     if second.loaded is None and b.differs_from(a):
-        raise ReadError("a target, an option or an entry of B is for a program; B is a result")
+        raise ReadError("B is a result; a target, option or entry applies only to a program")
 
 
 def _content(request: SideRequest) -> bytes:
@@ -374,7 +375,7 @@ def _check_inputs(inputs: Iterable[str], programs: Iterable[LoadedProgram]) -> N
     known = list(dict.fromkeys(name for program in programs for name in program.arguments))
     for name in inputs:
         if name not in known:
-            raise ReadError(f"no program that is compared has a tensor argument '{name}'", legal=known)
+            raise ReadError(f"neither program has a tensor argument '{name}'", legal=known)
 
 
 def _ran(opened: _Opened, who: str, stage: Callable[[str], None]) -> ProgramSide:
@@ -402,7 +403,7 @@ def _side(result: Result, text: str, *, values: bool) -> ProgramSide:
     """
     for name in result.partial if values else ():
         raise ComparisonError(
-            f"output '{name}' of {result.loaded.file} is not computed in full: it depends on opaque operations",
+            f"output '{name}' of {result.loaded.file} is incomplete: it depends on opaque operations",
             legal=("--timing-only",),
         )
     return side_of(result, text, values=values)
@@ -558,7 +559,7 @@ def difference_text(found: RunDifference, width: int) -> Iterator[RenderableType
 
 
 def output_parts(found: RunDifference) -> Iterator[RenderableType]:
-    """Yield what is to be said of each output that differs, with its first elements that do, and of other shapes."""
+    """Yield the lines on each output that differs, with its first differing elements, and on unequal shapes."""
     for output in found.outputs:
         if not output.equal or (output.a and output.b and output.a.shape != output.b.shape):
             yield from _output_text(output)
@@ -575,7 +576,7 @@ def head_of(found: RunDifference) -> Iterator[Text]:
     unequal = sum(not each.equal for each in found.outputs)
     count = len(found.outputs)
     if unequal:
-        yield Text(f"outputs: {unequal} of {count} differ{'s' * (unequal == 1)}", style="bold red")
+        yield Text(f"outputs: {unequal:,} of {count:,} differ{'s' * (unequal == 1)}", style="bold red")
     else:
         yield Text(f"outputs: {'the same' if count == 1 else f'all {count} the same'}, bit for bit")
 
@@ -592,24 +593,23 @@ def _cycles(found: RunDifference) -> str:
     if a == b:
         return f"cycles: {grouped(a)}, the same"
     by = speed_of(found)
-    return f"cycles: {grouped(a)} -> {grouped(b)} ({b - a:+,}){f', B is {by}' if by else ''}{_seconds(found)}"
+    return f"cycles: {grouped(a)} -> {grouped(b)} ({b - a:+,}){f', B takes {by}' if by else ''}{_seconds(found)}"
 
 
 def speed_of(found: RunDifference) -> str:
-    """Return the speed of the second side by the first one's, in words; '' if it is the same, or not known."""
+    """Return the cycles of the second side by the first one's, in words; '' if they are the same, or not known.
+
+    Above 1.5 times the ratio of both is clearer than a percentage and follows it.
+    """
     a, b, percent = found.cycles_a, found.cycles_b, found.slowdown_percent
     if not a or not b or percent is None or a == b:
         return ""
-    if b < a:
-        return f"{_ratio(a, b)} times as fast, {_decimal(-percent)} % fewer cycles"
-    return f"{_ratio(b, a)} times as slow, {_decimal(percent)} % more cycles"
+    cycles = f"{_decimal(abs(percent))} % {'fewer' if b < a else 'more'} cycles"
+    ratio = max(a, b) / min(a, b)
+    return cycles if ratio <= _CLEAR_RATIO else f"{cycles}, {ratio:,.1f}x {'faster' if b < a else 'slower'}"
 
 
-def _ratio(more: int, fewer: int) -> str:
-    """Return how many times as much one is, with as many decimals as show that it is more."""
-    return next(
-        (text for places in range(1, 9) if float(text := f"{more / fewer:.{places}f}") > 1), f"{more / fewer:.8f}"
-    )
+_CLEAR_RATIO = 1.5
 
 
 def _decimal(percent: float) -> str:
@@ -618,11 +618,11 @@ def _decimal(percent: float) -> str:
 
 
 def _seconds(found: RunDifference) -> str:
-    """Return the times of both sides where their clocks differ, so that cycles alone do not tell."""
+    """Return the times of both sides where their clocks differ, because cycles alone do not compare then."""
     a, b = found.a, found.b
     if a.target == b.target or not a.seconds or not b.seconds:
         return ""
-    return f"; {a.seconds * 1e6:.3f} us -> {b.seconds * 1e6:.3f} us"
+    return f"; {duration(a.seconds)} -> {duration(b.seconds)}"
 
 
 def _pipes(found: RunDifference) -> RenderableType:
@@ -651,7 +651,7 @@ def _lines(found: RunDifference, width: int) -> Iterator[RenderableType]:
 
 
 def _only_waits(each: LineDifference) -> bool:
-    """Whether a line synchronises on each side where it stands and does nothing else, or waits longer on one alone."""
+    """Return whether a line only synchronises on each side that has it, or waits longer on one side alone."""
     if each.change is LineChange.CYCLES and not each.effect:
         return True
     texts = [statement.text for statement in (each.a, each.b) if statement is not None]
@@ -716,14 +716,14 @@ def _output_text(each: OutputDifference) -> Iterator[RenderableType]:
     name = each.name if a is None or b is None or a.name == b.name else f"{a.name} (B: {b.name})"
     if a is None or b is None:
         only, whole = ("B", b) if a is None else ("A", a)
-        yield Text(f"output {name}: only {only} has it, {_form(whole)}", style="bold")
+        yield Text(f"output {name}: only {only} has this output, {_form(whole)}", style="bold")
         return
     form = _form(a) if _form(a) == _form(b) else f"{_form(a)} -> {_form(b)}"
     if each.differing is None:
         why = (
-            "other numbers of elements"
+            "the numbers of elements differ"
             if prod(a.shape) != prod(b.shape)
-            else "differs; only digests are known, no elements"
+            else "the digests differ; the elements are not known"
         )
         yield Text(f"output {name}: {form}, {why}", style="bold")
         return

@@ -191,23 +191,27 @@ LEGEND: Mapping[str, str] = {
     "cost": "The number is the cost of the whole program, loads and stores included, in simulated cycles per element.",
     "tolerance": "(within tolerance): conforms, but does not always give the nearest result.",
     "samples": "~: the verdict rests on samples; `castsim lower` and --prove try all 32-bit codes.",
-    "none": "no: none found in chains of up to four steps, with or without options, which proves nothing of longer "
-    "ones; shown are a value on which the closest chain fails, what it becomes, and the correct result.",
+    "none": "no: no chain of up to four steps gives the result, with or without options; longer ones were not tried. "
+    "The cell shows a value on which the closest chain fails, its result, and the correct result.",
+    "bytes": "no chain found: no instruction takes or gives one of the formats; where it is an integer of fewer than 8 "
+    "bits, `castsim graph` holds each element in a byte and computes the cast.",
     "impossible": "impossible: the target has no elements of that width.",
 }
 """The words of cells, in the order in which a table explains those that it uses."""
 
 
 def legend_lines(found: Matrix) -> tuple[str, ...]:
-    """Return what explains the words that the cells of a matrix use."""
+    """Return the legend of the words that the cells of a matrix use."""
     used = {word for entry in found.entries for word in _words_used(entry)}
     return tuple(text for word, text in LEGEND.items() if word in used)
 
 
 def _words_used(entry: ConformanceEntry) -> set[str]:
     """Return the keys of the words that the cell of an entry uses."""
-    if entry.kind.fails:
-        return {"none" if entry.kind is PlanKind.NONE_FOUND else "impossible"}
+    if entry.kind is PlanKind.IMPOSSIBLE:
+        return {"impossible"}
+    if entry.kind is PlanKind.NONE_FOUND:
+        return {"bytes" if entry.counterexample is None else "none"}
     single = entry.kind in (PlanKind.NATIVE, PlanKind.OPTIONS)
     used = {
         "modes": any(entry.options),
@@ -236,7 +240,9 @@ def conform_text(found: Matrix) -> RenderableType:
 def conform_summary(found: Matrix) -> RenderableType:
     """Return how many casts each target does in which way."""
     return Group(
-        Text(_head(found)), conform_totals(found), Text("without --summary: every cast on every target", style="dim")
+        Text(_head(found)),
+        conform_totals(found),
+        Text("Run without --summary to see every cast.", style="dim"),
     )
 
 

@@ -59,7 +59,7 @@ ABSENT = Absent.ABSENT
 
 @dataclass(frozen=True, slots=True)
 class KeyMeaning:
-    """What a key of a document means.
+    """The meaning of a key of a document.
 
     `source` takes its value from what is reported, None: the attribute of the same name; an `optional` key may be left
     out. `alias` is the key where Python has another use for its name.

@@ -14,10 +14,10 @@ from rich.text import Text
 from castsim.lowering.graphs.kernel_runner import KernelRun, NodeVerdict, OutputComparison, WrongElement, number_of
 from castsim.lowering.lowering_answers import Answer, Setting, options_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.estimates import clock, duration
 from castsim.reports.lower import PlanEntry
 from castsim.reports.lower_text import chain_text, counterexample_text, evidence_text, option_text
 from castsim.reports.numbers import bits_text
-from castsim.reports.run_cycles import clock, duration
 from castsim.reports.run_report import output_of
 from castsim.reports.schemas.keys import Bits, Column, Cycles, Elements, Line, Name, Output, Scalar, Seconds
 from castsim.reports.specification import specification_words
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # A graph that ran, as JSON, and what its text shares with it.
 
 CONVENTIONS = (
-    "each node is a program of its own, or several; cycles are those of whole programs, loads and stores included, one "
+    "each node is one program or several; cycles are for whole programs with their loads and stores, run one "
     "after the other, without launch overhead",
     "tensors are flattened and padded with zeros to whole tiles or registers; tiles are not double-buffered",
 )
@@ -194,7 +194,7 @@ def graph_text(
     yield Text("")
     rows = table("node", "operator", "programs", "cycles", "verdict", numbers=("programs", "cycles"))
     for node in found.nodes:
-        rows.add_row(node.node.name, node.node.op, str(len(node.stages)), str(node.cycles), node.verdict.value)
+        rows.add_row(node.node.name, node.node.op, str(len(node.stages)), f"{node.cycles:,}", node.verdict.value)
     yield indented(rows)
     time = f"{duration(seconds_of(found))} at {clock(found.target)}"
     yield Text(f"\ntotal: {found.cycles:,} cycles, {time}")
@@ -227,7 +227,7 @@ def headline(found: GraphRun) -> str:
 
 
 def _agreement(judged: Sequence[OutputComparison]) -> Iterator[str]:
-    """Yield what comparisons without a wrong element say together."""
+    """Yield the summary of the comparisons without a wrong element."""
     if judged and not any(each.wrong for each in judged):
         specified, undefined = (sum(getattr(each, name) for each in judged) for name in ("specified", "undefined"))
         yield f"all {specified:,} {'specified ' if undefined else ''}elements agree"
@@ -275,12 +275,12 @@ def _stages(node: NodeRun) -> list[str]:
         if len(stage.instructions) > _INSTRUCTIONS:
             shown.append(f"and {len(stage.instructions) - _INSTRUCTIONS} more")
         lines.append(
-            f"{stage.title}: {stage.cycles} cycles for {stage.elements} elements: {', '.join(shown) or 'a copy'}"
+            f"{stage.title}: {stage.cycles:,} cycles for {stage.elements:,} elements: {', '.join(shown) or 'a copy'}"
         )
     if len(node.stages) > 3:
         rest = node.stages[3:]
         programs = "program" if len(rest) == 1 else "programs"
-        lines.append(f"and {len(rest)} more {programs}: {sum(stage.cycles for stage in rest)} cycles")
+        lines.append(f"and {len(rest)} more {programs}: {sum(stage.cycles for stage in rest):,} cycles")
     return lines
 
 

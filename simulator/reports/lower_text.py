@@ -37,7 +37,7 @@ def lower_text(answer: Answer, out: str | None) -> Iterator[RenderableType]:
 
 
 def answer_parts(answer: Answer) -> Iterator[RenderableType]:
-    """Yield what an answer says: how, why the verdict holds, the cost, and where what does not conform fails."""
+    """Yield the parts of an answer: how, why the verdict holds, the cost, and where a nonconforming cast fails."""
     found = answer.plan
     demand = found.demand
     cast = f"{demand.src.name} -> {demand.dst.name} on {found.target.name}"
@@ -84,7 +84,7 @@ def _asked(found: Plan) -> str:
 
 
 def headline(answer: Answer) -> str:
-    """Return what goes on from `SRC -> DST on TARGET`: how, with which options and what is known, or that it fails."""
+    """Return the headline after `SRC -> DST on TARGET`: how, the options and the verdict, or that it fails."""
     found = answer.plan
     if found.kind.fails or found.verdict is Verdict.DIFFERS:
         return f" does not conform to {specification_words(found.demand.label)}{_asked(found)}: {_failing(found)}"
@@ -115,7 +115,7 @@ def evidence_text(found: Plan, evidence: Evidence) -> str:
     why = evidence.argument
     if evidence.method is Method.BREAKPOINTS:
         why = (
-            f"the cast is monotonic, so the ends of its output ranges and NaNs suffice, {grouped(evidence.codes)} codes"
+            f"the cast is monotonic, so {grouped(evidence.codes)} codes suffice: the ends of its output ranges and NaNs"
         )
     return f"{f'proven for every {found.demand.src.name}' if proven else found.claim}: {why}"
 
@@ -141,12 +141,14 @@ def _steps(chain: Chain) -> RenderableType:
 
 def cost_text(cost: ProgramCost) -> str:
     """Return the cost of a program in words."""
-    text = f"cost: {cost.cycles_per_element:.4f} cycles per element, {cost.cycles} for {cost.elements} elements"
+    text = (
+        f"cost: {cost.cycles_per_element:.4f} cycles per element, {cost.cycles:,} cycles for {cost.elements:,} elements"
+    )
     text += " with loads and stores"
     if cost.scratch_bytes:
-        text += f"; {cost.scratch_bytes} bytes of scratch"
+        text += f"; {cost.scratch_bytes:,} bytes of scratch"
     if cost.buffer_bytes:
-        text += f"; {cost.buffer_bytes} bytes of buffer"
+        text += f"; {cost.buffer_bytes:,} bytes of buffer"
     return text + (f"; {cost.registers} vector registers" if cost.registers else "")
 
 
@@ -181,7 +183,7 @@ def block_lowering_text(found: BlockLowering, out: str | None) -> Iterator[Rende
     for way in found.ways:
         yield from _way(way, found)
     if found.refused:
-        yield Text("not otherwise:" if found.ways else "why not:")
+        yield Text("other ways fail:" if found.ways else "reasons:")
         yield from (indented(Text(reason)) for reason in found.refused)
     if found.ways and out is None:
         yield Text("--out FILE writes the first program, --out - prints it alone; run it with: castsim run FILE")
@@ -191,7 +193,7 @@ def block_lowering_text(found: BlockLowering, out: str | None) -> Iterator[Rende
 
 
 def _way(way: BlockWay, found: BlockLowering) -> Iterator[RenderableType]:
-    cycles = f"{way.cycles} cycles for {found.rows} x {found.cols} elements, loads and stores included"
+    cycles = f"{way.cycles:,} cycles for {found.rows} x {found.cols} elements, loads and stores included"
     yield Text(f"{way.kind} by the rule {way.rule}: {', '.join(way.operations)}")
     yield indented(Text(f"{cycles}: {way.cycles / (found.rows * found.cols):.3g} each"))
     yield from (indented(Text(f"unlike castsim quantise: {one}")) for one in way.differs)
@@ -211,12 +213,12 @@ def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
     found = record.document()
     summary = (
         f"{record.spec} {record.version}: {found['programs_run']} programs and {found['counterexamples_run']} "
-        f"counterexamples run, {found['codes']} codes, {found['wrong']} claims that do not hold; "
-        f"{found['cells_without_a_way']} cells without a way"
+        f"counterexamples run, {found['codes']:,} codes, {found['wrong']} claims refuted; "
+        f"{found['cells_without_a_way']} cells without a program"
     )
     notes = []
     if found["programs_with_options"]:
-        notes.append(Text(f"{found['programs_with_options']} programs were run with the options of the target named"))
+        notes.append(Text(f"{found['programs_with_options']} programs were run with the named options of the target"))
     kept = [] if path is None else [Text(f"recorded in {path}")]
     return Group(indented(rows), Text(""), Text(summary), *notes, *kept)
 

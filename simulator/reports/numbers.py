@@ -6,13 +6,17 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from castsim.execution.timing import Cause, PipeTiming
 from castsim.isa.formats import Format, IntFormat
-from castsim.reports.documents import Document, Json, json_of
+from castsim.reports.documents import Document, Json, identifier, json_of
 from castsim.reports.schemas.keys import FactEntry
 from castsim.targets.description import DOUBTFUL, Fact, Option, Table
 from castsim.targets.loader import Target
+
+if TYPE_CHECKING:
+    from castsim.running.estimating.cast_estimates import Estimate
 
 Number = Fraction | float
 
@@ -50,7 +54,7 @@ def json_value(value: Number, fmt: Format) -> int | float | str:
 
 
 def number_document(code: int, value: Number, fmt: Format, text: Callable[[int, Format], str] = bits_text) -> Document:
-    """Return a code and the number that it stands for; `text` spells the code."""
+    """Return a code and its number; `text` spells the code."""
     return {"bits": text(code, fmt), "value": json_value(value, fmt)}
 
 
@@ -62,8 +66,8 @@ def ends_document(ends: tuple[End, End, End], fmt: Format, text: Callable[[int, 
     }
 
 
-def causes_of(pipe: PipeTiming) -> dict[Cause, int]:
-    """Return the cycles of a pipe by cause, without zeros, in the order of `Cause`."""
+def causes_of(pipe: PipeTiming | Estimate) -> dict[Cause, int]:
+    """Return the cycles of a pipe or an estimate by cause, without zeros, in the order of `Cause`."""
     return {cause: pipe.causes[cause] for cause in Cause if pipe.causes.get(cause)}
 
 
@@ -72,27 +76,64 @@ def present_causes(pipes: Mapping[str, PipeTiming]) -> list[Cause]:
     return [cause for cause in Cause if any(pipe.causes.get(cause) for pipe in pipes.values())]
 
 
-CAUSE_COLOURS: Mapping[Cause, tuple[str, str, str]] = {
-    Cause.BUSY: ("#2b6cb0", "#5a9fe0", "bright_blue"),
-    Cause.FILL: ("#63a375", "#79c08d", "green"),
-    Cause.DRAIN: ("#9ac7a6", "#4e8a62", "green"),
-    Cause.OPERAND_WAIT: ("#a9a1c9", "#7d74a8", "dim"),
-    Cause.FLAG_WAIT: ("#b6bcc6", "#5f6b7a", "dim"),
-    Cause.BARRIER: ("#8b93a0", "#8e9aab", "dim"),
-    Cause.DEPENDENCE: ("#7a6ba8", "#a79ad0", "dim"),
-    Cause.STORE_BARRIER: ("#6d7684", "#707c8c", "dim"),
-    Cause.BANK_CONFLICT: ("#c0392b", "#ef6a5b", "red"),
-    Cause.PORT: ("#e08a1e", "#f0a64a", "yellow"),
-    Cause.INITIATION_INTERVAL: ("#d9b310", "#e5c94a", "yellow"),
-    Cause.LOOP_TURNAROUND: ("#b5651d", "#d08a4a", "yellow"),
-    Cause.SERIALISING_BRANCH: ("#8e44ad", "#b87bd6", "magenta"),
-    Cause.MEMORY_LATENCY: ("#d35f8d", "#e58bb0", "magenta"),
-    Cause.MEMORY_BANDWIDTH: ("#a93b66", "#d0638f", "magenta"),
-    Cause.EMPTY: ("#d5dbe3", "#2a323d", "dim"),
+CAUSE_COLOURS: Mapping[Cause, tuple[str, str, str, str]] = {
+    Cause.BUSY: ("#2b6cb0", "#5a9fe0", "bright_blue", ""),
+    Cause.FILL: ("#8bb473", "#cdffcd", "green", "/"),
+    Cause.DRAIN: ("#b8f5b1", "#5d664b", "green", "\\"),
+    Cause.OPERAND_WAIT: ("#55506c", "#b3a8ab", "dim", ".."),
+    Cause.FLAG_WAIT: ("#8388a9", "#3f5f60", "dim", "."),
+    Cause.BARRIER: ("#7c7076", "#898095", "dim", "|"),
+    Cause.DEPENDENCE: ("#738cf8", "#530e6b", "dim", "-"),
+    Cause.STORE_BARRIER: ("#0c00d5", "#1a1ffb", "dim", "--"),
+    Cause.BANK_CONFLICT: ("#742328", "#f6a579", "red", "x"),
+    Cause.PORT: ("#ea3f00", "#ec7001", "yellow", "//"),
+    Cause.INITIATION_INTERVAL: ("#fedb40", "#f1eb15", "yellow", "\\\\"),
+    Cause.LOOP_TURNAROUND: ("#ab1a00", "#af5313", "yellow", "+"),
+    Cause.SERIALISING_BRANCH: ("#4f1677", "#586dec", "magenta", "xx"),
+    Cause.MEMORY_LATENCY: ("#da9baa", "#b27979", "magenta", "||"),
+    Cause.MEMORY_BANDWIDTH: ("#ac5f54", "#953890", "magenta", "++"),
+    Cause.EMPTY: ("#d5dbe3", "#2a323d", "dim", ""),
 }
-"""The colours of causes on light and on dark pages, and in a terminal: work is blue and green, waits for others grey,
-what slows a pipe itself from yellow to red. Notebooks, whose ground nobody knows, take the first.
+"""The colours of causes on light and on dark pages and in a terminal, and their hatching, as matplotlib writes it.
+
+Work is blue and green, waits for others are muted. `tests/test_colours.py` simulates colour-blind readers. Notebooks,
+whose background is unknown, take the first.
 """
+
+SERIES = (
+    ("#004861", "#166ae4", ""),
+    ("#f3bb58", "#ffae00", "/"),
+    ("#098970", "#09b78f", "\\"),
+    ("#c736c8", "#81667b", "x"),
+    ("#6fcffe", "#d2f4ff", "."),
+    ("#803700", "#cb5c01", "|"),
+    ("#928206", "#fffebf", "-"),
+    ("#bbb9b7", "#9ea0c5", "+"),
+)
+"""Colours of other things in one chart, on light and on dark pages, with hatching."""
+
+_CHIPS = ("a2a3", "a5", "goya", "gaudi", "gaudib", "gaudi2", "greco")
+_PIPES = ("V", "MTE2", "MTE3", "S", "M", "MTE1", "FIX")
+_SLOTS = ("VPU", "LOAD", "STORE", "SPU")
+
+TONES: Mapping[str, tuple[str, str, str]] = {
+    **{identifier(cause): (light, dark, hatch) for cause, (light, dark, _, hatch) in CAUSE_COLOURS.items()},
+    **{name: SERIES[number] for names in (_CHIPS, _PIPES, _SLOTS) for number, name in enumerate(names)},
+    "window": ("#52ccf6", "#a5c2de", "o"),
+    "chain": ("#222b38", "#e8edf4", ""),
+    **dict(zip(("first", "second", "read", "wrapped", "live", "clamped", "overflow"), SERIES, strict=False)),
+    "write": SERIES[1],
+    "rounded": SERIES[1],
+    "exact": SERIES[2],
+    "nan": SERIES[0],
+    "sound": ("#2f815d", "#8cf172", ""),
+    "optional": ("#033f7f", "#3287ff", "/"),
+    "chained": ("#9b46eb", "#fbc1f9", "\\"),
+    "mixed": ("#6c6b80", "#8e8c9a", "."),
+    "bad": ("#d50008", "#c57463", "x"),
+    "impossible": ("#500c10", "#fffff2", "-"),
+}
+"""The colours of everything that has the same colour in all charts, by its name, as `SERIES` has them."""
 
 
 # The facts of a target by path, and which of those that a run rested on are less than documented.
@@ -119,7 +160,7 @@ def facts_of(target: Target) -> Iterator[FactEntry]:
 
 
 def doubtful_facts(target: Target, paths: Iterable[str]) -> tuple[FactEntry, ...]:
-    """Return those of the facts at `paths` that are assumed, fitted or a vendor's model, sorted by path.
+    """Return the facts at `paths` that are assumed, fitted or from a vendor's model, sorted by path.
 
     A path is that of the description, `timing.vector.vconv`.
     """

@@ -1,4 +1,4 @@
-"""How a conversion of somebody's own compares with a cast, as JSON and as text."""
+"""Comparison of a user's conversion with a cast, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DifferingBinade(Keys):
 
 
 class Compare(CommandDocument, name="compare"):
-    """A conversion of somebody's own compared with a cast."""
+    """A user's conversion compared with a cast."""
 
     src: Name = says("Format of the inputs.")
     dst: Name = says("Format of the results.")
@@ -89,7 +89,7 @@ _SHOWN = 12
 
 @composed
 def comparison_text(found: Comparison) -> Iterator[RenderableType]:
-    """Yield what was found, the answer first."""
+    """Yield the findings, the answer first."""
     cast = f"{found.src.name} -> {found.dst.name}" + (f" on {found.target}" if found.target else "")
     tried = f"all {grouped(found.inputs)} codes" if found.all_codes else f"{grouped(found.inputs)} inputs"
     if found.equal:

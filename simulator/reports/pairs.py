@@ -1,4 +1,4 @@
-"""The casts of a target, in the same words for every mechanism."""
+"""The casts of a target, in the same words for every mechanism, and the formats that are cast."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from castsim.isa.formats import Format
+from castsim.isa import formats as rows_of_formats
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
 from castsim.machines.registry import MachinePart
-from castsim.reports.documents import Keys, says
+from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.targets.description import Status
-from castsim.targets.loader import Target
+from castsim.targets.loader import Target, load_target, target_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +109,73 @@ def pair_detail(target: Target, src: Format, dst: Format) -> PairDetail:
         IllegalError: the target does not have it; names the destinations it has.
     """
     return PAIRS.of(target).detail(target, src, dst)
+
+
+@dataclass(frozen=True, slots=True)
+class FormatEntry(Keys):
+    """A number format."""
+
+    name: str = says("The name that castsim prints.")
+    kind: str = says("`float`, `tapered float` (its mantissa is shorter in outer binades) or `integer`.")
+    bits: int = says("Bits of a code.")
+    exponent_bits: int | None = says("Bits of the exponent; null without a fixed width.")
+    mantissa_bits: int | None = says("Bits of the mantissa that are stored; null without a fixed width.")
+    bias: int | None = says("Bias of the exponent; null without a fixed exponent.")
+    smallest: int | float = says("The most negative finite number, or 0.")
+    largest: int | float = says("The largest finite number.")
+    smallest_normal: float | None = says("The smallest positive normal number; null for integers.")
+    smallest_subnormal: float | None = says("The smallest positive subnormal number; null if there are none.")
+    infinities: bool = says("Whether there are infinities.")
+    nan: bool = says("Whether there is a NaN.")
+    targets: Sequence[str] = says("Shipped targets that cast from or to it.")
+    aliases: Sequence[str] = says("Other names that every command takes for it.")
+
+
+class FormatsList(CommandDocument, name="formats"):
+    """The number formats."""
+
+    formats: list[FormatEntry] = says("The formats asked for, or all.")
+
+
+def formats(*names: str) -> tuple[FormatEntry, ...]:
+    """Return the number formats with these names or aliases, or all of them.
+
+    Args:
+        names: names or aliases of formats; without any, all formats.
+
+    Raises:
+        ReadError: there is no such format.
+    """
+    casting = {
+        target: {name for row in pair_rows(load_target(target)) for name in (row.src, row.dst)}
+        for target in target_names()
+    }
+    chosen = map(format_named, names) if names else FORMATS.values()
+    return tuple(_format_entry(fmt, casting) for fmt in dict.fromkeys(chosen))
+
+
+def _format_entry(fmt: Format, casting: Mapping[str, set[str]]) -> FormatEntry:
+    from castsim.numerics.codec import value_of  # noqa: PLC0415 - a list of targets needs no NumPy
+
+    name, _, _ = fmt.name.partition("@")  # a bias of its own changes no name
+    targets = tuple(target for target, cast in casting.items() if name in cast)
+    aliases = tuple(sorted(alias for alias, meant in rows_of_formats._ALIASES.items() if meant == name != alias))
+    if isinstance(fmt, IntFormat):
+        limits = fmt.minimum, fmt.maximum, None, None
+        return FormatEntry(
+            fmt.name, "integer", fmt.bits, None, None, None, *limits, infinities=False, nan=False,
+            targets=targets, aliases=aliases,
+        )  # fmt: skip
+    widths: tuple[int | None, int | None, int | None] = (None, None, None)
+    if isinstance(fmt, FloatFormat):
+        widths = fmt.exponent_bits, fmt.fraction_bits, fmt.bias
+        first_normal = 1 << fmt.fraction_bits if fmt.has_zero else 0
+    else:  # docs/reference/formats.md section 2: codes 1 to 7 are the subnormal numbers
+        first_normal = next(binade.first_code for binade in fmt.binades if binade.first_code > 7)
+    largest = float(value_of(fmt.max_finite_code, fmt))
+    subnormal = float(value_of(1, fmt)) if fmt.has_zero and first_normal > 1 else None
+    return FormatEntry(
+        fmt.name, "tapered float" if widths[0] is None else "float", fmt.bits, *widths,
+        -largest if fmt.signed else 0, largest, float(value_of(first_normal, fmt)), subnormal,
+        fmt.has_infinity, fmt.has_nan, targets, aliases,
+    )  # fmt: skip

@@ -1,44 +1,114 @@
-"""Progress on standard error, only on a terminal: of a long run, of work in stages, of a verification."""
+"""Progress on standard error, only on a terminal: of every command, of a run, of work in stages, of a verification."""
 
 from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from castsim.execution.timing import ProgressCallback
-from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
-
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from rich.progress import Progress as Bars
 
     from castsim.evidence.verification.running import PartProgress, VerificationRecord
+    from castsim.execution.timing import ProgressCallback
+    from castsim.execution.tree import Node, Tree
 
-BAR_DELAY_SECONDS = 1.0
-"""A run shorter than this shows nothing."""
+BAR_DELAY_SECONDS = 2.0
+"""A command shorter than this shows nothing."""
+
+_on_screen: list[ProgressBar] = []
+"""The bars that are open, the innermost last: only that one may be seen."""
+
+
+def is_watched(options: Namespace) -> bool:
+    """Whether progress is shown: on a terminal, but not with `--quiet` nor with JSON on standard output."""
+    return not options.quiet and options.json != "-" and sys.stderr.isatty()
+
+
+class ProgressBar:
+    """A bar that a timer brings up once the work has lasted long enough; a bar opened inside another replaces it.
+
+    With `rate`, which is what the work counts, it also shows how much is done in a second, and the time left.
+    """
+
+    def __init__(self, stage: str, rate: str = "") -> None:
+        self._rate = rate
+        self._state: tuple[str, int, int | None] = (stage, 0, None)
+        self._lock = threading.Lock()
+        self._bars: Bars | None = None
+        self._closed = False
+        for outer in tuple(_on_screen):
+            outer.close()
+        _on_screen.append(self)
+        self._timer = threading.Timer(BAR_DELAY_SECONDS, self._show)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def move(self, stage: str, done: int, total: int) -> None:
+        """Show the current stage and its progress; a total of 0 is unknown."""
+        self._state = (stage, done, total or None)
+        if self._bars is not None:
+            self._bars.update(self._bars.task_ids[0], description=stage, completed=done, total=total or None)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._timer.cancel()
+        with self._lock:
+            self._closed = True
+            if self._bars is not None:
+                self._bars.stop()
+        if self in _on_screen:
+            _on_screen.remove(self)
+
+    def _show(self) -> None:
+        from castsim.reports.bars import bars, rate_and_time_left  # noqa: PLC0415 - only a long command pays for rich
+
+        with self._lock:
+            if not self._closed:
+                shown = bars(*rate_and_time_left(self._rate)) if self._rate else bars()
+                stage, done, total = self._state
+                shown.add_task(stage, completed=done, total=total)
+                shown.start()
+                self._bars = shown
 
 
 @contextmanager
-def run_progress(tree: Tree | None) -> Iterator[RunProgress | None]:
-    """Show the progress of a run while the block lasts; None, at no cost, if standard error is not a terminal.
+def stage_progress(options: Namespace, stage: str = "starting", rate: str = "") -> Iterator[ProgressCallback]:
+    """Yield a callback for progress while the block lasts."""
+    if not is_watched(options):
+        yield lambda *_: None
+        return
+    bar = ProgressBar(stage, rate)
+    try:
+        yield bar.move
+    finally:
+        bar.close()
+
+
+@contextmanager
+def run_progress(options: Namespace, tree: Tree | None) -> Iterator[RunProgress | None]:
+    """Show the progress of a run while the block lasts; None, at no cost, if nobody watches.
 
     `tree` is what will be issued, if that is known before the run.
     """
-    if not sys.stderr.isatty():
+    if not is_watched(options):
         yield None
         return
-    progress = RunProgress(None if tree is None else operation_count(tree.root))
+    bar = ProgressBar("values")
     try:
-        yield progress
+        yield RunProgress(bar, 0 if tree is None else operation_count(tree.root))
     finally:
-        progress.close()
+        bar.close()
 
 
 def operation_count(node: Node) -> int:
     """Return the number of operations that a tree issues, loops multiplied and not unrolled."""
+    from castsim.execution.tree import Block, Loop, Lowered  # noqa: PLC0415 - a bar needs no tree
+
     if isinstance(node, Block):
         return sum(map(operation_count, node.items))
     if isinstance(node, Loop):
@@ -47,69 +117,21 @@ def operation_count(node: Node) -> int:
 
 
 class RunProgress:
-    """Follows an engine as its observer; a timer brings the bar up once the run has lasted long enough."""
+    """Follows an engine as its observer, and moves a bar."""
 
-    def __init__(self, operations: int | None) -> None:
-        from castsim.reports.bars import bars  # noqa: PLC0415 - only a watched run pays for rich
-
-        self._progress = bars()
-        self._task = self._progress.add_task("values", total=None)
+    def __init__(self, bar: ProgressBar, operations: int) -> None:
+        self._bar = bar
         self._operations = operations
-        self._lock = threading.Lock()
-        self._shown = False
-        self._closed = False
-        self._timer = threading.Timer(BAR_DELAY_SECONDS, self._show)
-        self._timer.daemon = True
-        self._timer.start()
+        self._total = 0
 
     def stage(self, name: str) -> None:
-        """Show what is being done; the time stage has a known length."""
-        total = self._operations if name == "time" else None
-        self._progress.update(self._task, description=name, total=total, completed=0)
+        """Show the current stage; the time stage has a known length."""
+        self._total = self._operations if name == "time" else 0
+        self._bar.move(name, 0, self._total)
 
     def progress(self, cycle: int, operations: int) -> None:
         """Move the bar."""
-        self._progress.update(self._task, description=f"cycle {cycle}", completed=operations)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        self._timer.cancel()
-        with self._lock:
-            self._closed = True
-            if self._shown:
-                self._progress.stop()
-
-    def _show(self) -> None:
-        with self._lock:
-            if not self._closed:
-                self._shown = True
-                self._progress.start()
-
-
-@contextmanager
-def stage_progress(*, quiet: bool, rate: str = "") -> Iterator[ProgressCallback]:
-    """Yield a callback for progress while the block lasts.
-
-    With `rate`, which is what the work counts, the bar also tells how much is done in a second, and the time left.
-    """
-    if quiet or not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    from castsim.reports.bars import bars, rate_and_time_left  # noqa: PLC0415 - only a watched run pays for rich
-
-    shown = bars(*rate_and_time_left(rate)) if rate else bars()
-    task = shown.add_task("starting", total=None)
-    began = time.monotonic()
-
-    def progress(stage: str, done: int, total: int) -> None:
-        if not shown.live.is_started and time.monotonic() - began > BAR_DELAY_SECONDS:
-            shown.start()
-        shown.update(task, description=stage, completed=done, total=total or None)
-
-    try:
-        yield progress
-    finally:
-        shown.stop()
+        self._bar.move(f"cycle {cycle:,}", operations, self._total)
 
 
 _MANY = 1_000_000
@@ -117,23 +139,25 @@ _MANY = 1_000_000
 
 
 @contextmanager
-def verification_progress(record: VerificationRecord, *, quiet: bool) -> Iterator[VerificationProgress | None]:
-    """Show the progress of a record while the block lasts; None if standard error is not a terminal or on `quiet`.
+def verification_progress(options: Namespace, record: VerificationRecord) -> Iterator[VerificationProgress | None]:
+    """Show the progress of a record while the block lasts; None if nobody watches.
 
     Work that takes longer than some seconds is announced: which sets of codes, and how many.
     """
     total = sum(one.size - one.checked for one in record.progress)
-    if not quiet and total >= _MANY:
+    if not options.quiet and total >= _MANY:
         kinds = ", ".join(dict.fromkeys(one.part.inputs for one in record.progress))
         casts = f"{len(record.progress)} cast{'s' if len(record.progress) > 1 else ''}"
-        print(f"trying {casts} on {total} codes: {kinds}", file=sys.stderr)
-    if quiet or not sys.stderr.isatty():
+        print(f"trying {casts} on {total:,} codes: {kinds}", file=sys.stderr)
+    if not is_watched(options):
         yield None
         return
     from rich.progress import MofNCompleteColumn, TimeElapsedColumn  # noqa: PLC0415 - only a watched run pays for rich
 
     from castsim.reports.bars import Words, bars  # noqa: PLC0415 - as above
 
+    for outer in tuple(_on_screen):
+        outer.close()
     with bars(MofNCompleteColumn(), TimeElapsedColumn(), Words("rate")) as shown:
         yield VerificationProgress(shown, record)
 

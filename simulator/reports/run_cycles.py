@@ -1,28 +1,28 @@
-"""The sections of a run's report on time: the answer, pipes, lines, launches, limits, facts, buffers."""
+"""The sections of a run's report on time: answer, reason, evidence, pipes, lines, launches, what-if, facts, buffers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from textwrap import wrap
 from typing import Annotated
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.execution.timing import WAITING, Cause, repeated, share
+from castsim.execution.timing import WAITING, Cause, occupied, repeated, share
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
 from castsim.reports.documents import ABSENT, Document, Keys, says
+from castsim.reports.estimates import CLOCKS, IntervalEntry, RestShare, clock, duration
 from castsim.reports.numbers import CAUSE_COLOURS, causes_of, described, grouped, present_causes
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
 from castsim.reports.terminal import indented, table
-from castsim.running.estimating.cast_estimates import Standing
 from castsim.running.program_runs import Result, SourceLine, listed, written_launches
-from castsim.targets.description import SourceKind, Status
-from castsim.targets.loader import Target
-
-_CLOCKS = {Status.ASSUMED: "assumed", Status.VENDOR_MODEL: "cost model's", Status.FITTED: "fitted"}
+from castsim.targets.description import Status
 
 
 class HeadKeys(Keys):
@@ -50,73 +50,84 @@ def _or_absent(value: object) -> object:
 
 def _head_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    result = report.result
-    target = result.loaded.target
-    yield Text.assemble((f"{result.loaded.file} @{result.loaded.entry}", "bold"))
-    if result.untimed:
-        yield Text(f"target {target.name} ({target.title})")
-        yield Text(f"no cycles: {result.untimed}", style="bold yellow")
-        yield Text()
-        return
-    yield Text(f"target {target.name} ({target.title}), engine {result.engine}")
-    time = duration(report.seconds)
-    yield Text.assemble((f"{grouped(result.cycles)} cycles", "bold"), f" = {time} at {clock(target)}")
-    for sentence in (_launch_sentence(report), report.trust.sentence(), report.trust.interval_sentence()):
-        if sentence:
-            yield Text(sentence)
+    yield Text(answer(report), style="bold yellow" if report.result.untimed else "bold")
+
+
+def answer(report: RunReport) -> str:
+    """Return program, target, cycles and time in one line; a clock that no document states is marked."""
+    loaded = report.result.loaded
+    entry = "" if loaded.entry == Path(loaded.file).stem else f" @{loaded.entry}"
+    name = f"{loaded.file}{entry} on {loaded.target.name}"
+    if report.result.untimed:
+        return f"{name}: no cycles: {report.result.untimed}"
+    mark = " (undocumented clock)" if loaded.target.frequency.status in CLOCKS else ""
+    return f"{name}: {grouped(report.result.cycles)} cycles = {duration(report.seconds)}{mark}"
+
+
+def _headline_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     first, *others = headline(report)
     yield Text(first, style="bold yellow" if report.limiter else "")
     yield from map(Text, others)
-    if report.latencies is not None and result.loaded.file.endswith(".c"):
-        least = report.latencies.least
-        loop = "" if least.loop is None else f"; {least.loop.sentence()}"
-        yield Text(
-            f"Bound: no order of these instructions takes fewer than {grouped(least.cycles)} cycles "
-            f"({least.limit}){loop}"
-        )
+    if report.latencies is not None and report.result.loaded.file.endswith(".c"):
+        yield Text(f"Lower bound: {report.latencies.least.sentence()}")
+    if launch := _launch_sentence(report):
+        yield Text(launch)
     if report.limiter and not report.gains:
-        yield Text(f"next: {_next(report)}")
+        yield from _next(report, width)
+    yield Text(f"Trust: {report.trust.sentence()}")
     yield Text()
 
 
 def headline(report: RunReport) -> Iterator[str]:
-    """Yield what costs most: a launch longer than all pipes, the bottleneck or latency, the costliest line."""
-    found, latencies, launch = report.limiter, report.latencies, _launch(report)
+    """Yield the largest costs: a launch longer than all pipes, the limiting pipe or latency, the costliest line."""
+    limiter, latencies, launch = report.limiter, report.latencies, _launch(report)
     if launch is not None and launch > report.result.cycles:
         pipes = grouped(report.result.cycles)
-        yield f"The launch costs most: about {grouped(launch)} cycles, beside {pipes} in the pipes"
-    if found is None:
-        yield "no pipe had anything to do"
-    elif latencies is not None and latencies.binds:
+        yield f"The launch takes longest: about {grouped(launch)} cycles, against {pipes} in the pipes"
+    if limiter is None:
+        yield "No pipe has any work"
+        return
+    if latencies is not None and latencies.binds:
         yield latencies.sentence()
-        yield f"{latencies.costs()}, {found.pipe} {share(found.occupied, found.total)}"
+        yield f"{limiter.pipe} is the busiest pipe ({limiter.shares}); {latencies.costs()}"
     else:
-        yield found.sentence(named=bool(report.limit))
-    if report.costliest is not None:
-        yield report.costliest.sentence()
+        yield limiter.sentence(named=bool(report.limit))
+    yield report.longest if report.costliest is None else report.costliest.sentence()
 
 
 def _launch_sentence(report: RunReport) -> str:
-    """Return how long launch and end take, '' where nothing is known of them or the headline says it."""
+    """Return how long launch and end take, '' where this is unknown or the headline gives it."""
     launch = _launch(report)
     if launch is None or launch > report.result.cycles:
         return ""
-    return f"launch: about {grouped(launch)} cycles more, in no pipe (the vendor's simulator)"
+    return f"The launch adds about {grouped(launch)} cycles in no pipe (vendor simulator)"
 
 
-def _next(report: RunReport) -> str:
-    """Return what tells more of where the cycles go, or finds a better order."""
+def _command(words: Iterable[str], width: int) -> Text:
+    """Return a command to try next, continued by backslashes where it is longer than `width` columns."""
+    whole = " ".join(shlex.quote(word).replace(" ", "\0") for word in ("castsim", *words))
+    lines = wrap(whole, width - 2, initial_indent="Next: ", subsequent_indent=" " * 10, break_on_hyphens=False)
+    return Text(" \\\n".join(lines).replace("\0", " "), no_wrap=True, overflow="ignore")
+
+
+def _next(report: RunReport, width: int) -> Iterator[Text]:
+    """Yield the command to try next, which corrects or improves the program, and what shows the cost of a limit."""
+    if not report.command:
+        return
+    if report.result.races or any(each.stale for each in report.result.stale_reads or ()):
+        yield _command(("check" if report.result.races else "lint", report.command[0]), width)
+        return
+    line = report.costliest
+    limit = (line.limit if line is not None else "") or report.limit
     if report.latencies is not None and report.latencies.binds:
-        return "castsim advise tries shorter orders; --what-if latency shows the cost"
-    line, found = report.costliest, report.limiter
-    more = (
-        ", --report kernel where the cycles go" if report.result.loaded.target.has_tiles and not report.further else ""
-    )
-    if line is not None and line.limit:
-        return f"--what-if {line.limit} shows what {line.cause} costs{more}"
-    if found is not None and report.limit:
-        return f"--what-if {report.limit} shows what {found.cause} costs{more}"
-    return f"--what-if all shows what each limit costs{more}"
+        limit = "latency"
+    if report.changeable:
+        yield _command(("advise", *report.command), width)
+        if limit:
+            yield Text(f"      or rerun with --what-if {limit} for this limit's cost")
+    else:
+        timing = ("--timing-only",) if report.result.loaded.target.has_tiles else report.inputs
+        yield _command(("run", *report.command, *timing, "--what-if", limit or "all"), width)
 
 
 def _launch(report: RunReport) -> int | None:
@@ -128,24 +139,27 @@ def _launch(report: RunReport) -> int | None:
     return launch.of(each.kind for each in known if each is not None)
 
 
-def clock(target: Target) -> str:
-    """Return the clock in words: one that no document states says so."""
-    status = target.frequency.status
-    return f"{target.frequency.megahertz} MHz{f' ({_CLOCKS[status]} clock)' if status in _CLOCKS else ''}"
+HEAD = ReportSection(_head_text, HeadKeys, brief=_head_text)
+HEADLINE = ReportSection(_headline_text, of_time=True, brief=_headline_text)
 
 
-_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
-_MOST_WHOLE = 1000
+# Target and engine of a run, and the operations behind each share of its cycles.
 
 
-def duration(seconds: float) -> str:
-    """Return a time in the largest unit in which it is at least 1, by four digits: clocks are not known better."""
-    unit, scale = next(((unit, scale) for unit, scale in _UNITS if seconds >= scale), _UNITS[-1])
-    number = seconds / scale
-    return f"{number:,.0f} {unit}" if number >= _MOST_WHOLE else f"{number:.4g} {unit}"
+def _basis_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    target = report.result.loaded.target
+    yield Text(f"target {target.name} ({target.title}), engine {report.result.engine}, clock {clock(target)}")
+    yield Text()
+    shares = table("evidence", "cycles", "share", "operations", numbers=("cycles", "share"))
+    for each in report.trust.shares:
+        part = share(each.cycles, report.result.cycles)
+        shares.add_row(each.evidence, grouped(each.cycles), part, ", ".join(each.operations))
+    yield shares
+    yield Text()
 
 
-HEAD = ReportSection(_head_text, HeadKeys)
+BASIS = ReportSection(_basis_text, of_time=True)
 
 
 # The cycles of every pipe by cause, and the line that costs most.
@@ -248,7 +262,7 @@ def _pipe_table(report: RunReport) -> Table:
         cells = [_cell(pipe.causes.get(cause, 0), None if name in plain else total) for name, pipe in pipes.items()]
         made.add_row(str(cause), *cells, style=CAUSE_COLOURS[cause][2])
     made.add_row("total", *(f"{grouped(sum(pipe.causes.values()))}        " for pipe in pipes.values()))
-    made.add_row("utilisation (busy)", *(share(pipe.busy, total) for pipe in pipes.values()), style="bold")
+    made.add_row("occupied", *(_cell(occupied(pipe.causes), total) for pipe in pipes.values()), style="bold")
     return made
 
 
@@ -270,7 +284,7 @@ WIDE = 130
 _LISTED = 1 << 16
 """Executions up to which the JSON document lists every one."""
 
-_LEGEND = "work, waits: cycles of its pipe; share: work, of the run's cycles"
+_LEGEND = "occupied: pipe cycles without waits; share: occupied / cycles of the run"
 
 
 class Instruction(Keys):
@@ -326,7 +340,7 @@ def _instructions(result: Result) -> list[Document]:
 
 
 def _lines_text(report: RunReport, width: int) -> Iterator[RenderableType]:
-    shown = sorted((line for line in report.lines if line.work), key=lambda line: -line.work) or report.lines
+    shown = _costliest_first(report)
     yield _line_table(report, shown, width)
     yield indented(Text(_LEGEND, style="dim"))
     executions, cycles = report.bookkeeping
@@ -345,18 +359,35 @@ def _lines_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield Text()
 
 
+def _brief_lines(report: RunReport, width: int) -> Iterator[RenderableType]:
+    """Yield the lines that occupy pipes longest, without first and last cycles, and how many more there are."""
+    lines = _costliest_first(report)
+    shown = lines if len(lines) <= report.rows + 1 else lines[: report.rows]
+    yield _line_table(report, shown, width, spans=False)
+    if more := lines[len(shown) :]:
+        yield indented(Text(f"and {len(more)} more lines, {grouped(sum(line.work for line in more))} cycles occupied"))
+    yield indented(Text(_LEGEND, style="dim"))
+    yield Text()
+
+
+def _costliest_first(report: RunReport) -> Sequence[SourceLine]:
+    return sorted((line for line in report.lines if line.work), key=lambda line: -line.work) or report.lines
+
+
 def _unlisted(what: str, executions: int) -> RenderableType:
     return indented(Text(f"not listed: {what}, {grouped(executions)} execution{'s' * (executions != 1)}"))
 
 
-def _line_table(report: RunReport, shown: Sequence[SourceLine], width: int) -> Table:
+def _line_table(report: RunReport, shown: Sequence[SourceLine], width: int, *, spans: bool = True) -> Table:
     wide = width >= WIDE
-    numbers = ("line", "times", "first start", "last end", "work", "waits", "share")
-    made = table("line", "instruction", "pipe", *numbers[1:], *(("source",) if wide else ()), numbers=numbers)
+    moments = ("first start", "last end") if spans else ()
+    numbers = ("line", "times", *moments, "occupied", "waits", "share")
+    lines = table("line", "instruction", "pipe", *numbers[1:], *(("source",) if wide else ()), numbers=numbers)
     for line in shown:
-        counts = (line.executions, line.first_start, line.last_end, line.work, line.pipe_cycles - line.work)
+        between = (line.first_start, line.last_end) if spans else ()
+        counts = (line.executions, *between, line.work, line.pipe_cycles - line.work)
         source = [Text(line.span.excerpt(), no_wrap=True, overflow="ellipsis")] if wide else []
-        made.add_row(
+        lines.add_row(
             str(line.span.line),
             line.text,
             line.pipe,
@@ -364,17 +395,15 @@ def _line_table(report: RunReport, shown: Sequence[SourceLine], width: int) -> T
             share(line.work, report.result.cycles),
             *source,
         )
-    return made
+    return lines
 
 
-LINES = ReportSection(_lines_text, LinesKeys, of_time=True)
+LINES = ReportSection(_lines_text, LinesKeys, of_time=True, brief=_brief_lines)
 
 
 # Inside of the launches of a program of vector instructions: the cycles of every line.
 
-_LAUNCH_LEGEND = (
-    "cycles: of the launch, each counted once; waits for: the longest wait of an execution, beside other work"
-)
+_LAUNCH_LEGEND = "cycles: each cycle of the launch counts once; waits for: the longest wait of an execution"
 
 
 class Wait(Keys):
@@ -427,8 +456,8 @@ def _launches_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
     loaded = report.result.loaded
     for launches in written_launches(loaded.tree, loaded.target):
-        times = f"{launches.executions} launch{'es' * (launches.executions != 1)}"
-        yield Text(f"inside line {launches.line}: {times}, {launches.cycles} cycles")
+        times = f"{grouped(launches.executions)} launch{'es' * (launches.executions != 1)}"
+        yield Text(f"inside line {launches.line}: {times}, {grouped(launches.cycles)} cycles")
         yield launch_table(launches)
         yield indented(Text(_LAUNCH_LEGEND, style="dim"))
         yield Text()
@@ -439,9 +468,10 @@ def launch_table(launches: InstructionLaunches, numbered: str = "line") -> Table
     numbers = (numbered, "times", "cycles")
     made = table(numbered, "instruction", "times", "cycles", "by cause", "waits for", numbers=numbers)
     for line in launches.lines:
-        causes = ", ".join(f"{cause} {cycles}" for cause, cycles in line.causes.items())
+        causes = ", ".join(f"{cause} {grouped(cycles)}" for cause, cycles in line.causes.items())
         number = "" if line.number is None else str(line.number)
-        made.add_row(number, line.text, str(line.executions), str(line.cycles), causes, _waits(line, numbered))
+        counts = (grouped(line.executions), grouped(line.cycles))
+        made.add_row(number, line.text, *counts, causes, _waits(line, numbered))
     return made
 
 
@@ -451,16 +481,13 @@ def _waits(line: LineLaunches, numbered: str) -> str:
         return ""
     most = line.waits[0]
     behind = "" if most.number is None else f" of {numbered} {most.number}"
-    return f"{most.cause}{behind}, {most.cycles / max(1, line.executions):.1f} each"
+    return f"{most.cause}{behind}, {most.cycles / max(1, line.executions):,.1f} each"
 
 
 LAUNCHES = ReportSection(_launches_text, LaunchesKeys, of_time=True)
 
 
 # What lifting the limits of the target would gain.
-
-_BEST = 3
-"""Limits in a summary."""
 
 
 class Gain(Keys):
@@ -485,16 +512,12 @@ class WhatIfKeys(Keys):
 def _what_if_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     """Yield a table of the limits, largest gain first; those that gain nothing in one line.
 
-    Below it stands, for each limit whose lifting costs cycles, what takes them.
+    For each limit whose lifting costs cycles, a line below gives the reason.
     """
     del width
     found, cycles = report.gains, report.result.cycles
     if not found:
         return
-    if report.summary:
-        yield _best(report)
-        return
-    yield Text()
     yield Text(f"what if a limit were lifted ({grouped(cycles)} cycles with all limits)", style="bold")
     rows = table("lifted", "cycles", "gain", "share", "what it means", numbers=("cycles", "gain", "share"))
     for gain in found:
@@ -508,40 +531,13 @@ def _what_if_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     idle = [gain.name for gain in found if not gain.gained]
     if idle:
         yield indented(Text(f"no gain: {', '.join(idle)}"))
+    yield Text()
 
 
-def _best(report: RunReport) -> Text:
-    """Return the largest gains in one line."""
-    best = [gain for gain in report.gains if gain.gained > 0][:_BEST]
-    told = (f"{gain.name} {grouped(gain.gained)} ({share(gain.gained, report.result.cycles)})" for gain in best)
-    return Text(f"cycles gained without a limit: {', '.join(told) or 'none'}")
-
-
-WHAT_IF = ReportSection(_what_if_text, WhatIfKeys, options=("--what-if",), of_time=True)
+WHAT_IF = ReportSection(_what_if_text, WhatIfKeys, options=("--what-if",), of_time=True, brief=_what_if_text)
 
 
 # What the cycles of a run rest on, and the facts that no document states, by weight where it was computed.
-
-
-class RestShare(Keys):
-    """Cycles that rest on one sort of evidence."""
-
-    basis: SourceKind
-    """What the figures were read off that these cycles were compared with, or else the weakest of their facts."""
-    standing: Standing
-    """How they were compared: with rows that no fact was fitted to, with such as were fitted, or not at all."""
-    cycles: Cycles = says("How many they are.")
-    operations: list[str] = says("On what they are spent, most first.")
-
-
-class IntervalEntry(Keys):
-    """Where measured cycles lie, by the errors of measured rows that were not fitted."""
-
-    share: int = says("In how many percent of the cases.")
-    covered: Cycles = says("The cycles of which this is told: those of kinds of operations with such rows.")
-    low: Cycles = says("The lower end for these.")
-    high: Cycles = says("The upper end.")
-    rows: int = says("The number of these rows.")
 
 
 class SensitivityEntry(Keys):
@@ -577,26 +573,34 @@ class FactsKeys(Keys):
 
 
 def _facts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    yield from _brief_facts(report, width)
+    if report.facts and not report.list_facts:
+        yield Text(f"{counted_facts(report)} (--facts lists them)", style="dim")
+
+
+def _brief_facts(report: RunReport, width: int) -> Iterator[RenderableType]:
+    """Yield the facts if they were asked for, each with the weight of its numbers and its source."""
     del width
-    if not report.facts:
+    if not report.facts or not report.list_facts:
         return
     yield Text()
-    count = len(report.facts)
-    counted = f"{count} hardware number{'s are' if count > 1 else ' is'} not documented by the vendor"
-    if not report.list_facts:
-        yield Text(f"{counted} (--facts)", style="dim")
-        return
-    yield Text(counted, style="bold")
+    yield Text(counted_facts(report), style="bold")
     for fact in report.facts:
         yield indented(Text(f"{fact.name} ({fact.status}): {described(fact.value)}"))
         for each in report.sensitivities or ():
             if each.fact.startswith(f"{fact.name}."):
                 name = each.fact.removeprefix(f"{fact.name}.")
-                yield indented(indented(Text(f"{name}: -10 % {each.less:+,} cycles, +10 % {each.more:+,}")))
+                yield indented(indented(Text(f"{name}: -10 % {each.less:+,} cycles, +10 % {each.more:+,} cycles")))
         yield indented(indented(Text(fact.source, style="dim")))
 
 
-FACTS = ReportSection(_facts_text, FactsKeys, options=("--facts",), of_time=True)
+def counted_facts(report: RunReport) -> str:
+    """Return how many facts behind the cycles no vendor document states."""
+    count = len(report.facts)
+    return f"{count} undocumented fact{'s' * (count != 1)}"
+
+
+FACTS = ReportSection(_facts_text, FactsKeys, options=("--facts",), of_time=True, brief=_brief_facts)
 
 
 # Which bytes of each buffer were touched.
@@ -607,9 +611,8 @@ def _buffers_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     for use in report.buffers:
         used = use.end - use.start
         yield Text(
-            f"buffer {use.name}: bytes {grouped(use.start)} .. {grouped(use.end - 1)} touched, "
-            f"{grouped(used)} of {grouped(use.capacity)} "
-            f"({share(used, use.capacity)})"
+            f"buffer {use.name}: bytes {grouped(use.start)} to {grouped(use.end - 1)} touched, {grouped(used)} of "
+            f"{grouped(use.capacity)} bytes ({share(used, use.capacity)})"
         )
     if not report.buffers:
         yield Text("buffers: none touched")

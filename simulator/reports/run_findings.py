@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,9 @@ from castsim.reports.numbers import lines_named
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import Cycles, Line, LintEntry
 from castsim.reports.schemas.keys import StaleRead as StaleReadEntry
-from castsim.reports.terminal import indented
+from castsim.reports.terminal import height, indented
 from castsim.running.loaded import Loaded
+from castsim.running.program_runs import written_launches
 
 if TYPE_CHECKING:
     from castsim.execution.synchronisation.race_findings import RaceFinding
@@ -36,7 +38,7 @@ def stale_notice(found: tuple[StaleRead, ...] | None) -> str | None:
         if len(stale) == 1
         else f"{len(stale)} stale reads, {lines_named(each.reader.span.line for each in stale)}"
     )
-    return f"{what}{often}: the values are the old ones that the hardware would read; first {stale[0].sentence()}"
+    return f"{what}{often}: these instructions read old values, as on the chip; first {stale[0].sentence()}"
 
 
 def race_notice(found: Sequence[RaceFinding] | None) -> str | None:
@@ -51,27 +53,28 @@ def race_notice(found: Sequence[RaceFinding] | None) -> str | None:
 
 
 def _notice_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    """Yield the doubts about cycles or values, with the first stale read and its remedy."""
     del width
-    races, stale = race_notice(report.result.races), stale_notice(report.result.stale_reads)
-    for notice in filter(None, (races, stale)):
+    stale = stale_notice(report.result.stale_reads) or ""
+    count, _, first = stale.partition("; first ")
+    for notice in filter(None, (race_notice(report.result.races), count)):
         yield Text.assemble(("warning: ", "bold yellow"), notice)
-    if stale is not None:
-        yield indented(Text("move readers later by the missing bundles; --stale-reads stop exits with 1 at the first"))
-    if races or stale:
-        yield Text()
+    if stale:
+        yield indented(Text(f"first: {first}"))
+        yield indented(Text("Move each reader later by its missing bundles. --stale-reads stop ends the run there."))
 
 
-NOTICE = ReportSection(_notice_text)
+NOTICE = ReportSection(_notice_text, brief=_notice_text)
 
 
-# What the program asks for in vain, or does in a surprising way.
+# Settings of the program without effect, and surprising behaviour.
 
 
 class WarningsKeys(Keys):
     """The warnings."""
 
     warnings: list[str] = says(
-        "What the program asks for in vain, or does in a surprising way.",
+        "Settings of the program without effect, and surprising behaviour.",
         lambda report: [*filter(None, [stale_notice(report.result.stale_reads)]), *report.result.warnings],
     )
 
@@ -84,7 +87,20 @@ def _warnings_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-WARNINGS = ReportSection(_warnings_text, WarningsKeys)
+_MOST_WARNINGS = 2
+"""Warnings on the one screen of every run."""
+
+
+def _brief_warnings(report: RunReport, width: int) -> Iterator[RenderableType]:
+    warnings = list(_warnings_text(report, width))[:-1]  # without the blank line
+    yield from warnings[:_MOST_WARNINGS]
+    if len(warnings) > _MOST_WARNINGS:
+        yield Text(f"and {len(warnings) - _MOST_WARNINGS} more: --report full")
+    if warnings:
+        yield Text()
+
+
+WARNINGS = ReportSection(_warnings_text, WarningsKeys, brief=_brief_warnings)
 
 
 # Races: what the order of a tile program does not guarantee.
@@ -128,7 +144,7 @@ def _races_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-RACES = ReportSection(_races_text, RacesKeys, options=("--races",))
+RACES = ReportSection(_races_text, RacesKeys, options=("--races",), brief=_races_text)
 
 
 # Registers that were read too early, by kind.
@@ -136,10 +152,10 @@ RACES = ReportSection(_races_text, RacesKeys, options=("--races",))
 _HEADS = {
     "EARLY": "stale reads: the old value is read inside the latency window of a write",
     "OVERTAKEN": "overtaken writes: an earlier load lands later and overwrites the result",
-    "UNWRITTEN": "reads of places that nothing wrote",
-    "SAME_BUNDLE": "reads beside a write in the same bundle: the old value, by the definition of a bundle",
+    "UNWRITTEN": "reads of registers that nothing wrote",
+    "SAME_BUNDLE": "reads in the bundle of a write: they get the old value by definition",
 }
-"""What stands above the findings of each `StaleReadKind`, by its name."""
+"""The heading of the findings of each `StaleReadKind`, by its name."""
 
 
 class StaleReadsKeys(Keys):
@@ -152,7 +168,7 @@ class StaleReadsKeys(Keys):
 
 
 def _stale_reads_text(report: RunReport, width: int) -> Iterator[RenderableType]:
-    """Yield what the checked mode found; nothing for machines that interlock or were not checked."""
+    """Yield the stale reads of the checked mode; nothing for machines that interlock or were not checked."""
     del width
     found = report.result.stale_reads
     if found is None:
@@ -200,7 +216,7 @@ def _lint_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield from lint_section(report.findings)
 
 
-LINT = ReportSection(_lint_text, LintKeys, options=("--lint",))
+LINT = ReportSection(_lint_text, LintKeys, options=("--lint",), brief=_lint_text)
 
 
 # Inserted flags and barriers: as data, and as a listing of the entry function in which they stand.
@@ -313,36 +329,58 @@ def _closing(lines: list[str], start: int) -> int:
     return len(lines)
 
 
-SYNCHRONISATION = ReportSection(_synchronisation_text, SynchronisationKeys, options=("--sync", "--show-sync"))
+SYNCHRONISATION = ReportSection(
+    _synchronisation_text, SynchronisationKeys, options=("--sync", "--show-sync"), brief=_synchronisation_text
+)
+
+
+# What the one screen of a run leaves out.
+
+
+def _brief_more(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    contents = ["causes", "buffers"]
+    if written_launches(report.result.loaded.tree, report.result.loaded.target):
+        contents = ["launches", "causes"]
+    if report.result.stale_reads:
+        contents = ["stale reads", "causes"]
+    facts = f", --facts ({len(report.facts)} undocumented)" if report.facts and not report.list_facts else ""
+    yield Text(f"More: --report full (all lines, {', '.join(contents)}){facts}", style="dim")
+
+
+MORE = ReportSection(lambda report, width: (), of_time=True, brief=_brief_more)
 
 
 # The report of a run, made of its sections.
 
 PRINTED: Mapping[str, ReportSection] = {
-    "notice": run_findings.NOTICE,
     "head": run_cycles.HEAD,
+    "notice": run_findings.NOTICE,
+    "opaque": run_outcomes.OPAQUE,
+    "headline": run_cycles.HEADLINE,
+    "what_if": run_cycles.WHAT_IF,
     "warnings": run_findings.WARNINGS,
     "races": run_findings.RACES,
+    "basis": run_cycles.BASIS,
     "pipes": run_cycles.PIPES,
     "lines": run_cycles.LINES,
-    "casts": run_outcomes.CASTS,
     "launches": run_cycles.LAUNCHES,
+    "casts": run_outcomes.CASTS,
     "path": run_outcomes.PATH,
     "choices": run_outcomes.CHOICES,
-    "opaque": run_outcomes.OPAQUE,
     "synchronisation": run_findings.SYNCHRONISATION,
     "buffers": run_cycles.BUFFERS,
     "outputs": run_outcomes.OUTPUTS,
     "operations": run_outcomes.OPERATIONS,
     "stale_reads": run_findings.STALE_READS,
     "lint": run_findings.LINT,
-    "what_if": run_cycles.WHAT_IF,
     "facts": run_cycles.FACTS,
+    "more": run_findings.MORE,
 }
-"""The sections of every report, in the order of the text: the answer, what is wrong, the tables, the outputs."""
+"""The sections of a full report in the order of the text: the answer, its reason, the tables, the outputs.
 
-SUMMARY = ("notice", "head", "what_if", "warnings", "races", "outputs", "facts")
-"""Those of a report that is to fit a screen."""
+The one screen of every run has those with a `brief` form.
+"""
 
 DOCUMENTED = (
     "head", "pipes", "lines", "launches", "path", "choices", "opaque", "outputs", "casts", "facts", "warnings",
@@ -392,8 +430,23 @@ def run_document(report: RunReport) -> Document:
     return found
 
 
-def run_text(report: RunReport, width: int) -> RenderableType:
-    """Return the text of the report for a terminal of `width` columns."""
-    named = [section(name) for name in (SUMMARY if report.summary else (*PRINTED, *report.further))]
-    shown = (each for each in named if not (each.of_time and report.result.untimed))
-    return Group(*(part for each in shown for part in each.text(report, width)))
+_SCREEN, _FEWEST_ROWS = 23, 3
+"""Lines of one screen, and rows of the table of lines that it has in any case."""
+
+
+def run_text(report: RunReport, width: int, *, full: bool = False) -> RenderableType:
+    """Return the text of the report for a terminal of `width` columns: one screen, or all sections at full length.
+
+    The table of lines on the one screen has as many rows as the other sections leave room for.
+    """
+    named = [section(name) for name in PRINTED]
+    texts = [each.text if full else each.brief for each in named if not (each.of_time and report.result.untimed)]
+    further = [part for name in report.further for part in section(name).text(report, width)]
+
+    def shown(rows: int) -> Group:
+        sized = replace(report, rows=rows)
+        return Group(*(part for text in texts if text is not None for part in text(sized, width)))
+
+    most = shown(report.rows)
+    excess = 0 if full else height(most, width) - _SCREEN
+    return Group(shown(max(_FEWEST_ROWS, report.rows - excess)) if excess > 0 else most, *further)

@@ -53,17 +53,38 @@ def _outputs_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text("outputs: none computed" if report.result.loaded.arguments else "outputs: none")
         return
     for output in report.outputs:
-        shape = " x ".join(map(str, output.shape))
-        yield Text(f"output {output.name}: {output.format} [{shape}], sha256 {output.sha256}")
+        yield Text(f"{_named_output(output)}, sha256 {output.sha256}")
         if output.file is not None:
             yield indented(Text(f"written to {output.file}"))
     if report.outputs and all(output.file is None for output in report.outputs):
         yield indented(Text("not written; --out DIR writes DIR/NAME.npy"))
+    yield from _doubtful_outputs(report)
+
+
+def _brief_outputs(report: RunReport, width: int) -> Iterator[RenderableType]:
+    """Yield the outputs without their digests, and the elements that are in doubt."""
+    del width
+    for line in report.result.loaded.printed:
+        yield Text.assemble(("printed: ", "bold"), line)
+    for output in report.outputs:
+        written = "not written (--out DIR writes it)" if output.file is None else f"written to {output.file}"
+        yield Text(f"{_named_output(output)}, {written}")
+    yield from _doubtful_outputs(report)
+
+
+def _named_output(output: Output) -> str:
+    shape = " x ".join(map(str, output.shape))
+    return f"output {output.name}: {output.format} [{shape}]"
+
+
+def _doubtful_outputs(report: RunReport) -> Iterator[RenderableType]:
+    """Yield the outputs with elements that nothing wrote or that are not computed."""
     for undefined in report.undefined:
         first = ", ".join(map(str, undefined.first))
         sizes = next((each.shape for each in report.outputs if each.name == undefined.name), None)
-        total = "" if sizes is None else f" of {prod(sizes)}"
-        text = f"output {undefined.name}: {undefined.elements}{total} elements rest on bytes that nothing wrote"
+        total = "" if sizes is None else f" of {grouped(prod(sizes))}"
+        count = f"{grouped(undefined.elements)}{total} elements"
+        text = f"output {undefined.name}: {count} depend on bytes that nothing wrote"
         yield Text(f"{text}, the first at [{first}]", style="yellow")
         if undefined.mask_file is not None:
             yield indented(Text(f"{undefined.mask_file} marks them"))
@@ -73,7 +94,8 @@ def _outputs_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 def _partial(output: PartialOutput) -> Iterator[RenderableType]:
     shape, first = " x ".join(map(str, output.shape)), ", ".join(map(str, output.first))
-    text = f"output {output.name}: {output.format} [{shape}], {output.elements} of {prod(output.shape)} elements are"
+    counts = f"{grouped(output.elements)} of {grouped(prod(output.shape))}"
+    text = f"output {output.name}: {output.format} [{shape}], {counts} elements are"
     yield Text(f"{text} not computed, the first at [{first}]: they depend on opaque operations", style="bold red")
     if output.file is None:
         yield indented(Text("not written; --out DIR --partial writes it, and which elements are computed"))
@@ -81,7 +103,7 @@ def _partial(output: PartialOutput) -> Iterator[RenderableType]:
         yield indented(Text(f"written to {output.file}, with 0 for these; {output.computed_file} marks them"))
 
 
-OUTPUTS = ReportSection(_outputs_text, OutputsKeys, options=("--out", "--partial"))
+OUTPUTS = ReportSection(_outputs_text, OutputsKeys, options=("--out", "--partial"), brief=_brief_outputs)
 
 
 # What casts did to their numbers: how many were rounded, clamped, wrapped, overflowed.
@@ -145,8 +167,29 @@ def _casts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield Text()
 
 
+def _brief_casts(report: RunReport, width: int) -> Iterator[RenderableType]:
+    """Yield one line on all casts: how many numbers were rounded, and what else became of them, with the lines."""
+    del width
+    casts = cast_lines(report)
+    if not casts:
+        return
+    total = sum(each.elements for each in casts)
+    counts = {name: sum(getattr(each, name) for each in casts) for name in OUTCOMES}
+    outcomes = []
+    for name, count in counts.items():
+        if count:
+            lines = lines_named(each.line for each in casts if getattr(each, name))
+            where = "" if name == Outcome.ROUNDED else f" ({lines})"
+            outcomes.append(f"{grouped(count)} {_BECAME.get(name, name)}{where}")
+    yield Text(f"casts: {grouped(total)} numbers, {', '.join(outcomes) or 'all exact'}")
+
+
+_BECAME = {"overflow": "became infinity or NaN", "nan": "were NaN and became a number"}
+"""What happened to numbers, where the name of the outcome is no verb."""
+
+
 def heading_of(name: str) -> str:
-    """Return what readers are told of an outcome: its name, but for NaN, which is the number that is lost."""
+    """Return the heading of an outcome: its name, or for NaN the loss of the number."""
     return "NaN lost" if name == "nan" else name
 
 
@@ -154,7 +197,7 @@ def _number(count: int) -> str:
     return grouped(count) if count else ""
 
 
-CASTS = ReportSection(_casts_text, CastsKeys)
+CASTS = ReportSection(_casts_text, CastsKeys, brief=_brief_casts)
 
 
 # Which vector operations of a program have no published cycles, and whose values are not claimed to be bit-exact.
@@ -194,7 +237,7 @@ def _noted(report: RunReport) -> tuple[Operation, ...]:
 
 
 def _operations_text(report: RunReport, width: int) -> Iterator[RenderableType]:
-    """Yield what a reader must know of the operations: nothing, if all are validated and bit-exact."""
+    """Yield the operations whose cycles are not validated or whose values may not be bit-exact."""
     del width
     notes = _noted(report)
     doubtful = [f"{note.op} {note.element}" for note in notes if not note.validated]
@@ -206,6 +249,12 @@ def _operations_text(report: RunReport, width: int) -> Iterator[RenderableType]:
             reasons.setdefault(note.not_bit_exact, []).append(f"{note.op} {note.element}")
     for reason, operations in reasons.items():
         yield Text(f"values not bit-exact: {', '.join(operations)}: {reason}")
+
+
+def _brief_operations(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    if inexact := [f"{note.op} {note.element}" for note in _noted(report) if note.not_bit_exact is not None]:
+        yield Text(f"values may not be bit-exact: {', '.join(inexact)}")
 
 
 def _note(target: TileTarget, mnemonic: str, element: str, tree: Tree, timing: Timing) -> Operation:
@@ -221,7 +270,7 @@ def _note(target: TileTarget, mnemonic: str, element: str, tree: Tree, timing: T
     return Operation(mnemonic, element, validated, rule.approximate if doubtful else None)
 
 
-OPERATIONS = ReportSection(_operations_text, OperationsKeys)
+OPERATIONS = ReportSection(_operations_text, OperationsKeys, brief=_brief_operations)
 
 
 # Operations that placeholders stand in for, and how much of the time rests on them.
@@ -262,21 +311,21 @@ def _opaque_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     text = f"at least {grouped(found.without)} cycles; {words} not modelled"
     if found.resting:
         share = 100 * found.resting / found.total
-        text += f", and {grouped(found.resting)} of {grouped(found.total)} cycles ({share:.1f} %) stand in for them"
+        text += f"; --opaque adds {grouped(found.resting)} of the {grouped(found.total)} cycles ({share:.1f} %)"
     yield Text(text, style="yellow")
     for use in found.uses:
         yield indented(Text(_placeholder_line(use)))
     unset = sorted({use.name for use in found.uses if not use.cycles})
     if unset:
-        yield indented(Text(f"the total lacks the time of {', '.join(unset)}; --opaque NAME=CYCLES sets it"))
+        yield indented(Text(f"the total omits the time of {', '.join(unset)}: set it with --opaque NAME=CYCLES"))
 
 
 def _placeholder_line(use: OpaqueUse) -> str:
-    times = "once" if use.executions == 1 else f"{use.executions} times"
-    return f"{use.name} on {use.pipe}, {times}, {use.cycles} cycles each"
+    times = "once" if use.executions == 1 else f"{grouped(use.executions)} times"
+    return f"{use.name} on {use.pipe}, {times}, {grouped(use.cycles)} cycles each"
 
 
-OPAQUE = ReportSection(_opaque_text, OpaqueKeys, options=("--opaque",))
+OPAQUE = ReportSection(_opaque_text, OpaqueKeys, options=("--opaque",), brief=_opaque_text)
 
 
 # The options that decide results of a program, as its text leaves them open: the assembler's version, the back end.
@@ -332,7 +381,13 @@ def _effects(report: RunReport) -> dict[ProgramChoice, tuple[int, ...]]:
     return {choice: tuple(sorted(lines)) for choice, lines in found.items()}
 
 
-CHOICES = ReportSection(_choices_text, ChoicesKeys)
+def _brief_choices(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    if values := {choice.option: choice.value for choice in _effects(report)}:
+        yield Text(f"results depend on {', '.join(f'--{option} {value}' for option, value in values.items())}")
+
+
+CHOICES = ReportSection(_choices_text, ChoicesKeys, brief=_brief_choices)
 
 
 # The reads of memory on which the path of a program rests, or an address, or an extent.

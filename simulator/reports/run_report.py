@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from castsim.execution.input_data import digest
 from castsim.execution.timing import Limiter, limiter
 from castsim.execution.tree import BufferUse, buffer_use
-from castsim.exploration.lifted_limits import LineCost, costliest_line, limit_behind
+from castsim.exploration.lifted_limits import LineCost, costliest_line, limit_behind, longest_line
 from castsim.isa.formats import Codes
 from castsim.reports.documents import Keys, says
 from castsim.reports.numbers import doubtful_facts
@@ -92,8 +92,16 @@ class RunReport:
     """How much each number of these facts weighs, most first; None if this was not computed."""
     list_facts: bool = False
     """Whether the text lists the facts that no document states."""
-    summary: bool = False
-    """Whether the text is to fit a screen."""
+    command: tuple[str, ...] = ()
+    """The arguments of `castsim run` that name the program and what it runs on, without its inputs."""
+    inputs: tuple[str, ...] = ()
+    """The arguments that give the inputs; of runs without values, that no values are computed."""
+    changeable: bool = False
+    """Whether `castsim advise` takes the same arguments."""
+    rows: int = 8
+    """Rows of the table of lines on the one screen of every run."""
+    longest: str = ""
+    """The line that occupies a pipe longest, in words; '' where some line costs cycles."""
 
     @classmethod
     def of(
@@ -101,26 +109,24 @@ class RunReport:
         result: Result,
         files: Mapping[str, Path],
         read: Iterable[str] = (),
-        findings: tuple[LintFinding, ...] | None = None,
-        *,
-        show_synchronisation: bool = False,
-        gains: tuple[LiftedLimit, ...] = (),
-        further: tuple[str, ...] = (),
         sensitivities: tuple[Sensitivity, ...] | None = None,
-        list_facts: bool = False,
-        summary: bool = False,
     ) -> Self:
-        """Derive the report; `files` says where outputs were written, `read` which further facts the run rested on."""
+        """Derive the report without what the command was asked to add.
+
+        `files` says where outputs were written, `read` which further facts the run rested on.
+        """
         loaded, timing = result.loaded, result.timing
         target = loaded.target
         found = None if result.untimed else limiter(timing)
+        costliest = None if result.untimed else costliest_line(loaded.tree, timing, target)
         return cls(
             result=result,
             seconds=float(Fraction(timing.total, target.frequency.megahertz * 10**6)),
             lines=source_lines(loaded.tree, timing),
             bookkeeping=bookkeeping(loaded.tree, timing),
             inserted=inserted(loaded.tree, timing)[0],
-            costliest=None if result.untimed else costliest_line(loaded.tree, timing, target),
+            costliest=costliest,
+            longest=longest_line(loaded.tree, timing, target) if found and costliest is None else "",
             limiter=found,
             limit=limit_behind(loaded.tree, timing, target, found.pipe, {found.cause: found.cycles}) if found else "",
             latencies=None if result.untimed else loaded.latencies(timing),
@@ -137,12 +143,6 @@ class RunReport:
             facts=_by_weight(doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}), sensitivities or ()),
             trust=trust_of(target, timing, loaded.tree),
             sensitivities=sensitivities,
-            findings=findings,
-            show_synchronisation=show_synchronisation,
-            gains=gains,
-            further=further,
-            list_facts=list_facts,
-            summary=summary,
         )
 
 
@@ -208,10 +208,10 @@ def no_refusal(target: Target) -> None:
 class ReportSection:
     """A part of the report of a run, the constant `SECTION` of a module in `castsim.reports.sections`.
 
-    `text` looks at a finished run, and `keys`, which it adds to the JSON document and its schema, take their values
-    from one; of those that are optional none need be there. `options` are those of `castsim run` that it
-    answers to. `refusal` gives, before anything runs, the reason for which a target has nothing that it could show. One
-    `of_time` shows nothing, and its keys are null, where no cycles are known.
+    `text` makes the section of a full report, `brief` that of the one screen of every run (None: it has none). `keys`,
+    which it adds to the JSON document and its schema, take their values from the run; optional ones may be absent.
+    `options` are those of `castsim run` that it answers to. `refusal` gives, before anything runs, the reason why it
+    has nothing to show of a target. One `of_time` shows nothing, and its keys are null, where no cycles are modelled.
     """
 
     text: Lines
@@ -219,3 +219,4 @@ class ReportSection:
     options: tuple[str, ...] = ()
     refusal: Callable[[Target], str | None] = no_refusal
     of_time: bool = False
+    brief: Lines | None = None

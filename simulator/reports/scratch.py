@@ -1,21 +1,35 @@
-"""Scratch sizes as text and JSON."""
+"""Scratch sizes as JSON: one shape, all casts of a shape, a sweep of shapes, the casts of a program."""
 
 from __future__ import annotations
 
 import sys
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.audit import ScratchAudit, ScratchAuditor
 from castsim.reports.documents import CommandDocument, Document, Keys, says
-from castsim.reports.schemas.keys import Bytes, Elements
-from castsim.reports.terminal import composed, indented, table
+from castsim.reports.pages.answer_pages import (
+    Column,
+    Entry,
+    counted,
+    entry_table,
+    page_of_entry,
+    sentence,
+    summary_section,
+    titled_section,
+)
+from castsim.reports.pages.blocks import Page
+from castsim.reports.schemas.keys import Bytes, Elements, Line
+
+if TYPE_CHECKING:
+    from castsim.machines.strided.strided_lowering import CastScratch, StridedLowerer
+    from castsim.targets.loader import Target
 
 # Auditing scratch sizes over ranges of shapes, with a progress bar.
 
@@ -209,17 +223,6 @@ def every_document(found: Audits) -> Document:
     return EveryScratch.of(audit, target=auditor.target, formula_bytes=most, casts=found)
 
 
-def every_text(found: Audits) -> RenderableType:
-    """Return all casts of one shape as text."""
-    auditor, audit = found[0]
-    needs = table("cast, saturation off", "bytes", numbers=("bytes",))
-    for one, each in found:
-        needs.add_row(f"{one.src.name} -> {one.dst.name}", str(each.need.total))
-    needs.add_row("all (tmpSizeAllBytes)", str(max(each.need.total for _, each in found)))
-    head = f"{auditor.target.name}: {audit.rows} x {audit.cols}, row stride {audit.row_stride}"
-    return Group(Text(head, style="bold"), indented(needs))
-
-
 def sweep_document(found: SweptShapes) -> Document:
     """Return the JSON of a sweep."""
     differences = [
@@ -229,35 +232,213 @@ def sweep_document(found: SweptShapes) -> Document:
     return ScratchSweep.of(found, differences=differences)
 
 
-@composed
-def audit_text(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -> Iterator[RenderableType]:
-    """Yield one shape as text: every term, what decides, and what the operations touch."""
-    yield Text(
-        f"{auditor.src.name} -> {auditor.dst.name} on {auditor.target.name}, saturation off, "
-        f"{audit.rows} x {audit.cols}, row stride {audit.row_stride}"
+# The scratch of a whole program: the smallest tmp tile each cast can do with, and whether all fits the buffer.
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchOfProgram:
+    """The casts with tmp tiles, and the buffer: bytes up to the end of the last tile, and with minimal tmp tiles.
+
+    `minimal` assumes that every tmp tile shrinks (or grows) to what its most demanding cast needs, the other tiles
+    staying where they are in size; tiles at overlapping fixed addresses count once.
+    """
+
+    file: str
+    target: Target
+    uses: tuple[CastScratch, ...]
+    occupied: int
+    minimal: int
+    capacity: int
+
+    @property
+    def suffices(self) -> bool:
+        """Whether every tmp tile is large enough."""
+        return all(use.need.total <= use.tmp.size for use in self.uses)
+
+
+def program_scratch(
+    path: Path,
+    target: str | None,
+    entry: str | None,
+    scalars: Mapping[str, int | float],
+    limits: Limits = DEFAULT_LIMITS,
+) -> ScratchOfProgram:
+    """Walk a program without refusing small tmp tiles.
+
+    Raises:
+        IllegalError: a target whose casts use no scratch; otherwise as `castsim.running.load_program`.
+    """
+    from castsim.machines.strided.strided_lowering import StridedLowerer  # noqa: PLC0415 - a pair of formats walks no program
+    from castsim.running.program_loading import load_program  # noqa: PLC0415 - as above
+
+    lowerers: list[StridedLowerer] = []
+
+    def make(chosen: Target) -> StridedLowerer:
+        if not chosen.casts_use_scratch:
+            raise IllegalError(f"casts on {chosen.name} use no scratch tile")
+        lowerers.append(StridedLowerer(chosen, unsafe_scratch=True))
+        return lowerers[0]
+
+    loaded = load_program(path, target, entry, scalars, make_lowerer=make, limits=limits)
+    lowerer = lowerers[0]
+    _, capacity, _ = lowerer.buffer()
+    needs: dict[tuple[str, int], int] = {}
+    for use in lowerer.scratch_uses:
+        key = (use.tmp.name, use.tmp.address)
+        needs[key] = max(needs.get(key, 0), use.need.total)
+    spans = [(tile.address, tile.end) for tile in lowerer.tiles.values()]
+    others = [(tile.address, tile.end) for key, tile in lowerer.tiles.items() if key not in needs]
+    uses = tuple(lowerer.scratch_uses)
+    return ScratchOfProgram(
+        loaded.file, loaded.target, uses, _covered(spans), _covered(others) + sum(needs.values()), capacity
     )
-    terms = table("term", "bytes", numbers=("bytes",))
-    for name, size in audit.need.terms:
-        terms.add_row(name, str(size))
-    terms.add_row("tmp tile needs (largest)", str(audit.need.total))
-    yield indented(terms)
-    if touched:
-        yield Text(f"touched: {audit.exact} bytes, {audit.in_blocks} in whole blocks")
-        yield Text(f"formula and blocks {'agree' if audit.agrees else 'differ'}")
-        yield from (Text(f"  {reason}") for reason in audit.reasons)
-    if not audit.rows and audit.need.total:
-        yield Text("nothing is issued for 0 rows; castsim run then needs no tmp bytes")
 
 
-@composed
-def sweep_text(found: SweptShapes) -> Iterator[RenderableType]:
-    """Yield a sweep as text: how many shapes agree, and the others by reason."""
-    auditor = found.auditor
-    yield Text(f"{auditor.src.name} -> {auditor.dst.name} on {auditor.target.name}: {found.shapes} shapes")
-    yield Text(f"formula equals the touched bytes: {found.equal}; formula smaller: {found.smaller}")
-    for reason, count in found.reasons.most_common():
-        examples = table("rows", "cols", "stride", "formula", "blocks", "bytes", title=f"{reason}: {count} shapes")
-        for audit in found.examples[reason]:
-            values = (audit.rows, audit.cols, audit.row_stride, audit.need.total, audit.in_blocks, audit.exact)
-            examples.add_row(*map(str, values))
-        yield indented(examples)
+class ScratchUse(Keys):
+    """A cast with a tmp tile."""
+
+    line: Line = says("Line of the source.", "cast.span.line")
+    src: str = says("Name of the source format.", "cast.src.format")
+    dst: str = says("Name of the destination format.", "cast.dst.format")
+    rows: int = says("Rows that are cast.", "cast.dst.valid_rows")
+    cols: Elements = says("Columns that are cast.", "cast.dst.valid_cols")
+    row_stride_elements: Elements = says("Distance from row to row of the source.", "cast.src.cols")
+    tmp: str = says("Name of the tmp tile.", "tmp.name")
+    given_bytes: Bytes = says("Its size.", "tmp.size")
+    needed_bytes: Bytes = says("The size that the cast needs.", "need.total")
+
+
+class ProgramScratch(CommandDocument, name="scratch-program"):
+    """The scratch of a program."""
+
+    program: str = says("The file.", "file")
+    target: str = says("Name of the target.")
+    casts: list[ScratchUse] = says("The casts with tmp tiles.", "uses")
+    occupied_bytes: Bytes = says("Bytes of the buffer that tiles take.", "occupied")
+    minimal_bytes: Bytes = says("The same with the smallest tmp tiles.", "minimal")
+    capacity_bytes: Bytes = says("Size of the buffer.", "capacity")
+    suffices: bool = says("Whether every tmp tile is large enough.")
+    fits: bool = says(of=lambda found: found.minimal <= found.capacity)
+    """Whether all fits the buffer with the smallest tmp tiles."""
+
+
+def _covered(spans: list[tuple[int, int]]) -> int:
+    """Return the number of bytes that the spans cover together."""
+    total, reached = 0, 0
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+# The pages of these documents, of which text reports are made too.
+
+
+def _shape(document: Entry) -> str:
+    return f"{document['rows']:,} x {document['cols']:,} elements (row stride {document['row_stride_elements']:,})"
+
+
+def scratch_page(document: Entry) -> Page:
+    """Return the page of one cast of one shape."""
+    src, dst, target = document["src"], document["dst"], document["target"]
+    size = document["formula_bytes"]
+    terms = [*document["terms"], {"name": "the tmp tile needs the largest", "bytes": size}]
+    touched = ""
+    if "agrees" in document:
+        reasons = f": {'; '.join(document['reasons'])}" if document["reasons"] else ""
+        verdict = "agrees with" if document["agrees"] else "differs from"
+        touched = (
+            f"The operations touch {document['touched_bytes']:,} bytes, {document['touched_bytes_in_blocks']:,} in "
+            f"whole blocks; the formula {verdict} that{reasons}."
+        )
+    nothing = "With 0 rows nothing is issued, and `castsim run` needs no tmp tile." * (not document["rows"])
+    sections = (
+        summary_section(
+            f"{src} -> {dst} of {_shape(document)} on {target} needs a tmp tile of {size:,} bytes.",
+            "This holds with saturation off; otherwise the cast uses no tmp tile.",
+            touched,
+            nothing,
+        ),
+        titled_section("Terms", entry_table(terms, {"term": "name", "bytes": "bytes"})),
+    )
+    command = f"castsim scratch {src} {dst} --rows {document['rows']} --cols {document['cols']} --target {target}"
+    return page_of_entry("scratch", f"Scratch of {src} -> {dst} on {target}", command, sections, document)
+
+
+def every_page(document: Entry) -> Page:
+    """Return the page of all casts of one shape."""
+    target, casts = document["target"], document["casts"]
+    columns: Mapping[str, Column] = {"cast": lambda cast: f"{cast['src']} -> {cast['dst']}", "bytes": "formula_bytes"}
+    sections = (
+        summary_section(
+            f"A tmp tile of {document['formula_bytes']:,} bytes serves every cast of {_shape(document)} on {target}.",
+            "The documents call this size tmpSizeAllBytes. Casts use a tmp tile only with saturation off.",
+        ),
+        titled_section("Casts", entry_table(casts, columns)),
+    )
+    command = f"castsim scratch all --rows {document['rows']} --cols {document['cols']} --target {target}"
+    return page_of_entry("scratch", f"Scratch of all casts on {target}", command, sections, document)
+
+
+def sweep_page(document: Entry) -> Page:
+    """Return the page of a sweep of shapes."""
+    src, dst, target, shapes = (document[key] for key in ("src", "dst", "target", "shapes"))
+    columns = {"rows": "rows", "columns": "cols", "row stride": "row_stride_elements", "formula": "formula_bytes",
+               "touched in blocks": "touched_bytes_in_blocks", "touched": "touched_bytes"}  # fmt: skip
+    verdict = (
+        "Every difference has a known reason."
+        if document["explained"]
+        else "Some differences have no known reason: castsim or the formula is wrong."
+    )
+    sections = [
+        summary_section(
+            f"For {src} -> {dst} on {target}, the formula gives exactly the touched bytes for "
+            f"{document['equal_to_the_byte']:,} of {counted(shapes, 'shape')} and too few for "
+            f"{document['formula_smaller']:,}.",
+            verdict,
+            alarm=not document["explained"],
+        )
+    ]
+    for difference in document["differences"]:
+        caption = (
+            f"{sentence(difference['reason'])} Examples of {counted(difference['shapes'], 'shape')}; sizes in bytes."
+        )
+        sections.append(titled_section(difference["reason"], entry_table(difference["examples"], columns, caption)))
+    return page_of_entry(
+        "scratch", f"Scratch of {src} -> {dst} on {target}", "castsim scratch --sweep", sections, document
+    )
+
+
+def program_page(document: Entry) -> Page:
+    """Return the page of the casts of a program."""
+    file, casts, target = document["program"], document["casts"], document["target"]
+    missing = [cast for cast in casts if cast["given_bytes"] < cast["needed_bytes"]]
+    if not casts:
+        answer = f"No cast of {PurePath(file).name} is given a tmp tile."
+    elif missing:
+        verb = "is" if len(missing) == 1 else "are"
+        answer = f"{counted(len(missing), 'cast')} of {PurePath(file).name} {verb} given too small a tmp tile."
+    else:
+        answer = f"Every tmp tile of {PurePath(file).name} is large enough."
+    columns: Mapping[str, Column] = {
+        "line": "line",
+        "cast": lambda cast: f"{cast['src']} -> {cast['dst']}",
+        "shape": lambda cast: f"{cast['rows']} x {cast['cols']}",
+        "row stride": "row_stride_elements",
+        "tmp tile": "tmp",
+        "has, bytes": "given_bytes",
+        "needs, bytes": "needed_bytes",
+        "spare, bytes": lambda cast: cast["given_bytes"] - cast["needed_bytes"],
+    }
+    capacity, minimal = document["capacity_bytes"], document["minimal_bytes"]
+    verdict = "fits" if document["fits"] else f"does not fit: {minimal - capacity:,} bytes too many"
+    sections = [
+        summary_section(
+            answer,
+            f"On {target} the tiles take {document['occupied_bytes']:,} bytes, or {minimal:,} with the smallest tmp "
+            f"tiles; that {verdict} (the buffer has {capacity:,} bytes).",
+            alarm=bool(missing) or not document["fits"],
+        )
+    ]
+    sections += [titled_section("Casts with a tmp tile", entry_table(casts, columns))] if casts else []
+    return page_of_entry("scratch", f"Scratch of {PurePath(file).name}", f"castsim scratch {file}", sections, document)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-from rich.console import RenderableType
-from rich.text import Text
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.reports.documents import CommandDocument, Document, Keys, numbered, says
 from castsim.reports.schemas.keys import Name, Scalar
-from castsim.reports.terminal import composed, indented, table
 from castsim.targets.description import Status
 from castsim.targets.specification import TEXT, AcceptanceRule, Specification
 
@@ -208,68 +204,3 @@ def pair_document(spec: Specification, src: str, dst: str) -> Document:
 
 def _type_name(name: str) -> str:
     return TEXT if name.lower() == TEXT else format_named(name).name
-
-
-# The reports on specifications as text.
-
-
-def list_text(specifications: Sequence[Specification]) -> RenderableType:
-    """Return the list of specifications."""
-    made = table("specification", "title", "versions", "casts", numbers=("casts",))
-    for spec in specifications:
-        made.add_row(spec.name, spec.title, " ".join(spec.versions.known), str(_casts(spec)))
-    return made
-
-
-@composed
-def specification_text(spec: Specification) -> Iterator[RenderableType]:
-    """Yield one specification: versions, legal casts, rules, attributes, RESCALE."""
-    yield Text.assemble((spec.name, "bold"), f": {spec.title}")
-    yield Text("a specification: it says what casts must give, nothing runs on it")
-    yield Text(f"versions {', '.join(spec.versions.known)}; {spec.versions.default} unless another is named")
-    yield Text()
-    made = table("from", "to", "since", "requires", "when", "rule")
-    for row in spec.casts:
-        when = " ".join(f"{name}={value}" for name, value in (row.when or {}).items())
-        made.add_row(" ".join(row.src), " ".join(row.dst), row.since, " ".join(row.requires), when or "-", row.rule)
-    yield made
-    for name, members in spec.classes.items():
-        yield Text(f"{name}: {' '.join(members)}", style="dim")
-    later = [entry for entry in spec.types if entry.since != spec.versions.known[0]]
-    if later:
-        yield Text(f"types by version: {', '.join(f'{entry.name} {entry.since}' for entry in later)}", style="dim")
-    yield Text()
-    yield Text("rules", style="bold")
-    for name, rule in spec.rules.items():
-        yield from _rule(name, rule)
-    if spec.attributes:
-        yield Text()
-        yield Text("attributes", style="bold")
-    for name, attribute in spec.attributes.items():
-        values = ", ".join(map(str, attribute.values))
-        yield indented(Text(f"{name} = {attribute.default} (of {values}; since {attribute.since})"))
-        yield indented(indented(Text(attribute.meaning, style="dim")))
-    if spec.rescale is not None:
-        inputs, outputs = " ".join(spec.rescale.inputs), " ".join(spec.rescale.outputs)
-        yield Text()
-        yield Text(f"RESCALE from {inputs} to {outputs}; rounding {', '.join(spec.rescale.rounding_modes)}")
-        yield indented(Text(f"{spec.rescale.status.value}: {spec.rescale.source}", style="dim"))
-
-
-def _rule(name: str, rule: AcceptanceRule) -> Iterator[RenderableType]:
-    yield indented(Text(f"{name} ({rule.accept.value}; {rule.status.value}): {rule.meaning}"))
-    if rule.note:
-        yield indented(indented(Text(rule.note, style="dim")))
-
-
-@composed
-def pair_text(spec: Specification, src: str, dst: str) -> Iterator[RenderableType]:
-    """Yield all rules of one pair."""
-    yield Text.assemble((f"{src} -> {dst}", "bold"), f" in {spec.name} ({spec.title})")
-    for found in pair_rules(spec, src, dst):
-        needs = f"; requires {' and '.join(found.requires)}" if found.requires else ""
-        when = " ".join(f"{name}={value}" for name, value in found.when.items())
-        yield Text()
-        yield Text(f"since {found.since}{needs}{f'; with {when}' if when else ''}")
-        yield from _rule(found.name, found.rule)
-        yield indented(indented(Text(f"source: {found.rule.source}", style="dim")))

@@ -1,4 +1,4 @@
-"""A stopped program in words: where it stands, elements, pipes."""
+"""A stopped program in words: its position, elements, pipes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Debug(CommandDocument, name="debug"):
 
 
 def number_text(code: int, fmt: Format) -> str:
-    """Return the number that a code stands for: integers in full, floats with as many digits as f64 needs."""
+    """Return the number of a code: integers in full, floats with as many digits as f64 needs."""
     value = value_of(code, fmt)
     if isinstance(value, Fraction) and isinstance(fmt, IntFormat):
         return str(value.numerator)
@@ -84,7 +84,7 @@ def element_lines(stepper: Stepper, selection: Selection) -> Iterator[str]:
 
 
 def operation_text(stepper: Stepper) -> str:
-    """Return which operation is about to be executed, and in which cycles."""
+    """Return the next operation to execute, and its cycles."""
     trace, count = stepper.trace, len(stepper.trace.steps)
     if stepper.ended:
         return f"the program has ended: {count} operations"
@@ -92,6 +92,15 @@ def operation_text(stepper: Stepper) -> str:
     instruction = trace.instructions[step.instruction]
     cycles = f", cycles {step.start} .. {max(step.start, step.end - 1)}" if trace.timed else ""
     return f"operation {stepper.position + 1} of {count}: {instruction.text} on {instruction.pipe}{cycles}"
+
+
+def line_text(stepper: Stepper) -> str:
+    """Return the line at which a program has stopped, with its operation and cycle."""
+    cycle = f", cycle {stepper.cycle}" if stepper.trace.timed else ""
+    if stepper.ended:
+        return f"line {stepper.line}: end of the program{cycle}"
+    instruction = stepper.trace.instructions[stepper.trace.steps[stepper.position].instruction]
+    return f"line {stepper.line}: {instruction.text} on {instruction.pipe}{cycle}"
 
 
 def source_lines(text: str, line: int, marks: frozenset[int] = frozenset()) -> Iterator[str]:
@@ -106,7 +115,7 @@ def source_lines(text: str, line: int, marks: frozenset[int] = frozenset()) -> I
 
 
 def pipe_lines(stepper: Stepper) -> Iterator[str]:
-    """Yield what every pipe does in the cycle of the stop.
+    """Yield the activity of every pipe in the cycle of the stop.
 
     Raises:
         ReadError: the program has no cycles.

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.isa.formats import FORMATS
 from castsim.reports.documents import ABSENT, CommandDocument, Document, Keys, keys_of, says
-from castsim.reports.numbers import OPTIONS, described, facts_by_part, facts_of
+from castsim.reports.numbers import OPTIONS, facts_by_part, facts_of
 from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry, ScratchSequence, pair_rows
 from castsim.reports.schemas.keys import FactEntry
 from castsim.reports.specification import SpecificationHeader
-from castsim.reports.terminal import composed, indented, table
 from castsim.targets.description import Status
 from castsim.targets.loader import Target
 from castsim.targets.tpc_compiler import FunctionKind, builtins_of, special_functions
@@ -139,109 +137,7 @@ def pair_document(target: Target, detail: PairDetail) -> Document:
     return TargetPair.of(detail, target=target, **row)
 
 
-# The reports on targets as text.
-
-
-def list_text(targets: Sequence[Target]) -> RenderableType:
-    """Return the list of targets."""
-    made = table("target", "title", "mechanism", "architectures", "casts", numbers=("casts",))
-    for target in targets:
-        casts = str(len(target.casts))
-        made.add_row(target.name, target.title, target.mechanism, ", ".join(target.architectures), casts)
-    return Group(
-        made, Text(), Text("`castsim targets NAME` shows more, `castsim targets NAME SRC DST` everything about a pair.")
-    )
-
-
-@composed
-def target_text(target: Target) -> Iterator[RenderableType]:
-    """Yield one target: pairs, memories, timing, other facts, options."""
-    yield Text.assemble((target.name, "bold"), f": {target.title}")
-    yield Text(f"mechanism {target.mechanism}; programs: {', '.join(target.languages)}")
-    yield Text(f"programs ask for it as {', '.join(target.architectures)}")
-    yield Text()
-    yield _pairs(pair_rows(target))
-    yield from _fact_sections(facts_by_part(target))
-    yield Text()
-    yield Text("options (`castsim run --option NAME=VALUE`)", style="bold")
-    for name, option in target.options.items():
-        legal = ", ".join(map(str, option.legal))
-        yield indented(Text(f"{name} = {option.value} (of {legal}; {option.status.value})"))
-        yield indented(indented(Text(option.meaning, style="dim")))
-        if option.set_by:
-            yield indented(indented(Text(f"set by {option.set_by}", style="dim")))
-    yield from target_section(target)
-
-
-def _pairs(rows: Sequence[PairEntry]) -> Table:
-    made = table("from", "to", "rounding modes", "default", "fallback", "saturation", "switchable", "tmp")
-    before = None
-    for row in rows:
-        made.add_row(
-            row.src if row.src != before else "",
-            row.dst,
-            " ".join(row.modes) or "-",
-            row.default or "exact",
-            row.fallback or "-",
-            row.saturation,
-            row.switchable,
-            row.scratch or "-",
-        )
-        before = row.src
-    return made
-
-
-def _fact_sections(by_part: Mapping[str, Sequence[FactEntry]]) -> Iterator[RenderableType]:
-    sections = {"memories": ("memories",), "timing": ("frequency", "timing")}
-    for title, parts in sections.items():
-        yield Text()
-        yield Text(title, style="bold")
-        for fact in (fact for part, found in by_part.items() if part in parts for fact in found):
-            yield from _fact(fact)
-    yield Text()
-    yield Text("other facts", style="bold")
-    shown = {OPTIONS, *(part for parts in sections.values() for part in parts)}
-    for fact in (fact for part, found in by_part.items() if part not in shown for fact in found):
-        yield from _fact(fact)
-
-
-def _fact(fact: FactEntry) -> Iterator[RenderableType]:
-    about = f": {described(fact.value)}" if fact.value else ""
-    yield indented(Text(f"{fact.name} ({fact.status}){about}"))
-
-
-@composed
-def pair_text(target: Target, detail: PairDetail) -> Iterator[RenderableType]:
-    """Yield one pair in full."""
-    row = detail.row
-    yield Text.assemble((f"{row.src} -> {row.dst}", "bold"), f" on {target.name} ({target.title})")
-    if detail.note:
-        yield Text(detail.note)
-    yield Text()
-    modes = table("rounding asked", "in force", "instruction", "warning")
-    for mode in detail.modes:
-        modes.add_row(mode.requested, mode.in_force or "exact", mode.mnemonic, mode.warning or "")
-    yield modes
-    yield Text()
-    saturation = table("saturation asked", "tmp given", "in force", "warning")
-    for switch in detail.saturation:
-        given = "yes" if switch.scratch else "no"
-        saturation.add_row(switch.requested, given, switch.in_force, switch.warning or "")
-    yield saturation
-    yield Text()
-    yield Text(f"instruction: {described(detail.configuration)}")
-    if detail.scratch is not None:
-        yield Text(f"with saturation off and a tmp tile ({detail.scratch.steps}), for one element:")
-        yield indented(Text("; ".join(detail.scratch.operations)))
-        yield indented(Text(f"{detail.scratch.status}: {detail.scratch.source}", style="dim"))
-    yield Text(f"{detail.status}: {detail.source}", style="dim")
-
-
 # Two targets side by side: which conversions each has, source type by source type, and the facts that differ.
-
-
-_SHOWN = 40
-"""Facts that the text shows; JSON has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,27 +206,6 @@ class TargetsDiff(CommandDocument, name="targets-diff"):
     facts: list[DiffFact] = says("The facts whose values differ; none for two chips of the same facts.")
 
 
-@composed
-def diff_text(diff: TargetComparison) -> Iterator[RenderableType]:
-    """Yield a comparison as a table, and the facts that differ."""
-    made = table("source", diff.first.name, diff.second.name, "difference")
-    for row in diff.rows:
-        made.add_row(row.src, ", ".join(row.first) or "-", ", ".join(row.second) or "-", row.difference)
-    yield made
-    if not diff.facts:
-        yield Text("facts: the same")
-        return
-    # Those that both have say most; what one lacks is counted behind them.
-    facts = sorted(diff.facts, key=lambda fact: fact.first is None or fact.second is None)
-    yield from (Text(), Text(f"facts that differ: {len(facts)}"))
-    for fact in facts[:_SHOWN]:
-        yield Text(fact.name)
-        for target, side in ((diff.first, fact.first), (diff.second, fact.second)):
-            yield indented(Text(f"{target.name}: {'-' if side is None else described(side)}"))
-    if len(facts) > _SHOWN:
-        yield Text(f"  and {len(facts) - _SHOWN} more (--json has all)")
-
-
 def _destinations(target: Target) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     for row in pair_rows(target):
@@ -355,21 +230,6 @@ def builtin_list(targets: Sequence[VliwTarget]) -> RenderableType:
         *_special(),
     ]
     return Text("\n".join(lines), no_wrap=True)
-
-
-def target_section(target: Target) -> Iterator[RenderableType]:
-    """Yield the builtins and special functions of a target; nothing for chips without TPC-C."""
-    if not target.has_builtins:
-        return
-    yield Text()
-    yield Text(f"cast builtins (more by `castsim builtin --target {target.name}`): result (arguments)", style="bold")
-    for name, row in _aligned([(row.builtin, row) for row in builtins_of(target)]):
-        yield indented(Text(f"{name}  {row.signature}"))
-    yield Text()
-    yield Text(
-        "special functions (`castsim builtin NAME` shows whose values are claimed): result (arguments)", style="bold"
-    )
-    yield from (indented(Text(line)) for line in _special())
 
 
 def _casts(target: VliwTarget) -> Iterator[str]:

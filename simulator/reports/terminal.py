@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import replace
 from functools import wraps
 from io import StringIO
+from itertools import pairwise
 from textwrap import wrap
 from typing import Literal, ParamSpec, TextIO
 
@@ -41,11 +42,11 @@ _LONGEST_WORD = 200
 
 
 class FittingTable(Table):
-    """A table that cuts no number and no word on a narrow terminal.
+    """A table that cuts no number and no word on a narrow terminal, and never parts a row from its keys.
 
-    Where its columns do not fit beside each other, headings of several words are broken. Where that does not help, the
-    first column, which tells what the rows are, is shown with as many of the others as fit, and again below with the
-    next ones. A column that is too wide even so goes past the edge.
+    Its keys are the first columns, as many as tell its rows apart, and the texts behind them. Where its columns do not
+    fit beside each other, headings of several words are broken. Where that does not help, the keys are shown with as
+    many of the others as fit, and again below with the next ones. A column that is too wide even so goes past the edge.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -64,13 +65,33 @@ class FittingTable(Table):
             width = max(options.max_width, _width(least[each] for each in group))
             yield from Table.__rich_console__(part, console, options.update(max_width=width))
 
+    def _keys(self, widths: Sequence[int], room: int) -> int:
+        """Return the number of key columns: those that tell most rows apart, and texts behind them in half the room.
+
+        An empty first cell is that of the row above.
+        """
+        columns = [[getattr(cell, "plain", str(cell)) for cell in column.cells] for column in self.columns]
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        for above, row in pairwise(rows):
+            row[0] = row[0] or above[0]
+        counts = range(1, max(2, len(self.columns)))
+        keys = max(counts, key=lambda count: (len({tuple(row[:count]) for row in rows}), -count))
+        while keys < len(self.columns) - 1 and self.columns[keys].justify == "left":
+            if 2 * _width(widths[: keys + 1]) > room:
+                break
+            keys += 1
+        return keys
+
     def _fitted(self, console: Console, options: ConsoleOptions) -> tuple[list[int], list[list[int]]]:
         """Return how wide every column is at least, and the numbers of those that are shown beside each other."""
         bodies = [self._least(console, options, column) for column in self.columns]
         headings = [str(column.header) for column in self.columns]
         whole = list(map(max, bodies, map(cell_len, headings)))
         broken = list(map(max, bodies, map(_longest_word, headings)))
-        groups, closer = (list(_groups(least, options.max_width)) for least in (whole, broken))
+        if _width(whole) <= options.max_width:
+            return whole, [list(range(len(whole)))]
+        keys = range(self._keys(broken, options.max_width))
+        groups, closer = (list(_groups(least, options.max_width, keys)) for least in (whole, broken))
         return (broken, closer) if len(closer) < len(groups) else (whole, groups)
 
     def _least(self, console: Console, options: ConsoleOptions, column: Column) -> int:
@@ -92,13 +113,16 @@ def _width(columns: Iterable[int]) -> int:
     return sum(widths) + 2 * max(len(widths) - 1, 0)
 
 
-def _groups(least: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Yield the numbers of the columns that are shown beside each other, the first one always."""
-    group = [0] if least else []
-    for number in range(1, len(least)):
-        if len(group) > 1 and _width(least[each] for each in (*group, number)) > width:
+def _groups(least: Sequence[int], width: int, keys: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the numbers of the columns that are shown beside each other, the keys always."""
+    if _width(least) <= width:
+        yield list(range(len(least)))
+        return
+    group = [*keys]
+    for number in range(len(keys), len(least)):
+        if len(group) > len(keys) and _width(least[each] for each in (*group, number)) > width:
             yield group
-            group = [0]
+            group = [*keys]
         group.append(number)
     if group:
         yield group
@@ -144,10 +168,50 @@ def noted(report: RenderableType, note: str) -> RenderableType:
     return Group(report, Text(), Text(note))
 
 
+def height(renderable: RenderableType, width: int) -> int:
+    """Return the lines that something takes on a terminal of `width` columns."""
+    console = Console(file=StringIO(), width=width, highlight=False, markup=False, emoji=False)
+    return len(console.render_lines(renderable, pad=False))
+
+
 def width_of(stream: TextIO) -> int:
     """Return the columns available on a stream."""
     fallback = PIPED_WIDTH if not stream.isatty() else 80
     return shutil.get_terminal_size((fallback, 24)).columns if stream.isatty() or "COLUMNS" in os.environ else fallback
+
+
+def pieces(report: RenderableType, stream: TextIO) -> list[str]:
+    """Return a report as `rendered` does, in pieces that must not be cut: sentences, and rows of tables."""
+    found: list[str] = []
+    for part in _parts(report):
+        text = rendered(part, stream).removesuffix("\n")
+        if not isinstance(part.renderable if isinstance(part, Padding) else part, Table):
+            found.append(text)
+            continue
+        lines = text.split("\n")
+        column = len(lines[0]) - len(lines[0].lstrip()) + len((lines[0].split() or [""])[0])
+        for number, line in enumerate(lines):
+            if number > 1 and not line[:column].strip() and line.strip():  # wrapped, or below the same first cell
+                found[-1] += f"\n{line}"
+            else:
+                found.append(line)
+    return found
+
+
+def _parts(report: RenderableType) -> Iterator[RenderableType]:
+    """Yield the parts of a report; texts are split into lines."""
+    if isinstance(report, Group):
+        for each in report.renderables:
+            yield from _parts(each)
+    elif isinstance(report, Text):
+        for line in report.split("\n", allow_blank=True):
+            line.no_wrap = report.no_wrap
+            yield line
+    elif isinstance(report, Padding) and isinstance(report.renderable, Text | Group):
+        for part in _parts(report.renderable):
+            yield Padding(part, (report.top, report.right, report.bottom, report.left))
+    else:
+        yield report
 
 
 class _Escaped:

@@ -1,4 +1,4 @@
-"""What was found for a program: advice, the outcome of a search of tile shapes and choices, and of a sweep."""
+"""Advice on a program, the outcome of a search of tile shapes and choices, and of a sweep."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.exploration.advice_search import Advice
-from castsim.exploration.program_edits import Suggestion, SuggestionEvidence
+from castsim.exploration.program_edits import SuggestionEvidence
 from castsim.exploration.tuning_candidates import ChoiceKind, ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
 from castsim.isa.errors import escaped
@@ -154,8 +153,8 @@ def _tuned(found: Tuning) -> str:
     best = found.best
     if best is None:
         return f"None of the {len(found.rows):,} points of {found.study.source.file} runs."
-    per = "" if best.cycles_per_element is None else f", {best.cycles_per_element:.4f} per element"
-    used = "" if best.buffer_bytes is None else f", {grouped(best.buffer_bytes)} bytes of the buffer"
+    per = "" if best.cycles_per_element is None else f" ({best.cycles_per_element:.4f} cycles per element)"
+    used = "" if best.buffer_bytes is None else f", {grouped(best.buffer_bytes)} bytes of buffer"
     return f"Best: {choices_text(best)}: {_known(best.cycles)} cycles{per}{used}"
 
 
@@ -182,29 +181,29 @@ def _ranking(found: Tuning) -> RenderableType:
 
 def _legend(found: Tuning) -> str:
     more = len(found.simulated) - _SHOWN
-    rest = f" {more:,} slower ones are in --json, but for those on the front." if more > 0 else ""
-    return f"*: no simulated point has fewer cycles or bytes and no more of the other.{rest}"
+    rest = f" {more:,} slower points that are not on the front: --json has them." if more > 0 else ""
+    return f"*: Pareto-optimal among the simulated points in cycles and bytes.{rest}"
 
 
 def _proof(found: Tuning) -> Sequence[str]:
     """Say what the search has settled and what it has not."""
     points, done = len(found.rows), len(found.simulated)
-    left = f" {found.left_out:,} combinations are left out by --where." if found.left_out else ""
+    left = f" --where excludes {found.left_out:,} combinations." if found.left_out else ""
     lines = [f"{points:,} points, {done:,} simulated, {len(found.misfits):,} do not run.{left}"]
     if not found.waiting or found.best is None:
         return lines
     faster, open_ = len(found.faster_possible), len(found.unsettled)
     if faster:
         lines.append(
-            f"Not settled: {faster:,} points that were not simulated might be faster, judging by their lower bounds; "
-            "--simulate all, or a larger K, settles them."
+            f"Not settled: the lower bounds of {faster:,} points that were not simulated leave room for fewer cycles; "
+            "simulate them with --simulate all or a larger K."
         )
     elif open_:
         lines.append(
-            f"The best is proven: the others take at least as many cycles. {open_:,} of them might be on the front."
+            f"Proven best: all other points take at least as many cycles. {open_:,} of them might be on the front."
         )
     else:
-        lines.append("Proven: no other point can have fewer cycles, or be on the front; their lower bounds exclude it.")
+        lines.append("Proven by lower bounds: no other point has fewer cycles or is on the front.")
     return lines
 
 
@@ -212,7 +211,7 @@ def _outputs(found: Tuning) -> Sequence[str]:
     if found.best is None:
         return ()
     if not found.study.inputs:
-        return ("Outputs were not compared: that takes inputs (--in).",)
+        return ("Outputs were not compared: pass inputs with --in.",)
     if not found.differing:
         return ("Outputs: the same bits at all simulated points.",)
     lines = [f"Outputs differ from those of the best at {len(found.differing):,} simulated points:"]
@@ -242,14 +241,14 @@ def _known(value: int | None) -> str:
 
 
 def sweep_text(found: Sweep) -> Text:
-    """Return what was written, and what failed."""
+    """Return the files written and the points that failed."""
     rows = f"{grouped(found.rows)} rows in {escaped(str(found.path))}"
     failed = f"; {grouped(found.failed)} of them failed: column error says why" if found.failed else ""
     resumed = f"; {grouped(found.resumed)} of {grouped(found.chunks)} chunks were done before" if found.resumed else ""
     return Text(rows + failed + resumed)
 
 
-# Advice as a document, and as text: what was found, and the first change as a diff.
+# Advice as a document.
 
 HowKept: TypeAlias = Annotated[str, ("enum", tuple(how.value for how in SuggestionEvidence))]
 """How it is known that the outputs stay the same."""
@@ -295,58 +294,3 @@ class Advise(CommandDocument, name="advise"):
     unfinished: bool = says("Whether the time was over before all changes were tried.")
     applied: int | None = says("The number of the change that was written; null if none was.")
     output: str | None = says("The file that it was written to.")
-
-
-@composed
-def advice_text(
-    advice: Advice, applied: int | None = None, output: Path | None = None, *, why: bool = False
-) -> Iterator[RenderableType]:
-    """Yield the answer first, then a table of the changes, and the first one, or the one applied, as a diff.
-
-    With `why` the changes that were rejected come before the diff.
-    """
-    yield _answer(advice, applied)
-    if advice.offers:
-        yield from (Text(), _offers(advice))
-    if why:
-        yield from (Text(), _rejected(advice))
-    elif not advice.offers and advice.rejected:
-        yield Text("next: --why says what was tried and why it was rejected")
-    if advice.unfinished:
-        yield Text("the time was over before all changes were tried: --seconds N gives more")
-    if not advice.offers:
-        return
-    yield Text()
-    if output is not None:
-        yield Text(f"{output}: written with change {applied}")
-        return
-    shown = advice.offers[(applied or 1) - 1]
-    yield from (Text(f"change 1: {shown.change.reason}"), Text())
-    yield Text(shown.diff.rstrip("\n"), no_wrap=True, overflow="ignore")
-
-
-def _answer(advice: Advice, applied: int | None) -> Text:
-    if not advice.offers:
-        tried = f"none of {advice.looked_at} changes tried" if advice.looked_at else "no change that castsim knows"
-        return Text(
-            f"{advice.file}: {advice.cycles:,} cycles on {advice.target}; {tried} keeps the outputs and saves cycles"
-        )
-    shown: Suggestion = advice.offers[(applied or 1) - 1]
-    return Text(
-        f"{advice.file}: {advice.cycles:,} cycles on {advice.target}, {shown.cycles:,} with change {applied or 1}"
-    )
-
-
-def _rejected(advice: Advice) -> RenderableType:
-    found = table("rejected change", "line", "why", numbers=("line",))
-    for one in advice.rejected:
-        found.add_row(Text(one.change.title), str(one.change.line), Text(one.why))
-    return found if advice.rejected else Text("no change was rejected")
-
-
-def _offers(advice: Advice) -> RenderableType:
-    found = table("change", "cycles", "gain", "how", "what", numbers=("change", "cycles", "gain"))
-    for number, offer in enumerate(advice.offers, 1):
-        gain = f"{offer.gained_percent:.1f} %"
-        found.add_row(str(number), f"{offer.cycles:,}", gain, offer.evidence, Text(offer.change.title))
-    return found

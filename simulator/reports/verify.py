@@ -36,7 +36,7 @@ def verify_document(record: VerificationRecord, path: Path | None) -> Document:
 
 
 def _value(text: str) -> int | float | str:
-    """Return what `number_text` spells as a number; `nan`, `inf`, `-inf` and `no code` stay words."""
+    """Return the number that `number_text` spells; `nan`, `inf`, `-inf` and `no code` stay words."""
     if text.lstrip("-").isdigit():
         return int(text)
     return text if text.lstrip("-").isalpha() or " " in text else float(text)
@@ -71,7 +71,7 @@ def bits_text(code: int, fmt: Format) -> str:
 
 
 def number_text(code: int, fmt: Format) -> str:
-    """Return the number a code stands for, to 17 significant digits; `no code` if it is not a code of the format."""
+    """Return the number of a code, to 17 significant digits; `no code` if it is not a code of the format."""
     if code >> fmt.storage_bits or (code >> fmt.bits and fmt.bits < 8):
         return "no code"
     value = value_of(code, fmt)
@@ -112,7 +112,7 @@ def verify_text(record: VerificationRecord, path: Path | None) -> Iterator[Rende
 
 
 def _parts(record: VerificationRecord) -> Iterator[RenderableType]:
-    """Yield what all parts have in common, and a table of the rest."""
+    """Yield the values common to all parts, and a table of the rest."""
     shared = {name for name in _COLUMNS if len({_COLUMNS[name](one.part) for one in record.progress}) == 1}
     if shared:
         first = record.progress[0].part

@@ -141,7 +141,7 @@ class CheckedCast:
         encoded = [encode_value(value, fmt) for value in expected]
         wrong = [str(value) for value, one in zip(expected, encoded, strict=True) if one.inexact]
         if wrong:
-            raise AssertionError(f"{self.label}: expected {', '.join(wrong)}, which {fmt.name} does not hold exactly")
+            raise AssertionError(f"{self.label}: expected {', '.join(wrong)}, which {fmt.name} cannot represent")
         codes = np.array([one.code for one in encoded], code_dtype(fmt))
         self._compare(Coded(codes.reshape(self._shape(codes)), fmt), any_nan=True)
 
@@ -229,7 +229,7 @@ def _array(values: ArrayLike, fmt: Format) -> Codes:
     numbers = np.asarray(values)
     encoded = [encode_value(number, fmt) for number in numbers.reshape(-1).tolist()]
     if isinstance(fmt, IntFormat) and any(one.inexact for one in encoded):
-        raise ReadError(f"{fmt.name} does not hold all of {str(numbers.tolist())[:60]}")
+        raise ReadError(f"{fmt.name} cannot represent all of {str(numbers.tolist())[:60]}")
     return array_from_codes(np.array([one.code for one in encoded], code_dtype(fmt)).reshape(numbers.shape), fmt)
 
 

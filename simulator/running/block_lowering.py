@@ -93,7 +93,7 @@ def _operations(src: Format, wanted: BlockFormat, target: Target, rows: int, col
     """Yield what the operation `tquant.mx` does, by each of its rules."""
     rule = tile_target(target).tile_operation("tquant.mx") if target.has_tiles else None
     if rule is None:
-        yield f"{target.name} has no operation that shares exponents"
+        yield f"{target.name} has no operation for shared exponents"
         return
     if wanted.name not in _KINDS:
         yield f"pto.tquant.mx makes {' and '.join(_KINDS)}, in blocks of {GROUP} with e8m0 scales"
@@ -114,7 +114,7 @@ def _operations(src: Format, wanted: BlockFormat, target: Target, rows: int, col
 def _chain(src: Format, wanted: BlockFormat, target: Target, rows: int, cols: int) -> Iterator[BlockWay | str]:
     """Yield a chain of plain operations by the rule floor, where the operation does not make the format."""
     if not target.has_tiles:
-        yield f"castsim writes chains for tiles only: vector processors share scales in a kernel ({target.name})"
+        yield f"castsim writes chains for tiles only: vector processors compute scales in a kernel ({target.name})"
         return
     chip = tile_target(target)
     if wanted.name in _KINDS and chip.tile_operation("tquant.mx") is not None:
@@ -295,7 +295,7 @@ def _program_of_chain(src: Format, wanted: BlockFormat, target: TileTarget, grou
         text.work("tcvt", ("k",), ("h",))
         text.work("tcvt", ("h",), ("e",))
     else:
-        raise IllegalError(f"{target.name} has no way from i32 to bytes for the exponents")
+        raise IllegalError(f"{target.name} cannot convert the exponents from i32 to bytes")
     text.move("tstore", "codes", "q", *shape)
     text.move("tstore", "exponents", "e", *line)
     return text.text(), tuple(text.operations)
@@ -355,7 +355,7 @@ def _lowered(program: MicroProgram, shipped: Target) -> str:
     """
     if not has_logical_registers(program.written):
         raise IllegalError(
-            f"@{program.entry} is a function of vector instructions already", span=program.function.span,
+            f"@{program.entry} is already a function of vector instructions", span=program.function.span,
             legal=("a function of tile operations", "one of logical registers (pto.vmi)"),
         )  # fmt: skip
     named = dict(program.attributes)

@@ -49,8 +49,8 @@ _DTYPES = {
 NEWEST = "gaudi2"
 """The generation for which a kernel is checked that is given none."""
 _SCHEDULE = (
-    "the bundles are those of castsim's scheduler, not of the vendor's compiler, which may do better; the report's "
-    "bound says by how much at most"
+    "the bundles are those of castsim's scheduler, not of the vendor's compiler, which may do better; the bound "
+    "in the report shows by how much at most"
 )
 
 
@@ -145,11 +145,11 @@ class KernelProgram(WalkedWhenIssued):
         """Return what is said of a kernel's values and cycles."""
         found = [WarningText(WarningKind.FORM, _SCHEDULE, self.file)]
         if engines > 1:
-            text = f"{engines} engines run one after the other; the time is that of the slowest, memory is not shared"
+            text = f"{engines} engines are simulated one by one and share no memory; the time is that of the slowest"
             found.append(WarningText(WarningKind.FORM, text, self.file))
         spilled = len(self.launch.scheduled.spilled)
         if spilled:
-            text = f"more registers are needed at once than there are: {spilled} values are spilled to local memory"
+            text = f"the kernel needs more registers than there are: {spilled} values are spilled to local memory"
             found.append(WarningText(WarningKind.FORM, text, self.file))
         notes = self.launch.compiled.notes
         return (*found, *(WarningText(WarningKind.FORM, text, span) for text, span in notes.items()))
@@ -178,9 +178,9 @@ def load_kernel(source: Source, request: LoadRequest) -> KernelProgram:
         ReadError: it is not C, or something of the launch is missing. IllegalError: the target lacks what it uses.
     """
     if request.entry not in (None, "main"):
-        raise ReadError(f"{source.file}: a kernel has one entry, main", legal=("main",))
+        raise ReadError(f"{source.file}: the entry of a kernel is main", legal=("main",))
     if request.target is None:
-        raise ReadError(f"{source.file} names no target, and none is given", legal=("--target gaudi2",))
+        raise ReadError(f"{source.file} does not declare a target", legal=("--target gaudi2",))
     compiled = compiled_kernel(source, request)
     return KernelProgram(source, launch(compiled, request.launch or LaunchRequest(), request.args))
 
@@ -212,7 +212,7 @@ def launch_request(
     """
     order = accumulators or ACCUMULATORS[0]
     if order not in ACCUMULATORS:
-        raise ReadError(f"--accumulators {order[:40]}: no order of sums", legal=ACCUMULATORS)
+        raise ReadError(f"--accumulators {order[:40]}: unknown order of sums", legal=ACCUMULATORS)
     if engines < 1:
         raise ReadError(f"{engines} engines", legal=("1 or more",))
     members = ",".join(map(str, index_space)) if index_space and not isinstance(index_space, str) else index_space

@@ -137,12 +137,12 @@ class _FragmentWriter:
         else:
             near = closest(name, (_CAST, *OPERATIONS), everything_up_to=0)
             raise first.error(
-                f"'{first.text}' is neither {_CAST} nor an operation element by element", *(near or (_CAST_FORM, _FORM))
+                f"'{first.text}' is neither {_CAST} nor an element-wise operation", *(near or (_CAST_FORM, _FORM))
             )
 
     def _cast(self, first: _Word, words: list[_Word]) -> None:
         if len(words) < 4 or words[1].text != "->":
-            raise (words[1] if len(words) > 1 else first).error("not written as a cast", _CAST_FORM)
+            raise (words[1] if len(words) > 1 else first).error("expected a cast", _CAST_FORM)
         src, dst, (rows, cols) = _format(words[0]), _format(words[2]), _shape(words[3])
         attributes: dict[str, str] = {}
         tmp = False
@@ -171,7 +171,7 @@ class _FragmentWriter:
         numbers = sum(role is Role.SCALAR for role in roles)
         if len(words) != 2 + numbers:
             form = f"{name} TYPE ROWSxCOLS{' NUMBER' * numbers}"
-            raise (words[2 + numbers] if len(words) > 2 + numbers else first).error(f"not written as {name}", form)
+            raise (words[2 + numbers] if len(words) > 2 + numbers else first).error(f"expected {name}", form)
         fmt, (rows, cols) = _format(words[0]), _shape(words[1])
         operands: list[str] = []
         kinds: list[str] = []

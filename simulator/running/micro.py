@@ -132,8 +132,8 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
                 return fresh
             found = fresh
         raise ReadError(
-            f"@{self.entry}: the sizes of its arguments depend on elements that it reads, and {_ROUNDS} tries found "
-            "none that agree", legal=("--in NAME=FILE.npy",),
+            f"@{self.entry}: the sizes of its arguments depend on elements that it reads, and {_ROUNDS} attempts "
+            "found no consistent sizes", legal=("--in NAME=FILE.npy",),
         )  # fmt: skip
 
     def _values(
@@ -203,7 +203,7 @@ def micro_program(
 def _defaults(found: ReadElements, inputs: Collection[str]) -> Warnings:
     """Say which elements nothing gives."""
     return tuple(
-        WarningText(WarningKind.DEFAULT_READ, f"no input for %{name}: the elements read from it are taken for 0", span)
+        WarningText(WarningKind.DEFAULT_READ, f"no input for %{name}: its elements are taken as 0", span)
         for name, span in found.arguments.items()
         if name not in inputs
     )

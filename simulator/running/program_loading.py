@@ -150,7 +150,7 @@ def refuse_unknown_path(executed: Executed) -> None:
     for read in executed.decided_by:
         if read.origin is Origin.OPAQUE:
             raise IllegalError(
-                f"{read.text} is not computed, and the path depends on it", span=read.span, legal=("--timing-only",)
+                f"{read.text} is unknown, but decides the path", span=read.span, legal=("--timing-only",)
             )
 
 
@@ -186,13 +186,13 @@ class Walking:
         )  # fmt: skip
         if request.sync == INTERLOCK and not executed.tree.interlocked:
             raise ReadError(
-                f"@{self.function.name} already has flags or barriers; --sync interlock is for programs without"
+                f"@{self.function.name} already has flags or barriers; --sync interlock needs a program without them"
             )
         if self.function.is_recorded:  # arrays may have more elements than one core uses of them
             for use in executed.arguments.values():
                 use.follows_reads = True
         executed = replace(executed, choices=(*self.choices, *executed.choices))
-        inserted = None if plan is None else noted(plan.inserts, executed)
+        inserted = None if plan is None else noted(plan, executed)
         if inserted is not None:
             executed = replace(executed, tree=replace(executed.tree, interlocked=False))
         return TileProgram(
@@ -366,7 +366,7 @@ class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
                 return found
             contents.sized = found.arguments
         raise ReadError(
-            f"@{self.entry}: sizes of random inputs depend on their values, and {_ROUNDS} tries found none that agree",
+            f"@{self.entry}: sizes of random inputs depend on their values; {_ROUNDS} attempts found none that agree",
             legal=("--in NAME=FILE.npy",),
         )
 
@@ -592,7 +592,7 @@ def load_program(
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
     walking = walking_of(source, request)
     if not isinstance(walking, Walking):
-        raise IllegalError(f"@{walking.entry} of '{path}' is a program of vector instructions, not of tiles")
+        raise IllegalError(f"@{walking.entry} of '{path}' contains vector instructions, not tile operations")
     return walking.program()
 
 
@@ -622,7 +622,7 @@ def load(
     source = path if isinstance(path, Source) else read_source(path, request.prefers_assembly)
     for option, value in (("--declare", declare), ("--machine", machine)):
         if value is not None and source.language is not Language.BINARY:
-            raise ReadError(f"{option} is for binaries; '{source.file}' is text")
+            raise ReadError(f"{option} applies only to binaries; '{source.file}' is text")
     return _reader(source.language)(source, request)
 
 

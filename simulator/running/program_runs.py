@@ -195,7 +195,7 @@ class Result(PlotMixin[RunTable]):
 
     @property
     def warnings(self) -> Warnings:
-        """Warnings on what the program asks for in vain, or does in a surprising way; each with its place."""
+        """Warnings about settings without effect and surprising behaviour, each with its place."""
         return self.loaded.executed.warnings
 
     def timeline(self, start: int = 0, end: int | None = None) -> Figure:
@@ -295,7 +295,7 @@ def run(
 
         launch = launch_request(tensors or {}, index_space, tpcs, accumulators, inputs, defines, folders)
     elif tensors or index_space or tpcs != 1 or accumulators or defines or folders:
-        message = f"'{program}' is no kernel in C: it takes no tensors, index space, engines, sums, macros or folders"
+        message = f"'{program}' is not a C kernel: leave out tensors, index space, engines, sums, macros and folders"
         raise ReadError(message, legal=(f"a {KERNEL_SUFFIX} file",))
     loaded = load(
         Path(program), target, entry, args or {}, lambda chosen: with_options(chosen, changes), sync=sync,
@@ -327,7 +327,7 @@ def run_loaded(
     """
     stale = stale_mode(stale_reads)
     if races not in MODES:
-        raise ReadError(f"unknown way to treat races '{races}'", legal=MODES)
+        raise ReadError(f"unknown treatment of races '{races}'", legal=MODES)
 
     def progress(issued: int) -> None:
         if observer:

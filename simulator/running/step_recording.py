@@ -84,7 +84,7 @@ class Journal:
             self._size += changed.size
         if self._size > MOST_BYTES:
             raise LimitError(
-                f"what the operations write takes more than {MOST_BYTES >> 30} GiB to keep: too much to step through",
+                f"the results of all operations need more than {MOST_BYTES >> 30} GiB: too much to step through",
                 legal=("a smaller run",),
             )
         self._changes.append(StateChange(tuple(kept), tuple(registers)))
@@ -165,7 +165,7 @@ class ElementPlace:
         dense = self.strides and self.strides[-1] == old and self.shape[-1] * old >= new
         if not dense:
             raise ReadError(
-                f"elements of {old} bits that do not lie side by side cannot be read as {fmt.name} of {new}",
+                f"elements of {old} bits that are not adjacent cannot be read as {fmt.name} of {new}",
                 legal=(self.format.name,),
             )
         shape = (*self.shape[:-1], self.shape[-1] * old // new)
@@ -200,7 +200,7 @@ class ElementPlace:
         size = packed_bits(self.format)
         memory = memories[self.space]
         if places.size and (places.min() < 0 or (places.max() + size - 1) // _BYTE >= memory.size):
-            raise ReadError(f"the elements reach beyond the {memory.size} bytes of their memory")
+            raise ReadError(f"the elements exceed the {memory.size} bytes of their memory")
         if size < _BYTE:
             found: Codes = memory[places // _BYTE] >> (places % _BYTE).astype(np.uint8) & np.uint8((1 << size) - 1)
             return found

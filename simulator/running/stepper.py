@@ -415,7 +415,7 @@ class Stepper:
         """
         place = self.trace.symbols.at(name, self.position)
         if place is None or place.offset % 8:
-            raise ReadError(f"nothing in memory is called '{name}'", legal=self.trace.symbols.names())
+            raise ReadError(f"'{name}' is not in memory", legal=self.trace.symbols.names())
         start = place.offset // 8
         return start, self.trace.memories[place.space][max(0, start + offset) :][:count].tobytes()
 
@@ -469,17 +469,14 @@ class Stepper:
             last, position = instruction, position + 1
         self.go_to(position)
 
-    def step_out(self) -> None:
-        """Execute what is left of the innermost loop or section, of a function all that is left."""
+    def step_out(self) -> Breakpoint | None:
+        """Execute the rest of the innermost loop or section, or of the function, up to a breakpoint; return it."""
         around = [(head, last) for head, last in self.trace.regions.items() if head < self.line <= last]
-        if not around:
-            self.go_to(len(self.lines))
-            return
-        head, last = max(around)
+        head, last = max(around, default=(0, max(self.lines, default=0)))
         position = self.position
         while position < len(self.lines) and head <= self.lines[position] <= last:
             position += 1
-        self.go_to(position)
+        return self._run(1, position)
 
     def reverse_next(self) -> None:
         """Take a line back, with all its trips: that of the operation before; go to where it was first executed."""
@@ -501,15 +498,18 @@ class Stepper:
         """Take back down to the breakpoint before, or to the start; return the breakpoint."""
         return self._run(-1)
 
-    def _run(self, way: int) -> Breakpoint | None:
+    def _run(self, way: int, end: int | None = None) -> Breakpoint | None:
+        """Go to the next breakpoint in one direction, forwards at most to step `end`; return the breakpoint."""
+        end = len(self.lines) if end is None else end
         if self.breakpoints.watches:
-            return self._watch(way)
+            return self._watch(way, end)
         while True:
-            found = self._nearest(way)
-            self.go_to((len(self.lines) if way > 0 else 0) if found is None else found[0])
-            if found is None:
+            nearest = self._nearest(way)
+            if nearest is None or nearest[0] > end:
+                self.go_to(end if way > 0 else 0)
                 return None
-            hit = self._hit(found[1])
+            self.go_to(nearest[0])
+            hit = self._hit(nearest[1])
             if hit is not None:
                 return hit
 
@@ -533,7 +533,7 @@ class Stepper:
                 return each
         return None
 
-    def _watch(self, way: int) -> Breakpoint | None:
+    def _watch(self, way: int, end: int) -> Breakpoint | None:
         """Go operation by operation and look at the conditions; a stop is the same from either side."""
         alone = [each for each in self.breakpoints if each.line is None and each.condition is not None]
         others = [each for each in self.breakpoints if each not in alone]
@@ -545,13 +545,17 @@ class Stepper:
             here = None if self.ended else self.lines[self.position]
             return [e for e in others if e.step == self.position or (e.line is not None and e.line == here)]
 
-        return self._forwards(alone, state, at_place) if way > 0 else self._backwards(alone, state, at_place)
+        return self._forwards(alone, state, at_place, end) if way > 0 else self._backwards(alone, state, at_place)
 
     def _forwards(
-        self, alone: list[Breakpoint], state: Callable[[], list[bool]], at_place: Callable[[], list[Breakpoint]]
+        self,
+        alone: list[Breakpoint],
+        state: Callable[[], list[bool]],
+        at_place: Callable[[], list[Breakpoint]],
+        end: int,
     ) -> Breakpoint | None:
         before = state()
-        while not self.ended:
+        while self.position < end:
             self.step()
             now = state()
             new = [each for each, was, holds in zip(alone, before, now, strict=True) if holds and not was]
@@ -607,7 +611,7 @@ class Stepper:
         number = bisect_left(places, line)
         if line < 1 or number == len(places):
             raise ReadError(
-                f"line {line}: no operation there or below",
+                f"no operation at or after line {line}",
                 legal=(f"{places[0]} .. {places[-1]}",) if places else (),
             )
         return places[number]
@@ -644,7 +648,7 @@ class Stepper:
         if isinstance(selection, Selection):
             known = self.trace.symbols.names()
             if selection.name not in known:
-                raise ReadError(f"nothing is called '{selection.name}'", legal=known)
+                raise ReadError(f"unknown name '{selection.name}'", legal=known)
             if self.trace.registers.get(selection.name) is not None or selection.name not in self.trace.symbols.formats:
                 self.elements(selection)
         else:

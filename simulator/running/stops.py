@@ -157,7 +157,7 @@ def selected(
     if whole is None:
         held = registers.get(name)
         if name not in symbols.formats:
-            raise ReadError(f"nothing is called '{name}'", legal=symbols.names())
+            raise ReadError(f"unknown name '{name}'", legal=symbols.names())
         if held is None:
             raise ReadError(f"register '{name}' has no value yet")
         whole, data = _register(held, symbols.formats[name])
@@ -188,7 +188,7 @@ def check_size(name: str, sizes: Sequence[int]) -> None:
     """
     count = int(np.prod(sizes, dtype=object)) if len(sizes) else 1
     if count > MOST_SHOWN:
-        raise ReadError(f"{count} elements of '{name}' are too many to look at", legal=(f"up to {MOST_SHOWN}",))
+        raise ReadError(f"{count} elements of '{name}' are too many to show", legal=(f"up to {MOST_SHOWN}",))
 
 
 def _legal(place: ElementPlace) -> tuple[str, ...]:
@@ -337,7 +337,7 @@ def parse_condition(text: str, pipes: tuple[str, ...]) -> StopCondition:
             left, sign, right = right, _MIRRORED[sign], left
         number = _number(right)
         if number is None:
-            raise ReadError(f"'{right}' is not a number to compare with", legal=("1.5", "-3", "nan", "inf"))
+            raise ReadError(f"cannot compare with '{right}', which is not a number", legal=("1.5", "-3", "nan", "inf"))
         compare, limit = _SIGNS[sign], number
         if left == "cycle":
             return CycleCondition(lambda cycle: bool(compare(cycle, limit)))
@@ -359,7 +359,7 @@ def _pipe_condition(text: str, pipes: tuple[str, ...]) -> PipeCondition:
         raise ReadError(f"'pipe {text}' is not a condition", legal=("pipe V is waiting",))
     pipe = next((each for each in pipes if each.lower() == found["pipe"].lower()), None)
     if pipe is None:
-        raise ReadError(f"there is no pipe '{found['pipe']}'", legal=pipes)
+        raise ReadError(f"unknown pipe '{found['pipe']}'", legal=pipes)
     states = dict.fromkeys((*PIPE_STATES, *(cause.value for cause in Cause)))
     if found["state"] not in states:
         raise ReadError(f"a pipe cannot be '{found['state']}'", legal=states)

@@ -80,7 +80,7 @@ def front_end(what: str = "a kernel of TileLang") -> Any:
     except ImportError as error:
         raise missing_package(what, error.name or "tilelang", "tilelang") from None
     except (OSError, RuntimeError) as error:
-        raise ReadError(f"{what}: tilelang does not start: {_first_line(error)}") from None
+        raise ReadError(f"{what}: tilelang cannot be started: {_first_line(error)}") from None
 
 
 def _first_line(error: BaseException) -> str:
@@ -181,7 +181,7 @@ def lower(
         with tvm.target.Target("ascend"), tvm.transform.PassContext(opt_level=3, config=configs):
             made = engine.lower(prim, target="ascend", enable_host_codegen=False, enable_device_compile=False)
     except Exception as error:
-        raise ReadError(f"{name}: TileLang refuses it: {_first_line(error)}") from None
+        raise ReadError(f"{name}: TileLang rejects it: {_first_line(error)}") from None
     functions = list(made.device_mod.functions.values())
     if len(functions) != 1:
         raise refused(f"{name}: {len(functions)} kernels", None, "in one function are not supported")
@@ -603,7 +603,7 @@ def memory_of(value: Any, name: str) -> tuple[Bytes, tuple[int, ...], tuple[int,
     if hasattr(value, "untyped_storage"):
         torch = import_module("torch")
         if not value.is_cpu:  # its device is said to be an NPU while host code is simulated
-            raise ReadError(f"{name} is on {value.device}; castsim takes tensors on the CPU")
+            raise ReadError(f"{name} is on {value.device}; castsim needs tensors on the CPU")
         shape, strides = tuple(value.shape), tuple(value.stride())
         flat = value.detach().as_strided((_reach(shape, strides),), (1,), value.storage_offset())
         return flat.view(torch.uint8).numpy(), shape, strides

@@ -152,7 +152,7 @@ def run_lowered(
 ) -> CoreRuns:  # fmt: skip
     """Run a lowered kernel; arguments and errors as of `run`."""
     if core != ALL and not isinstance(core, int):
-        raise ReadError(f"core {core!r} is none", legal=("0", '"all"'))
+        raise ReadError(f"core {core!r} does not exist", legal=("0", '"all"'))
     bound = bind(lowered, given, dims)
     used, extents = used_numbers(bound), extents_of(bound)
     meeting = Meeting(range(lowered.cores) if core == ALL else range(int(core), int(core) + 1), lowered.cores)
@@ -222,13 +222,11 @@ def _merged(
                 continue
             found, marks = each[array.name]
             if marks.size > data.size and marks[data.size :].any():
-                raise IllegalError(f"{bound.lowered.name}: core {number} stores beyond the end of {array.name}")
+                raise IllegalError(f"{bound.lowered.name}: core {number} stores past the end of {array.name}")
             marks = marks[: data.size]
             atomic = programs[number].atomics.get(array.name, np.zeros(marks.size, np.bool_))[: marks.size]
             if (seen[: marks.size] & marks & ~atomic).any():
-                raise IllegalError(
-                    f"{bound.lowered.name}: core {number} stores to {array.name} where another core does"
-                )
+                raise IllegalError(f"{bound.lowered.name}: core {number} stores to {array.name} where another does")
             seen[: marks.size] |= marks
             data[: marks.size][marks] = found[: marks.size][marks]
         if array.name == POINTED:
@@ -376,7 +374,7 @@ def _pointed_to(table: Any, known: Mapping[int, Any], name: str) -> list[Any]:
         return list(table)
     for each in table.tolist():
         if each not in known:
-            raise ReadError(f"{name}: no tensor is known at address {each:#x}", legal=("tensor.data_ptr() of one",))
+            raise ReadError(f"{name}: no tensor at address {each:#x}", legal=("tensor.data_ptr() of one",))
     return [known[each] for each in table.tolist()]
 
 

@@ -296,7 +296,7 @@ class Walk(VectorTranslator):
         if data in self.globals:
             return self.globals[data]
         if data not in self.kinds_of:
-            raise refused(f"pointer {data.name}", self.text.where, "comes from nothing that is known")
+            raise refused(f"pointer {data.name}", self.text.where, "has an unknown origin")
         return self._buffer()
 
     def _buffer(self) -> TextValue:
@@ -552,9 +552,7 @@ class Walk(VectorTranslator):
     def _cross(self, what: str, mode: Any, pipe: Any, number: Any) -> None:
         """Put a flag between cores."""
         if int(mode) not in (ALL_CORES, OWN_GROUP):
-            raise refused(
-                f"a flag of mode {int(mode)}", self.text.where, "is one of the cube core, which is not modelled"
-            )
+            raise refused(f"a flag of mode {int(mode)}", self.text.where, "is for the cube core, which is not modelled")
         run = partial(getattr(self.meeting, what), self.core, int(mode))
         self.external(what, (self.as_scalar(self.number(number), "i64"),), CORES_UNTIMED, run)
 

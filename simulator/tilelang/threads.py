@@ -23,7 +23,7 @@ from castsim.isa.errors import IllegalError, LimitError, TileError
 from castsim.tilelang.scalars import name_of, nodes_of, refused
 
 Array = NDArray[Any]
-UNTIMED = "SIMT functions (T.SimtVF) are computed; their cycles are not modelled"
+UNTIMED = "castsim computes SIMT functions (T.SimtVF) but does not model their cycles"
 _MOST_TRIPS = 1 << 20
 _WARP = 32
 _HERE = "in SIMT functions is not supported"
@@ -312,7 +312,7 @@ class Threads:
         self.active, self.live = self.mask, np.ones_like(live)
         for trip in range(most):
             if trip > _MOST_TRIPS:
-                raise LimitError(f"a loop of a SIMT function with more than {_MOST_TRIPS} trips")
+                raise LimitError(f"a loop of a SIMT function makes more than {_MOST_TRIPS} trips")
             self.active = self.mask & goes_on(trip)
             if not self.active.any():
                 break
@@ -437,7 +437,7 @@ class Threads:
     def _warp_reduce(self, e: Any, operation: str) -> Array:
         given = self.value(e.args[0])
         if self.count % _WARP:
-            raise refused(f"{self.count} threads", None, "are no whole number of warps")
+            raise refused(f"{self.count} threads", None, "are not a whole number of warps")
         return self._reduced(given, operation, slice(None), (_WARP, given.shape[-1]))
 
     def _reduced(self, values: Array, operation: str, threads: slice, group: tuple[int, int]) -> Array:
@@ -552,7 +552,7 @@ class SimtLaunch:
 
 # Cores that wait for each other, by value: each runs by itself, again until what the others left is what it read.
 
-CORES_UNTIMED = "cores wait for each other, which is computed; their cycles are not modelled"
+CORES_UNTIMED = "cores wait for each other; castsim computes this but does not model its cycles"
 ALL_CORES, OWN_GROUP = 0, 1
 """Modes of flags: between all vector cores of a launch, and between the two of a group."""
 _MOST_ROUNDS = 64
@@ -584,7 +584,7 @@ class Meeting:
         """
         self.rounds += 1
         if self.rounds > _MOST_ROUNDS:
-            raise LimitError(f"cores wait for each other more than {_MOST_ROUNDS} times")
+            raise LimitError(f"the cores wait for each other more than {_MOST_ROUNDS} times")
         settled = self._before is not None and _equal(self._before, self._left)
         self._before = dict(self._left)
         return self._waits and not settled

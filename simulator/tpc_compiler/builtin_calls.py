@@ -281,7 +281,7 @@ def call(found: Builtin, x: Codes, args: Mapping[str, int | float]) -> BuiltinRe
     except ReadError as error:
         raise ReadError(f"{INPUT}: {error.message}", legal=error.legal) from None
     if codes.size == 0 or codes.size % source.elements:
-        message = f"{INPUT} has {codes.size} elements; a call of {found.row.builtin} takes {source.elements}"
+        message = f"{INPUT} has {codes.size} elements, but a call of {found.row.builtin} takes {source.elements}"
         raise ReadError(message, legal=(f"{source.elements}", f"a multiple of {source.elements}"))
     beyond = _beyond_held(codes, source)
     ran = execute(found.kernel, {INPUT: array_from_codes(codes, fmt)}, args, target=found.target)
@@ -481,7 +481,7 @@ def _operands(program: FunctionProgram, given: Mapping[str, Codes]) -> tuple[dic
     missing = [name for name in names if name not in given]
     if missing:
         legal = [f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing]
-        raise ReadError(f"{program.row.builtin} takes {', '.join(missing)} too: not given", legal=legal)
+        raise ReadError(f"{program.row.builtin} also needs {', '.join(missing)}", legal=legal)
     shapes = {name: np.shape(given[name]) for name in names}
     if len(set(shapes.values())) > 1:
         raise ReadError(f"operands of several shapes: {', '.join(f'{n} {list(s)}' for n, s in shapes.items())}")
@@ -504,9 +504,7 @@ def _tables(program: FunctionProgram, tables: Mapping[str, Codes]) -> dict[str, 
             raise ReadError(f"{program.row.builtin} reads no table '{name}'", legal=names or ("none",))
     missing = [name for name in names if name not in tables]
     if tables and missing:
-        raise ReadError(
-            f"without {', '.join(missing)} nothing can be computed", legal=[f"--in {n}=FILE" for n in missing]
-        )
+        raise ReadError(f"{', '.join(missing)} is missing", legal=[f"--in {n}=FILE" for n in missing])
     return dict(tables)
 
 
@@ -577,7 +575,7 @@ def descriptor_call(row: SpecialFunction, target: VliwTarget, given: Mapping[str
     """
     place = descriptors_of(target)
     if place is None:
-        raise IllegalError(f"no source says where {target.name} has the descriptors of its tensors")
+        raise IllegalError(f"no source documents where {target.name} keeps its tensor descriptors")
     names = arguments_of(row)
     for name in given:
         if name not in names:
@@ -628,7 +626,7 @@ def _word(row: SpecialFunction, value: int | float) -> int:
     low = -(1 << (bits - 1)) if signed else 0
     high = (1 << bits) - 1 if not signed else (1 << (bits - 1)) - 1
     if not isinstance(value, int) or not low <= value <= high:
-        raise ReadError(f"value={value} is not of the type of {row.builtin}", legal=(f"{low} .. {high}",))
+        raise ReadError(f"value={value} does not fit the type of {row.builtin}", legal=(f"{low} .. {high}",))
     part = value & ((1 << bits) - 1)
     return sum(part << place for place in range(0, 32, bits))
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS, format_named
@@ -29,7 +30,11 @@ from castsim.targets.tpc_compiler import (
     library_functions,
 )
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, SequenceRegister
+
+if TYPE_CHECKING:
+    from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, SequenceRegister
+
+    Values = tuple[SequenceRegister, ...]
 
 _SIGNATURE = re.compile(r"(?P<result>\w+) \((?P<arguments>[^)]*)\)")
 _VECTOR = re.compile(r"[a-z]+(?P<elements>\d+)(?P<pair>_pair_t)?")
@@ -115,8 +120,6 @@ _LOWER_HALF, _UPPER_HALF = 0x0000FFFF, 0xFFFF0000
 """Masks of the bytes of a group."""
 _DUAL_GROUPS, _GROUPS = range(4), 2
 """The switches of MOV_DG name four dual groups, those of PACK and UNPACK the two groups of each."""
-
-Values = tuple[SequenceRegister, ...]
 
 
 def move_one(
@@ -357,12 +360,15 @@ def build(row: BuiltinRow, target: VliwTarget, rounding: str | None = None) -> B
     Raises:
         IllegalError: a mode that the builtins of the target cannot be given.
     """
+    from castsim.tpc_compiler.code_generation import Sequence  # noqa: PLC0415 - a list of builtins makes no sequence
+
     signature = read_signature(row, target)
     sequence = Sequence()
     fact = builtin_rounding(target)
     if fact is None:
         raise TargetDataError(f"{row.builtin}: the builtins of {row.generation} have no rounding")
-    mode, setup = fact.mode, tuple[EmittedInstruction, ...]()
+    mode = fact.mode
+    setup: tuple[EmittedInstruction, ...] = ()
     if rounding is not None and fact.mode == _FROM_REGISTER:
         setup = _rounding_register(sequence, target, rounding)
     elif rounding is not None:
@@ -382,13 +388,15 @@ def build(row: BuiltinRow, target: VliwTarget, rounding: str | None = None) -> B
 
 def _rounding_register(sequence: Sequence, target: VliwTarget, rounding: str) -> tuple[EmittedInstruction, ...]:
     """Return the instructions that write a mode to the register from which CONVERT takes it."""
+    from castsim.tpc_compiler.code_generation import EmittedInstruction  # noqa: PLC0415 - as in `build`
+
     modes = {name: row for name, row in target.convert_rounding.modes.items() if row.rounding is not None}
     if rounding not in modes:
         raise IllegalError(f"{target.name} has no rounding mode '{rounding}'", legal=modes)
     name = "convert_round" if "convert_round" in target.configuration else "round"
     address = target.configuration[name].address
     if address is None:
-        raise IllegalError(f"{target.name}: no source gives the address of its rounding register")
+        raise IllegalError(f"{target.name}: no source documents the address of its rounding register")
     code = sequence.register()
     return (
         EmittedInstruction(Slot.SPU, "mov.i32", (code, modes[rounding].code)),
@@ -554,7 +562,7 @@ def find_builtin(name: str, target: VliwTarget) -> BuiltinRow:
     for special in library_functions():
         if special.builtin in spellings:
             what = f"{special.builtin}, {special.signature}"
-            raise IllegalError(f"{what}, is no cast", legal=(f"castsim builtin {special.builtin}",))
+            raise IllegalError(f"{what}, not a cast", legal=(f"castsim builtin {special.builtin}",))
     raise _missing(name, spellings, target)
 
 
@@ -583,7 +591,7 @@ def generations() -> Iterator[str]:
 def _missing(name: str, spellings: list[str], target: VliwTarget) -> CastsimError:
     having = [row.generation for row in all_builtins() if row.builtin in spellings]
     if having:
-        return IllegalError(f"{target.name} has no builtin '{name}'; those that have it are listed", legal=having)
+        return IllegalError(f"{target.name} has no builtin '{name}'; these targets have it", legal=having)
     every = dict.fromkeys(row.builtin for row in (*builtins_of(target), *all_builtins()))
     every |= dict.fromkeys(special.builtin for special in library_functions())
     shortest = {_bare(each): each for each in every}
@@ -618,7 +626,7 @@ def find_function(name: str, target: VliwTarget) -> SpecialFunction | None:
     here = [row for row in found if any(each in row.generations for each in target.architectures)]
     if not here:
         having = dict.fromkeys(generation for row in found for generation in row.generations)
-        raise IllegalError(f"{target.name} has no builtin '{name}'; those that have it are listed", legal=having)
+        raise IllegalError(f"{target.name} has no builtin '{name}'; these targets have it", legal=having)
     if name in (each for row in here for each in _spellings(row)):  # one of the table of builtins, not its twin
         here = [row for row in here if row.published] or here
     if len(here) > 1:

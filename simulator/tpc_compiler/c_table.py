@@ -73,7 +73,7 @@ def vector_type(text: str) -> ElementVector:
     rows = {row.name: row for row in c_types()}
     if found and found[1] in rows and (found[2] or found[1] not in FORMATS):
         if len(found[2]) > _MOST_DIGITS:
-            raise ReadError(f"'{text[:40]}' has more elements than any chip's registers", legal=(f"{found[1]}128",))
+            raise ReadError(f"'{text[:40]}' has more elements than registers of any chip", legal=(f"{found[1]}128",))
         count = int(found[2]) if found[2] else None
         if count == 0:
             raise ReadError(f"'{text}' has no elements", legal=(f"{found[1]}128",))
@@ -83,7 +83,7 @@ def vector_type(text: str) -> ElementVector:
     try:
         name = format_named(text).name
         if name not in FORMATS:
-            message = f"'{text}': a register of the chip holds the exponent bias, a type of TPC-C does not name it"
+            message = f"'{text}': the exponent bias is in a register of the chip, not part of a TPC-C type"
             raise IllegalError(message, legal=(name.partition("@")[0],))
     except ReadError:
         legal = (*(f"{name}N" for name in rows), "or a format: f32, bf16, i16, ...")
@@ -120,7 +120,7 @@ def matched(src: ElementVector, dst: ElementVector, target: VliwTarget) -> tuple
     """
     if src.elements is not None and dst.elements is not None and src.elements != dst.elements:
         raise IllegalError(
-            f"a conversion keeps the number of elements: {src.name} has {src.elements}, {dst.name} {dst.elements}",
+            f"conversions keep the number of elements: {src.name} has {src.elements}, {dst.name} {dst.elements}",
             legal=[
                 f"{ElementVector(src.element, count).name} -> {ElementVector(dst.element, count).name}"
                 for count in (src.elements, dst.elements)
@@ -136,7 +136,7 @@ def matched(src: ElementVector, dst: ElementVector, target: VliwTarget) -> tuple
         if count > most:
             whole = ElementVector(kind.element, native_elements(kind.element, target))
             asked = ElementVector(kind.element, count)
-            raise IllegalError(f"{asked.name}: all vector registers hold {most} elements", legal=(whole.name,))
+            raise IllegalError(f"{asked.name}: the vector registers hold only {most} elements", legal=(whole.name,))
     return ElementVector(src.element, count), ElementVector(dst.element, count)
 
 
@@ -271,7 +271,7 @@ def path_of(src: str, dst: str, target: VliwTarget, reading: ChainReading = Chai
     if found is None:
         legal = [other for other in target.elements.formats if other != src and _path(src, other, target, reading)]
         raise IllegalError(
-            f"{target.name} has no way from {src} to {dst}; from {src} it converts to: {', '.join(legal) or 'nothing'}",
+            f"{target.name} cannot convert {src} to {dst}",
             legal=[f"{src} -> {other}" for other in legal],
         )
     return found

@@ -448,5 +448,5 @@ def _down_in_swizzle(
         elif has_lane(hop, ratio - 1):
             found.append(lanes(sequence, hop, sources, mode))
         else:
-            raise IllegalError(f"no form of {hop} fills all lanes; its result cannot be swizzled", legal=("linear",))
+            raise IllegalError(f"{hop} cannot fill all lanes, so its result cannot be swizzled", legal=("linear",))
     return found

@@ -333,7 +333,7 @@ def casts_of_text(text: str, file: str, target: VliwTarget, order: Order | str =
     found = tuple(_IrReader(SourceText(file, text), target, word_of("order", Order, order)).casts())
     if not found:
         legal = ("%y = fptrunc <128 x float> %x to <128 x bfloat>", f"calls @llvm.tpc.{Opcode.FPTRUNC}.swch")
-        raise ReadError(f"{file} holds no cast of LLVM IR", legal=legal)
+        raise ReadError(f"{file} contains no LLVM IR cast", legal=legal)
     return found
 
 
@@ -366,7 +366,7 @@ class _IrReader:
         place = self._span(offset + named.start(), len(named[0]))
         legal = [f"@llvm.tpc.{each}.swch" for each in _CALLED]
         if named["opcode"] not in _CALLED:
-            raise ReadError(f"there is no @llvm.tpc.{named['opcode']}.swch", span=place, legal=legal)
+            raise ReadError(f"unknown intrinsic @llvm.tpc.{named['opcode']}.swch", span=place, legal=legal)
         match = _CALL.match(line)
         if match is None:
             example = f"%y = call <128 x bfloat> {legal[1]}(<128 x float> %x, i32 65536)"
@@ -374,11 +374,11 @@ class _IrReader:
         text = match["switches"]
         span = self._span(offset + match.start("switches"), len(text))
         if not text.isdecimal() or len(text) > 10:
-            raise ReadError(f"switches {text} are no constant", span=span, legal=("a number: 65536 is SW_RZ",))
+            raise ReadError(f"switches {text} are not a constant", span=span, legal=("a number: 65536 is SW_RZ",))
         rest = int(text) & ~_LINEAR
         if rest & ~(_ROUNDING_MODES - 1 << _ROUNDING_BIT):
             legal = [f"{code << _ROUNDING_BIT}" for code in range(_ROUNDING_MODES)]
-            raise IllegalError(f"switches {text} hold more than a rounding mode", span=span, legal=legal)
+            raise IllegalError(f"switches {text} set more than a rounding mode", span=span, legal=legal)
         modes = self._target.convert_rounding.modes
         code = rest >> _ROUNDING_BIT
         word = next((word for word, mode in modes.items() if mode.code == code), None)
@@ -395,7 +395,9 @@ class _IrReader:
             self._type(match, side, offset, unsigned=unsigned or from_unsigned) for side, unsigned in sides
         )
         if lanes == 0:
-            raise ReadError("a vector of no elements", span=self._span(offset + match.start("src"), len(match["src"])))
+            raise ReadError(
+                "a vector needs at least one element", span=self._span(offset + match.start("src"), len(match["src"]))
+            )
         span = self._span(offset + match.start("opcode"), len(opcode))
         if lanes != others:
             message = f"{opcode} from {match['src']} to {match['dst']}: different numbers of elements"

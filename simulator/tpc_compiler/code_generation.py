@@ -386,7 +386,7 @@ def scalar_word(scalar: ScalarArgument, number: int | float) -> int:
         try:
             return int(unpack("<I", pack("<f", float(number)))[0])
         except OverflowError:
-            raise ReadError(f"{scalar.name}={number}: beyond the range of {_FLOAT}") from None
+            raise ReadError(f"{scalar.name}={number}: out of range for {_FLOAT}") from None
     legal = f"an integer of {WORD_BITS} bits"
     if not isinstance(number, int) or not -(1 << (WORD_BITS - 1)) <= number < 1 << WORD_BITS:
         raise ReadError(f"{scalar.name}={number} is not {legal}", legal=(legal,))

@@ -165,7 +165,7 @@ def _hop(sequence: Sequence, hop: PathHop, source: SequenceRegister, mode: str) 
     elif hop.means is HopMethod.CLAMP:
         sequence.spu(f"min.{hop.src}", result, source, largest(hop.dst))
     else:
-        raise IllegalError(f"{hop} has no scalar form in any source", legal=("a vector order",))
+        raise IllegalError(f"{hop} has no documented scalar form", legal=("a vector order",))
     return result
 
 
@@ -291,7 +291,7 @@ def compile_cast(
     source, result = vector_type(src), vector_type(dst)
     if wanted is SourceForm.REINTERPRET:
         if arrangement is not Order.LINEAR:
-            message = f"reinterpret_cast moves no elements, its order cannot be {arrangement}"
+            message = f"reinterpret_cast does not move elements, so its order cannot be {arrangement}"
             raise IllegalError(message, legal=(f"--order {Order.LINEAR}",))
         return _reinterpreted(source, result, chosen, rounding)
     if arrangement is Order.SCALAR:
@@ -321,7 +321,7 @@ def prepared(
     if src.element == "i1":
         path = _bool_path(dst.element, target)
         if order is Order.SCALAR:
-            raise IllegalError("no source says how a scalar predicate is cast", legal=("a vector order",))
+            raise IllegalError("no source documents how a scalar predicate is cast", legal=("a vector order",))
         registers_of(dst, target)
     else:
         path = _path(src, dst, target, form, reading, rounding, order)
@@ -349,7 +349,7 @@ def _path(
         found = path_of(src.element, dst.element, target, reading)
         if len(found.hops) != 1 or found.hops[0].means not in (HopMethod.CONVERT, HopMethod.NARROW):
             raise IllegalError(
-                f"{target.name} has no instruction {src.element} -> {dst.element}, and convert_to is one",
+                f"{target.name} has no instruction {src.element} -> {dst.element}, which convert_to needs",
                 legal=("--form as", "ir"),
             )
         return found
@@ -383,7 +383,8 @@ def check_ir(src: str, dst: str) -> None:
     """
     if src != "i1" and not is_float(src) and not is_float(dst) and bits_of(src) == bits_of(dst):
         raise IllegalError(
-            f"{src} and {dst} are one type in LLVM IR, there is no cast between them", legal=("--form as", "explicit")
+            f"{src} and {dst} are the same type in LLVM IR, so there is no cast between them",
+            legal=("--form as", "explicit"),
         )
 
 
@@ -417,8 +418,8 @@ def _check_reading(reading: ChainReading, order: Order) -> None:
     """
     if reading is not ChainReading.COMPILER and (reading is ChainReading.SCALAR) is not (order is Order.SCALAR):
         raise IllegalError(
-            f"reading {reading} and order {order} do not go together: the document tells of vectors, the scalar chains "
-            "are those of order scalar",
+            f"reading {reading} and order {order} cannot be combined: the document describes vectors, and scalar "
+            "chains need order scalar",
             legal=("--order scalar", "--reading compiler"),
         )
 
@@ -449,8 +450,8 @@ def _reinterpreted(src: ElementVector, dst: ElementVector, target: VliwTarget, r
 def _no_promotion(src: ElementVector, dst: ElementVector) -> IllegalError:
     legal = ", ".join(row.name for row in promotions_of(src.element))
     return IllegalError(
-        f"C converts {src.name} to {dst.name} only by an explicit cast; by itself it promotes {src.name} to: "
-        f"{legal or 'nothing'}",
+        f"C converts {src.name} to {dst.name} only with an explicit cast; it promotes {src.name} implicitly "
+        f"to {legal or 'no other type'}",
         legal=("--form explicit", "--form as"),
     )
 
@@ -478,7 +479,7 @@ def _mode(path: Path, form: SourceForm, asked: str | None, target: VliwTarget) -
         raise ReadError(f"unknown rounding mode '{asked}'", legal=_spelled(_WORDS))
     if form not in (SourceForm.AS, SourceForm.CONVERT_TO):
         raise IllegalError(
-            f"{form} conversions round to nearest even; a mode is given to as_T(x, mode) and to convert_to",
+            f"{form} conversions round to nearest even; use as_T(x, mode) or convert_to for another mode",
             legal=("--form as", SourceForm.CONVERT_TO.value),
         )
     if not modes:

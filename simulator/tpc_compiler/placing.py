@@ -83,7 +83,7 @@ class BlockGraph:
         heads = [(number, end) for number, end in ends if end.mnemonic == "loop"]
         bodies = [(number, number + 1, self._at[_goal(end.instruction, "end")]) for number, end in heads]
         limit = self._target.registers.loop_iterators
-        shallow = (f"up to {limit} loops inside each other",)
+        shallow = (f"up to {limit} nested loops",)
         apart = ("an end before that of the loop around it, or the same",)
         return nested(bodies, [end.span for _, end in heads], limit, (shallow, apart))
 
@@ -94,7 +94,7 @@ class BlockGraph:
                 continue
             name, goal = _goal(block.end.instruction, "src_a"), self.goal(block.end)
             if self._bodies(number) != self._bodies(goal):
-                message = f"the jump to '{name}' crosses the border of a loop body; the label at its end is outside"
+                message = f"the jump to '{name}' enters or leaves a loop body; the label at its end is outside"
                 inside = [label for label, place in self._at.items() if self._bodies(place) == self._bodies(number)]
                 legal = (", ".join(inside) or "a label between the same loops as the jump",)
                 raise IllegalError(message, span=block.end.span, legal=legal)
@@ -196,7 +196,7 @@ def _undefined(
     near = {each for cell in known if (each := unit_of_cell(cell)) is not None and each.file is unit.file}
     legal = [names.spelling(each) for each in sorted(near, key=lambda each: each.number)][:8]
     shown = names.spelling(unit)
-    message = f"virtual register {shown} is read here, and nothing has written it before"
+    message = f"virtual register {shown} is read here before anything writes it"
     span = names.places.get((operation.span.line, unit), operation.span)
     return ReadError(message, span=span, legal=(f"an instruction before that writes {shown}", *legal))
 

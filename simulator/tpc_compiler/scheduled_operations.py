@@ -110,7 +110,7 @@ class OperationLookup:
             except CastsimError as error:
                 raise self.names.named(error.at(operation.span), self.target.dialect) from None
             if found.program_counter:
-                message = "PC cannot be read in a text to be scheduled: bundles move"
+                message = "a text to be scheduled cannot read PC, because bundles move"
                 raise IllegalError(message, span=operation.span)
             operation.plans[slot] = found
         return found

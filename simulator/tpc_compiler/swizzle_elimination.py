@@ -327,7 +327,7 @@ def _rewritten(
     again = parse("".join(f"{printed(line)}\n" for line in body), target.dialect)
     made = analysed(again.bundles, {}, tensors, target)
     if _signatures(made) != _signatures(found):
-        raise Unsuited("the block written anew would not store the same")
+        raise Unsuited("the rewritten block would not store the same values")
     operations = tuple(sum(bundle.vpu is not None for bundle in each) for each in (piece.bundles, again.bundles))
     length = len(piece.bundles) - piece.trailing, len(body)
     if operations[1] >= operations[0] or length[1] > length[0]:
@@ -347,7 +347,7 @@ def _shape_of(store: VectorAccess, shapes: TermShapes) -> int:
     where = f"line {store.instruction.span.line}"
     for place, each in enumerate(found):
         if each is None or each[1] not in (None, place):
-            raise Unsuited(f"{where}: element {place} is not made of the loaded elements {place} alone")
+            raise Unsuited(f"{where}: element {place} is not made only of the loaded elements {place}")
     distinct = {each[0] for each in found if each is not None}
     if len(distinct) != 1:
         raise Unsuited(f"{where}: not every element went through the same work")
@@ -455,7 +455,7 @@ def _padded(
         if _broken(parse(text, target.dialect), target) <= findings:
             return candidate
         if padding > _MOST_PADDING:
-            raise IllegalError("the block written anew breaks an issue rule whatever follows it")
+            raise IllegalError("the rewritten block breaks an issue rule whatever follows it")
     raise AssertionError
 
 
@@ -520,14 +520,14 @@ def compared(
     before = execute(assembled, given, values=True, checked=True, max_bundles=_MAX_BUNDLES, max_walk=limits.computed)
     if before.stale_reads:
         first = before.stale_reads[0]
-        message = f"{first.reader.text} reads {first.place} before its new value is there; its lanes cannot be followed"
+        message = f"{first.reader.text} reads {first.place} before its new value is ready; its lanes cannot be tracked"
         raise IllegalError(message, span=first.reader.span, legal=("a program without stale reads (castsim run)",))
     elimination = eliminate(assembled.program, target)
     changed = assemble(elimination.text, file, target, {})
     after = execute(changed, given, values=True, checked=True, max_bundles=_MAX_BUNDLES, max_walk=limits.computed)
     same = {name: _same(before, after, name) for name in before.outputs}
     if not all(same.values()) or after.stale_reads:
-        raise IllegalError("the program written anew computes something else; please report it")
+        raise IllegalError("the rewritten program computes something else; please report it")
     return Compared(file, target, elimination, (_cycles(before, target), _cycles(after, target)), same)
 
 

@@ -153,12 +153,12 @@ class Names:
         """
         match = NAME.fullmatch(text)
         if match is None:
-            raise ReadError(f"'{text[:40]}' names no virtual register", span=span, legal=SPELLINGS)
+            raise ReadError(f"'{text[:40]}' does not name a virtual register", span=span, legal=SPELLINGS)
         file = File(match[1].upper())
         whole, size = GROUPED.get(file, (file, 1))
         member = int(match[3] or 0)
         if match[3] is not None and (size > 1 or whole not in _GROUPS):
-            message = f"'{text[:40]}': only the registers of a group have numbers, in the file of single ones"
+            message = f"'{text[:40]}': only registers of a group have numbers, and those name single registers"
             raise ReadError(message, span=span, legal=("%v.NAME.0 .. %v.NAME.3", "%s.NAME.0", "%s.NAME.1"))
         unit = self.unit(whole, match[2])
         self.need(unit, max(size, member + 1), span)
@@ -347,7 +347,7 @@ class _ScheduleReader:
         for match in _LIKE_A_NAME.finditer(comment.text):
             if NAME.fullmatch(match[0]) is None:
                 span = self._source.span(comment.line, comment.column + match.start(), len(match[0]))
-                raise ReadError(f"'{match[0][:40]}' names no virtual register", span=span, legal=SPELLINGS)
+                raise ReadError(f"'{match[0][:40]}' does not name a virtual register", span=span, legal=SPELLINGS)
 
     # ------------------------------------------------------------------------------------------------------- lines
 
@@ -358,7 +358,7 @@ class _ScheduleReader:
             span = self._source.span(line, match.start(1), len(match[1]))
             if match[1] in self._labels:
                 first = self._labels[match[1]].span.line
-                raise ReadError(f"label '{match[1]}' is defined twice, first in line {first}", span=span)
+                raise ReadError(f"label '{match[1]}' is defined twice; the first is in line {first}", span=span)
             self._labels[match[1]] = LabelPlace(match[1], place, span)
             start = match.end()
         return start
@@ -372,7 +372,7 @@ class _ScheduleReader:
             return
         bundle = _BUNDLE.search(text, start)
         if bundle is not None:
-            message = "the text has bundles already; one instruction a line is scheduled, without slots"
+            message = "the text already has bundles; write one instruction a line, without slots"
             legal = ("one instruction a line", "castsim lint and castsim run take bundles")
             raise self._source.error(message, line, bundle.start(), len(bundle[0]), legal)
         words = self._source.words(line, start, len(text))

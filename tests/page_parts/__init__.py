@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from conformance_record import summary
-from json_schemas import table
 from test_rooms import PICTURE
 
 from page_parts import api, assembly, command_line, glossary, measured, micro, targets, tiles
@@ -13,9 +12,7 @@ from page_parts import api, assembly, command_line, glossary, measured, micro, t
 MADE: Mapping[str, Callable[[], str]] = {
     "api": api.names,
     "commands": command_line.commands,
-    "shared-options": command_line.shared_options,
     "conformance": summary,
-    "documents": table,
     "causes": glossary.causes,
     "columns": glossary.columns,
     "formats": tiles.formats,
@@ -34,7 +31,6 @@ MADE: Mapping[str, Callable[[], str]] = {
     "tpc-instructions": assembly.instructions,
     "target-keys": targets.keys,
     "target-options": targets.options,
-    "target-limits": targets.limits,
     "target-statuses": targets.statuses,
 }
 """What makes the text of each name."""

@@ -12,14 +12,15 @@ from page_parts.markdown import code, codes, csv_text, table
 SLOTS = ("LOAD", "SPU", "VPU", "STORE")
 
 MEANINGS = {
-    "target": "The generation that the text is for; `--target` overrides it.",
+    "target": "The generation that the program is written for; `--target` overrides it.",
     "tensor": "A tensor by its number in `ld_tnsr` and `st_tnsr`. The first size is that of the fastest dimension; the "
-    "array has the sizes in the opposite order.",
-    "reg": "What a register holds at the start: bits in hexadecimal or a decimal number; five coordinates of an I.",
-    "vlm": "An array in vector local memory at a byte address, `in`, `out` or `inout` (in without a word).",
-    "table": "A look-up table by its function id; without values it comes by `--in`.",
+    "array has the sizes in reverse order.",
+    "reg": "The initial value of a register: bits in hexadecimal or a decimal number; for an I register five "
+    "coordinates.",
+    "vlm": "An array in vector local memory at a byte address: `in` (the default), `out` or `inout`.",
+    "table": "A look-up table by its function id; `--in` supplies its values if the declaration has none.",
 }
-"""What each declaration is for."""
+"""The meaning of each declaration."""
 
 
 def generations() -> tuple[str, ...]:
@@ -31,7 +32,7 @@ def generations() -> tuple[str, ...]:
 def declarations() -> str:
     """Return every declaration: how it is written, what it is for."""
     rows = ((code(f"// castsim: {shape}"), MEANINGS[name]) for name, shape in SHAPES.items())
-    return table(("declaration", "what it is for"), rows)
+    return table(("declaration", "meaning"), rows)
 
 
 def generation_file() -> str:

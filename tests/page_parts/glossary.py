@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from castsim.execution.timing import Cause
-from page_parts.markdown import code, table
+from page_parts.markdown import code
 
 CAUSES = {
     Cause(found[1]): (found[2], found[3])
@@ -14,37 +14,37 @@ CAUSES = {
         r"^(\S.*?): (.*)\n  (.*)$",
         """\
 busy: The pipe does its own work.
-  Less work, or work of a faster class.
-fill: The pipe starts from idle; its first result takes the whole pipeline.
+  Do less work, or use faster instructions.
+fill: The pipe starts from idle, and its first result takes the length of the pipeline.
   Issue vector instructions back to back; use larger tiles.
-drain: No work starts; results are on their way into the buffer.
-  As for fill.
+drain: The pipe starts no new work; its last results are still on their way to the buffer.
+  Issue vector instructions back to back; use larger tiles.
 operand wait: An instruction waits for the result of an earlier one.
-  Put independent work between the two.
-flag wait: A `wait_flag` waits for the `set_flag` of another pipe.
-  Use two buffers, so that trips overlap.
-barrier: A `pipe_barrier` waits for earlier work; on the scalar unit mostly the end of the kernel, no bottleneck.
+  Put independent work between the two instructions.
+flag wait: The pipe waits at a `wait_flag` for the `set_flag` of another pipe.
+  Use two buffers to overlap iterations.
+barrier: The pipe waits at a `pipe_barrier` for earlier work; on the scalar unit this is usually the end of the kernel.
   Remove barriers between instructions that touch different bytes.
-dependence: Operand wait inside a vector function; the pipe is occupied.
-  As for operand wait, or let several chains run side by side.
-store barrier: Inside a vector function, an access waits at a barrier for earlier accesses; the pipe is occupied.
-  Store once, without a barrier; `castsim expand` shows the pieces.
-bank conflict: Two accesses want one bank, or group of banks, of the buffer.
+dependence: An instruction inside a vector function waits for an operand; the pipe stays occupied.
+  Put independent work between the two instructions, or interleave several chains.
+store barrier: An access inside a vector function waits at a barrier for earlier accesses; the pipe stays occupied.
+  Store once, without a barrier; `castsim expand` shows the instructions.
+bank conflict: Two accesses need the same bank, or bank group, of the buffer.
   Move a tile to another address.
-port: An access waits for a port of the buffer or a unit.
-  Spread loads and stores; convert between widths with fewer accesses.
+port: An access waits for a port of the buffer or of a unit.
+  Spread loads and stores; use fewer accesses per conversion.
 initiation interval: An instruction blocks its unit for more than one cycle.
-  Put other work behind it.
-loop turnaround: A loop is set up or turns around.
-  Do more per trip.
-serialising branch: A scalar branch or selection inside a vector function waits until its work has left the pipe.
-  Choose shapes whose rows need no tail and no branch.
-memory latency: The first bytes of a transfer have not arrived.
-  Use fewer and larger transfers; load the next tile while this one is cast.
-memory bandwidth: Bytes move as fast as memory or path allows.
-  Cast earlier to the narrower format.
+  Issue instructions for other units after it.
+loop turnaround: The pipe sets up a loop or jumps back to its start.
+  Do more work per iteration.
+serialising branch: A scalar branch or selection inside a vector function waits until all its work has left the pipe.
+  Choose row lengths that need no tail.
+memory latency: The pipe waits for the first bytes of a transfer.
+  Use fewer and larger transfers; load the next tile while converting this one.
+memory bandwidth: The pipe moves bytes as fast as the memory or the path allows.
+  Cast to the narrower format earlier.
 empty: The pipe has nothing to do.
-  Look at the occupied pipe.
+  Look at the pipe that is occupied longest.
 """,
         re.MULTILINE,
     )
@@ -69,48 +69,50 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "(global memory).",
         "times": "Executions.",
         "first start": "Cycle of its first start, from 0.",
-        "last end": "Of its last effect.",
-        "cycles": "Of the row.",
-        "pipe cycles": "Cycles its pipe spent on it, waits included; they do not overlap.",
-        "work": "Cycles its pipe works for it.",
-        "waits": "Cycles its pipe waits for others, for it.",
-        "share": "Part of the run's cycles: work of a line, gain of a limit.",
+        "last end": "Cycle of its last effect.",
+        "cycles": "Cycles attributed to this row.",
+        "pipe cycles": "Cycles its pipe spent on it, including waits.",
+        "occupied": "Cycles of its pipes on it, without waits for other pipes.",
+        "waits": "Cycles this instruction's pipe spends waiting for other pipes.",
+        "share": "Share of the run's cycles: a line's work, or a limit's gain.",
+        "evidence": "The support of these cycles: measured, fitted, a model, assumed.",
+        "operations": "The operations that spend them, largest first.",
         "cycles each": "Mean cycles from start to end.",
-        "share of pipe": "Part of the pipe cycles of all its lines.",
+        "share of pipe": "Share of the pipe cycles of all its lines.",
         "mostly": "The cause of most of its pipe cycles.",
         "source": "Line of the text; in `targets --diff` the source format.",
         "by cause": "Its cycles by cause.",
-        "waits for": "Its longest wait, beside other work.",
+        "waits for": "Its longest wait.",
         "fact": "A number or choice of a target description.",
-        "rejected change": "Tried and not offered (`advise --why`).",
-        "why": "What spoke against it.",
-        "cause": "Why cycles were spent ([above](#causes)).",
-        "instructions behind it": "Who spent them, and how many.",
+        "rejected change": "A change that `advise --why` rejected.",
+        "why": "The reason the change was rejected.",
+        "cause": "Why cycles were spent ([list](glossary.md#causes)).",
+        "instructions behind it": "The instructions that spent the cycles, and how many.",
         "lifted": "The limit, as named for `--what-if`.",
         "change": "Number for `castsim advise --apply`.",
-        "how": "Why outputs stay: proven, or tried on so many inputs.",
-        "what": "What changes, and where.",
-        "gain": "Cycles saved without the limit; of advice, percent.",
+        "how": "How the outputs were checked: proven, or tried on this number of inputs.",
+        "what": "The change and its line.",
+        "gain": "Cycles saved without the limit; for advice, percent.",
         "what it means": "The limit in words.",
-        "lines": "Lines that belong together.",
-        "removed": "What `unswizzle` takes out.",
+        "lines": "The lines that the row covers.",
+        "removed": "Instructions that `unswizzle` removes.",
         "VPU operations": "Vector operations before and after.",
         "bundles": "Bundles before and after.",
-        "outcome": "What became of it, and why; in `cast` [how it is inexact](#other-words), empty if exact.",
+        "outcome": "The result and its reason; in `cast` [how it is inexact](glossary.md#inexact), empty if exact.",
         "elements": "Numbers converted; only active lanes count.",
-        "rounded": "How many changed within the range.",
-        "clamped": "How many became its largest or smallest number.",
-        "wrapped": "How many became another number, usually their low bits.",
-        "NaN lost": "How many were NaN and became a number.",
+        "rounded": "Numbers rounded within the range.",
+        "clamped": "Numbers that became the largest or smallest number.",
+        "wrapped": "Numbers that became another number, usually their low bits.",
+        "NaN lost": "NaNs that became a number.",
     },
     _CAST: {
-        "given": "The number as typed; of tmp tiles: the program's bytes.",
+        "given": "The number as typed; for tmp tiles, the program's bytes.",
         "input": "The number as typed.",
         "bits": "The code in hexadecimal.",
         "input bits": "The source's code in hexadecimal.",
-        "read as": "The number that it stands for.",
-        "target": "The chip or specification, or `abstract`, without a chip.",
-        "rounding": "The mode in force, whatever was asked for.",
+        "read as": "The number that the code represents.",
+        "target": "The chip or specification; `abstract` is the cast without a chip.",
+        "rounding": "The mode in force.",
         "overflow": "Saturate, wrap, special (infinity or NaN). In `run`: how many became infinity or NaN.",
         "sat": "The saturation switch in force.",
         "output bits": "The code of the result.",
@@ -118,7 +120,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "element": "Bits of the narrow element.",
         "scale": "Bits of its block's scale.",
         "text": "The string of the cast.",
-        "value": "The number that the code stands for.",
+        "value": "The number that the code represents.",
         "ulps": "Distance from the abstract cast in units of the last place.",
         "magnitude": "The binade of the input.",
         "inputs": "Inputs tried.",
@@ -128,29 +130,29 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "mismatches": "Codes on which the sides differ.",
         "codes/s": "Codes per second of processor time.",
         "got": "Code of the tier under test.",
-        "is": "The number that it stands for.",
+        "is": "The number that the code represents.",
         "expected": "Code of the reference.",
-        "of": "How many there are in all.",
-        "differ": "How many give another result.",
-        "replaced by": "What `lower` computes instead when trying all codes.",
+        "of": "Total.",
+        "differ": "Codes with another result.",
+        "replaced by": "The function that `lower` computes instead when it tries all codes.",
     },
     _LOWER: {
         "cast": "Source and destination format; in `run` the instruction.",
         "answer": "How the target does it ([words](conformance.md)).",
-        "native": "Casts by one instruction, or its modes.",
+        "native": "Casts by one instruction; its modes.",
         "native with options": "The same once options of the target are set.",
-        "chain": "By several instructions.",
-        "copy": "Without a change of bits.",
-        "impossible": "Of a width that the target lacks.",
+        "chain": "Casts by several instructions.",
+        "copy": "Casts that change no bits.",
+        "impossible": "Casts of a width that the target lacks.",
         "options": "Modes of the instruction and options of the target.",
-        "after": "The step behind which the value stands.",
-        "format": "The format at that point.",
+        "after": "The step that gives the value.",
+        "format": "The format of the value.",
         "node": "Node of the graph.",
-        "operator": "What the node computes.",
+        "operator": "The node's operator.",
         "programs": "Programs of the node.",
-        "verdict": "Its values are proven, exhaustively tried, refuted, or met no mismatch.",
-        "claim": "A program does the cast, or a value refutes it.",
-        "tried": "What the claim was tried on.",
+        "verdict": "Proven, exhaustively tried, refuted, or no mismatch on this input.",
+        "claim": "The program does the cast, or a value refutes it.",
+        "tried": "The inputs that the claim was tried on.",
         "wrong": "Codes that contradict the claim.",
     },
     _TARGETS: {
@@ -166,29 +168,29 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "rule": "What results the specification accepts.",
         "from": "Source format.",
         "to": "Destination format.",
-        "rounding modes": "Modes of the pair's own.",
+        "rounding modes": "Modes that the pair honours.",
         "default": "The mode without an attribute.",
-        "fallback": "What silently replaces missing modes.",
+        "fallback": "The mode that silently replaces missing ones.",
         "saturation": "Saturation without an attribute.",
         "switchable": "Whether `sat_mode` changes a result.",
         "tmp": "Whether and how the cast uses tmp.",
-        "rounding asked": "The mode that the text names.",
-        "saturation asked": "What `sat_mode` says.",
-        "tmp given": "Whether it has a tmp tile.",
-        "in force": "What the hardware then does.",
-        "warning": "What `run` says about it.",
-        "difference": "What only one target has.",
+        "rounding asked": "The mode that the program names.",
+        "saturation asked": "The value of `sat_mode`.",
+        "tmp given": "Whether the cast has a tmp tile.",
+        "in force": "The mode that the hardware uses.",
+        "warning": "The warning that `run` prints.",
+        "difference": "The property that only one target has.",
     },
     _SCRATCH: {
         "cast, saturation off": "A cast that may need tmp.",
         "term": "A part of the sizing formula.",
         "bytes": "Bytes of the part; of shapes: bytes touched.",
-        "rows": "Rows of the tile; in `accuracy` figures of the curve.",
+        "rows": "Rows of the tile; in `accuracy`, figures of the curve.",
         "cols": "Columns of the tile.",
         "stride": "Elements from row to row.",
         "formula": "Bytes by the published formula.",
         "blocks": "Bytes touched, in whole blocks of 32.",
-        "shape": "Rows and columns; of an output, its extents.",
+        "shape": "Rows and columns; for an output, its extents.",
         "output": "Name of the output, in the page of a result.",
         "sha256": "Digest of its array.",
         "needed": "Bytes needed.",
@@ -199,68 +201,68 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "measurements": "Table of published figures.",
         "measured": "The published cycles.",
         "simulated": "The cycles of castsim.",
-        "error %": "Simulated against measured; of the public model likewise.",
+        "error %": "Error of the simulated cycles, or of the public model.",
         "public model": "Cycles by the vendor's public model.",
         "mean %": "Mean absolute error.",
-        "median %": "Their median.",
-        "max %": "The largest absolute error.",
+        "median %": "Median absolute error.",
+        "max %": "Largest absolute error.",
         "left out": "Figures predicted from all others (`--cross-validate`).",
         "rows were": "Whether facts were fitted to these rows.",
-        "read off": "Where figures come from: a chip, a simulator, a document.",
+        "read off": "Where the figures come from: a chip, a simulator, a document.",
         "free fact": "A fact that may be fitted.",
         "fit to all rows": "Its value with no figure left out.",
         "public: mean %": "The public model's mean error.",
     },
     "`calibrate`": {
         "parameter": "The fitted number.",
-        "before": "Its value before; of rows: simulated cycles.",
+        "before": "Its value before; for rows, the simulated cycles.",
         "fitted": "Its value after.",
         "+-": "One standard error.",
         "after": "Simulated cycles with the fitted values.",
-        "off %": "Their error.",
+        "off %": "Error of these cycles.",
     },
     "`tune`": {
-        "rank": "Place by cycles, then bytes.",
-        "at least": "Lower bound of the cycles: work of the busiest pipe's instructions alone.",
+        "rank": "Rank by cycles, then bytes.",
+        "at least": "Lower bound of the cycles: the work of the busiest pipe alone.",
         "per element": "Cycles per element of the outputs.",
-        "buffer bytes": "Bytes of the buffer's range that the kernel touches.",
-        "bound by": "The pipe with most work.",
+        "buffer bytes": "Bytes of the buffer that the kernel touches.",
+        "bound by": "The pipe with the most work.",
         "front": "`*`: Pareto-optimal in cycles and bytes.",
-        "not simulated": "Points only bounded.",
-        "does not run": "Points at which it is refused or never ends.",
-        "reason": "Why.",
+        "not simulated": "Points that were only bounded.",
+        "does not run": "Points at which the kernel is refused or never ends.",
+        "reason": "Why the point does not run.",
     },
     "`sweep` (the Parquet file)": {
         "src, dst, rows, cols, row_stride, rounding, saturation, target": "The cast; null is the default.",
         "program, target, args.NAME, option.NAME": "The program and what it was run with.",
-        "cycles": "Of the cast or program; null if the point failed.",
+        "cycles": "Cycles of the cast or program; null if the point failed.",
         "busy, fill, ...": "Cycles by cause of the pipe occupied longest; they add up to `cycles`.",
-        "bound_by": "The cause of most cycles, without a program's waits for other pipes.",
+        "bound_by": "The cause of most cycles; a program's waits for other pipes do not count.",
         "status": "`ok`, or `failed`.",
-        "error": "Why it failed.",
+        "error": "Why the point failed.",
     },
     "`schema`": {
         "command": "The command that writes the document.",
         "document": "Its name.",
         "version": "Its `schema_version`.",
-        "content": "What it holds.",
+        "content": "Its content.",
     },
     "`diff`": {
         "cycles A": "Cycles of this cause on the first side.",
-        "cycles B": "On the second side.",
+        "cycles B": "Cycles of this cause on the second side.",
         "B - A": "Negative if the second side is faster.",
-        "index": "Place in the output, from 0.",
+        "index": "Index in the output, from 0.",
         "bits A": "The first side's code.",
-        "value A": "As a number.",
+        "value A": "The code as a number.",
         "bits B": "The second side's code.",
-        "value B": "As a number.",
+        "value B": "The code as a number.",
     },
     _NOTEBOOKS: {
-        "busy": "Share of the run at work.",
-        "index": "Of a shape: its index in the arrays given to `estimate`.",
+        "busy": "Share of the run in which the pipe works.",
+        "index": "Index of a shape in the arrays given to `estimate`.",
         "bound by": "The cause of most cycles.",
         "causes": "The cycles by cause, as a bar.",
-        "operation": "What was measured, and how.",
+        "operation": "The operation and how it was measured.",
         "table": "The file of the measurements.",
         "public: max %": "The public model's largest error.",
     },
@@ -269,9 +271,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 
 
 def causes() -> str:
-    """Return a table of all causes."""
-    rows = ((f"**{cause}**", *CAUSES[cause]) for cause in Cause)
-    return table(("cause", "what it means", "what helps"), rows)
+    """Return a section for each cause."""
+    return "\n\n".join(f"### {cause}\n\n{CAUSES[cause][0]}\n*What helps*: {CAUSES[cause][1]}" for cause in Cause)
 
 
 def columns() -> str:
@@ -279,5 +280,5 @@ def columns() -> str:
     parts = []
     for where, meanings in COLUMNS.items():
         lines = "\n".join(f"* {code(name)}: {meaning}" for name, meaning in meanings.items())
-        parts.append(f"### {where[0].upper()}{where[1:]}\n\n{lines}\n")
+        parts.append(f"## {where[0].upper()}{where[1:]}\n\n{lines}\n")
     return "\n".join(parts)

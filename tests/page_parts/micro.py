@@ -6,7 +6,7 @@ from castsim.isa.pto.micro_forms import DISTRIBUTIONS, LEGACY, PREFIX, ROWS
 from castsim.isa.pto.micro_forms import SYNONYMS as LOGICAL_SYNONYMS
 from castsim.isa.pto.micro_forms import VMI_ROWS as LOGICAL
 from castsim.isa.pto.micro_words import CONVERSIONS, LEGAL, ROUNDINGS, SYNONYMS, forms_of
-from page_parts.markdown import code, codes, csv_text
+from page_parts.markdown import codes, csv_text
 
 
 def operation_file() -> str:
@@ -50,9 +50,9 @@ def logical() -> str:
 
 
 def words() -> str:
-    """Return the legal words of every kind and the meaning of the roundings."""
-    said = {"rnd": ", ".join(f"`{letter}` {mode.value}" for letter, mode in ROUNDINGS.items())}
-    return "".join(f"* {code(kind)}: {said.get(kind) or codes(legal)}\n" for kind, legal in LEGAL.items())
+    """Return the kinds of words and the meaning of the roundings."""
+    roundings = ", ".join(f"`{letter}` {mode.value}" for letter, mode in ROUNDINGS.items())
+    return f"Kinds: {codes(LEGAL)}.\n\nRoundings (`rnd`): {roundings}.\n"
 
 
 def word_file() -> str:

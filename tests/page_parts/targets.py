@@ -86,14 +86,12 @@ def statuses() -> str:
 
 
 def options() -> str:
-    """Return the options by the targets that have them: values, the default first."""
+    """Return the names of the options by the targets that have them."""
     assembly = [name for name in target_names() if "tpc" in load_target(name).languages]
     groups: dict[str, list[str]] = {}
-    for (option, default, legal, *_), owners in _options().items():
-        values = codes((default, *(value for value in legal if value != default)))
-        where = "TPC" if owners == assembly else ", ".join(owners)
-        groups.setdefault(where, []).append(f"* {code(option)}: {values}\n")
-    return "\n".join(f"Of {where}:\n\n{''.join(lines)}" for where, lines in groups.items())
+    for (option, *_), owners in _options().items():
+        groups.setdefault("TPC" if owners == assembly else ", ".join(owners), []).append(option)
+    return "\n".join(f"* {owners}: {codes(options)}" for owners, options in groups.items())
 
 
 def option_file() -> str:
@@ -113,14 +111,6 @@ def _options() -> dict[tuple[str, object, tuple[object, ...], str, str], list[st
             key = (option, one.value, tuple(one.legal), one.meaning, one.status.value)
             found.setdefault(key, []).append(name)
     return found
-
-
-def limits() -> str:
-    """Return the names of the limits that `--what-if` lifts, of targets that have the same."""
-    found: dict[str, list[str]] = {}
-    for name in target_names():
-        found.setdefault(codes(load_target(name).what_if), []).append(name)
-    return table(("targets", "limits"), ((codes(owners), names) for names, owners in found.items()))
 
 
 def limit_file() -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -32,7 +33,7 @@ from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What is to stand for columns `column` to `end` (exclusive) of a line, all from 1; it may have several lines."""
+    """Text that replaces columns `column` to `end` (exclusive) of a line, all from 1; it may have several lines."""
 
     line: int
     column: int
@@ -73,7 +74,7 @@ _REFUSALS = (IllegalError.kind, "tile does not fit", "cannot be read", "scratch 
 
 
 def chain_repairs(text: EditedText, finding: Finding, settings: Settings) -> list[Repair]:
-    """Return the chain that stands for a cast that the target lacks; nothing for other findings.
+    """Return the chain that replaces a cast that the target lacks; nothing for other findings.
 
     Raises:
         CastsimError: no program can be written for the cast.
@@ -97,10 +98,10 @@ def chain_repairs(text: EditedText, finding: Finding, settings: Settings) -> lis
     if found.plan.kind is not PlanKind.CHAIN or found.settings:
         return []
     edit = _edit(text, node, finding.line, found)
-    if edit is None or not _holds(text, edit, settings):
+    if edit is None:
         return []
     path = " -> ".join([found.plan.chain[0].src.name, *(step.dst.name for step in found.plan.chain)])
-    return [Repair(f"Cast {path} ({found.plan.claim})", (edit,), preferred=True)]
+    return [Repair(f"Cast {path} ({found.plan.claim})", (edit,))]
 
 
 @lru_cache(maxsize=64)
@@ -148,20 +149,7 @@ def _free(text: EditedText, name: str) -> str:
     return free
 
 
-def _holds(text: EditedText, edit: Edit, settings: Settings) -> bool:
-    """Whether nothing refuses the lines that an edit leaves."""
-    behind = repaired(text, (edit,))
-    last = edit.line + edit.text.count("\n")
-    part = excerpt(behind, edit.line - 1, last - 1)
-    if part is None:
-        return False
-    found = check_text(part.text.name, part.text.text, target=settings.target, args=settings.args, language="pto")
-    return not any(
-        one.severity is Severity.ERROR and one.kind in _REFUSALS and part.holds(one.line) for one in found
-    )  # fmt: skip
-
-
-# Flags and barriers that a race lacks. Only repairs are offered with which a check no longer finds the race.
+# Flags and barriers that a race lacks.
 
 _LACKS = re.compile(
     r"set_flag (?P<pair>(?P<from>\w+) -> (?P<to>\w+)) after line (?P<set>\d+) "
@@ -169,45 +157,13 @@ _LACKS = re.compile(
 )
 _UNMATCHED = re.compile(r"set_flag (\w+ -> \w+) id (\d+) .* is never waited for")
 _EVENTS = 8
-_BUDGET = 2.0
-"""Seconds after which no further repair is tried."""
-
-_MOST_LINES = 3000
-"""Lines of a text that is checked again for every repair."""
 
 
-def flag_repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
-    """Return the flags, or the barrier, that a race lacks; nothing for other findings."""
+def flag_repairs(text: EditedText, finding: Finding, findings: Sequence[Finding]) -> Iterator[Repair]:
+    """Yield the flags, or the barrier, that a race may lack; nothing for other findings."""
     lacks = _LACKS.search(finding.help)
-    if lacks is None or finding.line is None or len(text.lines) > _MOST_LINES:
-        return []
-    errors = _errors(findings)
-    limit = time.monotonic() + _BUDGET
-    found: list[Repair] = []
-    for one in _candidates(text, lacks, findings):
-        if time.monotonic() > limit:
-            break
-        left = _errors(_checked(repaired(text, one.edits), settings))
-        if len(left) < len(errors) and _moved(finding, one.edits) not in left:
-            found.append(Repair(one.title, one.edits, preferred=not found))
-    return found
-
-
-def _checked(text: EditedText, settings: Settings) -> Sequence[Finding]:
-    return check_text(text.name, text.text, target=settings.target, args=settings.args, language="pto")
-
-
-def _errors(findings: Sequence[Finding]) -> set[tuple[str, int | None]]:
-    return {(one.kind, one.line) for one in findings if one.severity is Severity.ERROR}
-
-
-def _moved(finding: Finding, edits: tuple[Edit, ...]) -> tuple[str, int | None]:
-    """Return kind and line that a finding would have with edits."""
-    line = finding.line or 0
-    return finding.kind, line + sum(one.text.count("\n") for one in edits if one.line <= line)
-
-
-def _candidates(text: EditedText, lacks: re.Match[str], findings: Sequence[Finding]) -> Iterator[Repair]:
+    if lacks is None or len(text.lines) > _MOST_LINES:
+        return
     lines, pair = text.lines, lacks["pair"]
     pipes, wait, behind = f"<PIPE_{lacks['from']}>, <PIPE_{lacks['to']}>", int(lacks["wait"]), int(lacks["set"])
     for one in findings:
@@ -215,13 +171,10 @@ def _candidates(text: EditedText, lacks: re.Match[str], findings: Sequence[Findi
         if unmatched is not None and unmatched[1] == pair:
             waiting = f"pto.wait_flag[{pipes}, <EVENT_ID{unmatched[2]}>]"
             yield Repair(f"Insert {waiting}", (line_before(wait, waiting, lines[wait - 1]),))
-    event = next((each for each in range(_EVENTS) if not _used(text, lacks, each)), None)
+    event = next((number for number in range(_EVENTS) if not _used(text, lacks, number)), None)
     if event is not None:
         setting, waiting = (f"pto.{what}_flag[{pipes}, <EVENT_ID{event}>]" for what in ("set", "wait"))
-        both = (
-            line_before(behind + 1, setting, lines[behind - 1]),
-            line_before(wait, waiting, lines[wait - 1]),
-        )
+        both = (line_before(behind + 1, setting, lines[behind - 1]), line_before(wait, waiting, lines[wait - 1]))
         title = f"Insert set_flag and wait_flag {pair}, event {event}"
         yield Repair(title, both)
         loop = _loop(lines, wait, behind)
@@ -258,25 +211,67 @@ def _loop(lines: Sequence[str], wait: int, behind: int) -> tuple[int, int] | Non
     return None
 
 
+# Only repairs are offered with which a check no longer has the finding, and no error that it did not have before.
+
 _TOKEN = re.compile(r"[%!#@]?[\w.$-]+")
 _MOST = 4
+_BUDGET = 2.0
+"""Seconds after which no further repair is tried."""
+_MOST_LINES = 3000
+"""Lines of a text that is checked again for every repair; of a longer one only the changed lines are."""
 
 
 def repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
-    """Return what may be done about a finding of a text, `findings` being all of it; nothing is changed.
+    """Return the repairs for a finding of a text; `findings` are all findings of that text. Changes nothing.
 
     Raises:
         CastsimError: what a repair rests on cannot be read.
     """
-    found = _words(text, finding, settings)
+    offers: list[Repair] = _words(text, finding)
     if text.language == "pto":
-        found += chain_repairs(text, finding, settings)
-        found += flag_repairs(text, finding, findings, settings)
-    return found
+        offers += chain_repairs(text, finding, settings)
+    by_flags = [] if text.language != "pto" else list(flag_repairs(text, finding, findings))
+    kept = _improving(text, finding, [*offers, *by_flags], settings)
+    preferred = kept[:1] if by_flags or len(kept) == 1 else []
+    return [replace(offer, preferred=offer in preferred) for offer in kept]
 
 
-def _words(text: EditedText, finding: Finding, settings: Settings) -> list[Repair]:
-    """Return replacements of a word by the legal ones, where these are words and fit their place."""
+def _improving(text: EditedText, finding: Finding, offers: Sequence[Repair], settings: Settings) -> list[Repair]:
+    """Return the repairs that leave fewer errors; if there are none, the ones that let the check go on to races."""
+    if not offers or len(text.lines) > _MOST_LINES:
+        return [offer for offer in offers if all(_fits(text, edit, settings) for edit in offer.edits)]
+    limit, errors = time.monotonic() + _BUDGET, _errors(_checked(text, settings))
+    clean, further = [], []
+    for offer in offers:
+        if time.monotonic() > limit:
+            break
+        before = Counter({_moved(kind, line, offer.edits): count for (kind, line), count in errors.items()})
+        left = _errors(_checked(repaired(text, offer.edits), settings))
+        place, new = _moved(finding.kind, finding.line, offer.edits), left - before
+        if left[place] < before[place]:
+            clean += [] if new else [offer]
+            further += [offer] if all(kind not in _REFUSALS for kind, _ in new) else []
+    return clean or further
+
+
+def _checked(text: EditedText, settings: Settings) -> Sequence[Finding]:
+    return check_text(
+        text.name, text.text, target=settings.target, args=settings.args, language=text.language,
+        defines=settings.defines, folders=settings.folders,
+    )  # fmt: skip
+
+
+def _errors(findings: Sequence[Finding]) -> Counter[tuple[str, int | None]]:
+    return Counter((one.kind, one.line) for one in findings if one.severity is Severity.ERROR)
+
+
+def _moved(kind: str, line: int | None, edits: tuple[Edit, ...]) -> tuple[str, int | None]:
+    """Return kind and line that a finding would have with edits."""
+    return kind, line and line + sum(one.text.count("\n") for one in edits if one.line <= line)
+
+
+def _words(text: EditedText, finding: Finding) -> list[Repair]:
+    """Return replacements of a word by the legal ones, where these are words."""
     if finding.line is None or finding.column is None or finding.end_column is None:
         return []
     written = text.lines[finding.line - 1][finding.column - 1 : finding.end_column - 1]
@@ -284,15 +279,12 @@ def _words(text: EditedText, finding: Finding, settings: Settings) -> list[Repai
     if not _TOKEN.fullmatch(written) or len(legal) != len(finding.legal) or not 0 < len(legal) <= _MOST:
         return []
     kept = written[written.index(".") :] if text.language == "tpc" and "." in written else ""
-    edits = [
-        Edit(finding.line, finding.column, finding.end_column, word if "." in word else word + kept) for word in legal
-    ]
-    fitting = [edit for edit in edits if _fits(text, edit, settings)]
-    return [Repair(f"Write {edit.text}", (edit,), len(fitting) == 1) for edit in fitting]
+    words = [word if "." in word else word + kept for word in legal]
+    return [Repair(f"Write {word}", (Edit(finding.line, finding.column, finding.end_column, word),)) for word in words]
 
 
 def _fits(text: EditedText, edit: Edit, settings: Settings) -> bool:
-    """Whether a word may stand in its place: nothing is found there any more, nor is it of another type."""
+    """Return whether a word is legal in its place: it leaves no finding there and keeps its type."""
     for one in findings_in(repaired(text, (edit,)), edit.line - 1, edit.line - 1, settings) or ():
         if one.line == edit.line and (one.column == edit.column or f"{edit.text} is defined as" in one.message):
             return False
@@ -318,7 +310,7 @@ def formatted(text: EditedText, settings: Settings) -> str:
         return _tiles(text)
     if text.language == "tpc":
         return _assembly(text, settings)
-    raise ReadError(f"{text.language} is not formatted", legal=(".pto", ".tpc"))
+    raise ReadError(f"castsim does not format {text.language}", legal=(".pto", ".tpc"))
 
 
 def _tiles(text: EditedText) -> str:
@@ -330,7 +322,7 @@ def _tiles(text: EditedText) -> str:
                 return found
         except CastsimError:
             continue
-    raise ReadError("the text cannot be formatted without changing what it says")
+    raise ReadError("cannot format this text without changing its meaning")
 
 
 def _statements(text: EditedText, program: pto.Program) -> dict[int, tuple[int, str]]:
@@ -403,12 +395,12 @@ def _assembly(text: EditedText, settings: Settings) -> str:
     target = target_of_text(text, settings)
     chip = assembly_target(target)
     if chip is None:
-        raise ReadError("no target tells how this assembly is read", legal=("// castsim: target NAME",))
+        raise ReadError("cannot read this assembly: the target is missing", legal=("// castsim: target NAME",))
     if has_virtual_registers(text.text):
-        raise ReadError("named registers are not formatted; `castsim schedule` replaces them")
+        raise ReadError("cannot format named registers; `castsim schedule` replaces them")
     program = parse(text.text, chip.dialect, text.name)
     if "/*" in text.text:
-        raise ReadError("comments in /* */ are not formatted", legal=("//",))
+        raise ReadError("cannot format /* */ comments", legal=("//",))
     lines = []
     in_bundle = False
     for old, new in zip(text.lines, canonical_text(text.text, chip.dialect, text.name).split("\n"), strict=True):
@@ -426,5 +418,5 @@ def _assembly(text: EditedText, settings: Settings) -> str:
             lines.append(f"{new.ljust(len(plain) if new else 0)}{comment}".rstrip())
     found = "\n".join(lines)
     if parse(found, chip.dialect, text.name) != program:
-        raise ReadError("the text cannot be formatted without changing what it says")
+        raise ReadError("cannot format this text without changing its meaning")
     return found

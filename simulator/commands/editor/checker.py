@@ -37,7 +37,7 @@ _MOST_CYCLES = 10**9
 
 
 class CheckedLine(NamedTuple):
-    """What a line, counted from 1, costs: cycles that its pipe spends on all of its executions, work and waiting.
+    """Cost of a line, counted from 1: cycles that its pipe spends on all executions, working and waiting.
 
     A named tuple, as those of 10,000 lines come from the other process in a tenth of a dataclass's time.
     """
@@ -49,7 +49,7 @@ class CheckedLine(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What stands beside the line."""
+        """The text shown beside the line."""
         times = f"{self.executions:,} x, " if self.executions > 1 else ""
         return f"{times}{self.cycles:,} cycle{'s' * (self.cycles != 1)}"
 
@@ -126,7 +126,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class CheckerResult:
-    """What a job gave; `failure` tells of a defect of castsim."""
+    """Result of a job; `failure` describes a defect in castsim."""
 
     findings: tuple[Finding, ...] = ()
     cycles: tuple[CheckedLine, ...] = ()
@@ -134,7 +134,7 @@ class CheckerResult:
 
 
 def work(connection: Connection) -> None:
-    """Do jobs as they come, until the other end is closed; whoever is typing goes first."""
+    """Do jobs as they arrive until the connection closes; the text being typed goes first."""
     if hasattr(os, "nice"):
         os.nice(10)
     while True:
@@ -302,7 +302,7 @@ class Checker:
         if found is None:
             known.checked.set()
             if self.texts.get(uri) is known:
-                self._failed(f"castsim could not check {text.name}: the process that did so has died")
+                self._failed(f"castsim could not check {text.name}: the checking process died")
             return
         if found.failure:
             self._failed(f"castsim could not check {text.name}: {found.failure}")

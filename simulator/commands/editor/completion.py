@@ -1,4 +1,4 @@
-"""What may stand where the cursor is (operations, types, modes, registers, values), and what an operation takes."""
+"""Completion at the cursor (operations, types, modes, registers, values), and the operands of an operation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _TILE_KEYS = {"blayout=": BLOCK_LAYOUTS, "pad=": PADS}
 
 
 def tile_suggestions(text: EditedText, line: int, ahead: str, start: str) -> Iterator[CompletionItem]:
-    """Yield what may follow `ahead`; of it `start` is typed."""
+    """Yield the words that may follow `ahead` and begin with `start`, which is typed already."""
     if start.startswith("%"):
         yield from _values(text, line)
     elif start.startswith("!"):
@@ -179,7 +179,7 @@ _MOST_REGISTERS = 64
 
 
 def assembly_suggestions(text: EditedText, ahead: str, start: str, settings: Settings) -> Iterator[CompletionItem]:
-    """Yield what may follow `ahead`; of it `start` is typed."""
+    """Yield the words that may follow `ahead` and begin with `start`, which is typed already."""
     if "castsim:" in ahead:
         yield from _declared(ahead)
         return
@@ -254,7 +254,7 @@ _SHAPE = re.compile(r"^(?:\d+x)+")
 
 
 def completions(text: EditedText, line: int, column: int, settings: Settings) -> tuple[list[CompletionItem], int]:
-    """Return what may stand at a place, line and column from 1, and how many characters of it are typed already."""
+    """Return the completions at a line and column (from 1), and how many characters of them are typed already."""
     before = text.lines[line - 1][: column - 1]
     typed = _TYPED.search(before)
     start = "" if typed is None else _SHAPE.sub("", typed[0].lstrip('"'))
@@ -306,7 +306,7 @@ class ShownSignature:
 
 
 def signatures(text: EditedText, line: int, column: int, settings: Settings) -> list[ShownSignature]:
-    """Return the forms of the operation whose operands stand at a place, line and column from 1; none elsewhere."""
+    """Return the forms of the operation whose operands are at a line and column (from 1); none elsewhere."""
     before = text.lines[line - 1][: column - 1]
     if "//" in before:
         return []
@@ -384,7 +384,7 @@ def _places(form: Form, label: str) -> tuple[tuple[int, int], ...]:
 
 
 def _position(form: Form, operands: str) -> int:
-    """Return which operand is being typed; no comma stands behind a leading mask or dimension."""
+    """Return which operand is being typed; no comma follows a leading mask or dimension."""
     leads = bool(form.operands) and form.operands[0].role in SELECTORS
     return operands.count(",") + (leads and (operands.count(",") > 0 or len(operands.split()) > 1 or _ends(operands)))
 
@@ -394,5 +394,5 @@ def _ends(operands: str) -> bool:
 
 
 def shown(found: Sequence[ShownSignature]) -> int:
-    """Return which of several forms fits what is typed: the first that has such an operand."""
+    """Return the index of the first form that has the operand being typed."""
     return next((number for number, one in enumerate(found) if one.active < len(one.parameters)), 0)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 from castsim.reports.documents import Document, Json
-from castsim.reports.stepping import element_value, operation_text, stop_line
+from castsim.reports.stepping import element_value, line_text, operation_text, stop_line
 from castsim.running.stepper import SteppedLaunch, Stepper
 from castsim.running.stops import Breakpoint, ProgramName, Selection, parse_selection
 
@@ -52,9 +52,9 @@ class Channel:
         try:
             found = json.loads(data)
         except (ValueError, RecursionError):
-            raise ReadError("a message of the client is not JSON") from None
+            raise ReadError("the client sent a message that is not JSON") from None
         if not isinstance(found, dict):
-            raise ReadError("a message of the client is not a JSON object")
+            raise ReadError("the client sent a message that is not a JSON object")
         return found
 
     def send(self, kind: str, **content: Json) -> None:
@@ -76,11 +76,13 @@ class Channel:
                 continue
             name, colon, value = line.decode("ascii", "replace").partition(":")
             if not colon:
-                raise ReadError("a message of the client has no header", legal=("Content-Length: N",))
+                raise ReadError("the client sent a message without a header", legal=("Content-Length: N",))
             if name.strip().lower() == _LENGTH:
                 digits = value.strip()
                 if not digits.isascii() or not digits.isdecimal() or len(digits) > 9 or int(digits) > _LONGEST_MESSAGE:
-                    raise ReadError(f"a message of '{digits[:20]}' bytes", legal=(f"up to {_LONGEST_MESSAGE}",))
+                    raise ReadError(
+                        f"the client announced a message of '{digits[:20]}' bytes", legal=(f"up to {_LONGEST_MESSAGE}",)
+                    )
                 size = int(digits)
 
 
@@ -96,28 +98,28 @@ class Arguments:
         if value is None or value == "":
             return None
         if not isinstance(value, str):
-            raise ReadError(f"'{key}' is no text")
+            raise ReadError(f"'{key}' must be a string")
         return value
 
     def number(self, key: str, default: int = 0) -> int:
         """Return an integer from 0 on. Raises ReadError for anything else."""
         value = self.given.get(key, default)
         if not isinstance(value, int) or value < 0:
-            raise ReadError(f"'{key}' is not a number from 0 up")
+            raise ReadError(f"'{key}' must be 0 or a positive integer")
         return value
 
     def flag(self, key: str, default: bool = False) -> bool:
         """Return a truth value. Raises ReadError for anything else."""
         value = self.given.get(key, default)
         if not isinstance(value, bool):
-            raise ReadError(f"'{key}' is neither true nor false")
+            raise ReadError(f"'{key}' must be true or false")
         return value
 
     def table(self, key: str) -> Arguments:
         """Return an object, an empty one if it is missing. Raises ReadError for anything else."""
         value = self.given.get(key) or {}
         if not isinstance(value, dict):
-            raise ReadError(f"'{key}' is no object")
+            raise ReadError(f"'{key}' must be an object")
         return Arguments(value)
 
     def pairs(self, key: str) -> dict[str, str]:
@@ -131,14 +133,14 @@ class Arguments:
             return {name: str(each) for name, each in value.items()}
         texts = value if isinstance(value, list) else [value]
         if not all(isinstance(each, str) and "=" in each for each in texts):
-            raise ReadError(f"'{key}' is no object of texts", legal=('{"NAME": "VALUE"}', '["NAME=VALUE"]'))
+            raise ReadError(f"'{key}' must be an object of strings", legal=('{"NAME": "VALUE"}', '["NAME=VALUE"]'))
         return {name.strip(): text for name, _, text in (str(each).partition("=") for each in texts)}
 
     def tables(self, key: str) -> list[Arguments]:
         """Return a list of objects, an empty one if it is missing. Raises ReadError for anything else."""
         value = self.given.get(key) or []
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise ReadError(f"'{key}' is no list of objects")
+            raise ReadError(f"'{key}' must be a list of objects")
         return [Arguments(each) for each in value]
 
 
@@ -172,7 +174,7 @@ class Variables:
     _held: list[str | _Rows] = field(default_factory=list)
 
     def forget(self) -> None:
-        """The program has moved."""
+        """Forget all references: the program has moved."""
         self._held = []
 
     def scopes(self) -> list[Document]:
@@ -185,13 +187,13 @@ class Variables:
         return [{"name": name, "variablesReference": self._refer(name), "expensive": name == _PIPES} for name in shown]
 
     def below(self, reference: int, start: int, count: int) -> list[Document]:
-        """Return what a reference opens: `count` of it from `start` on, 0 for a page.
+        """Return the variables behind a reference: `count` of them from `start` on; 0 means a page.
 
         Raises:
             ReadError: there is no such reference, or no longer.
         """
         if not 1 <= reference <= len(self._held):
-            raise ReadError(f"there is nothing with the reference {reference}: the program may have moved")
+            raise ReadError(f"unknown reference {reference}: the program may have moved on")
         held = self._held[reference - 1]
         end = start + (count or MOST_SHOWN)
         if isinstance(held, _Rows):
@@ -386,7 +388,7 @@ class Session:
             **dict.fromkeys(("setVariable", "setExpression", "writeMemory"), _change_nothing),
             "next": lambda _: self._move(self._program().step_over),
             "stepIn": lambda _: self._move(self._program().step),
-            "stepOut": lambda _: self._move(self._program().step_out),
+            "stepOut": lambda _: self._run(self._program().step_out, "step"),
             "stepBack": lambda _: self._move(self._program().reverse_step),
             "continue": lambda _: self._run(self._program().run),
             "reverseContinue": lambda _: self._run(self._program().reverse_run),
@@ -443,7 +445,7 @@ class Session:
         breakpoints = self.stepper.breakpoints
         entry = not breakpoints.held if self._stop_on_entry is None else self._stop_on_entry
         if entry:
-            self._event("stopped", reason="entry", threadId=THREAD, allThreadsStopped=True)
+            self._stopped("entry", None)
         elif hit := self._at_start():
             self._stopped("breakpoint", hit)
         else:
@@ -543,9 +545,10 @@ class Session:
         self._after.append(lambda: self._stopped("step", None))
         return {}
 
-    def _run(self, run: Callable[[], Breakpoint | None]) -> Document:
+    def _run(self, run: Callable[[], Breakpoint | None], without: str = "breakpoint") -> Document:
+        """Run, and tell why the program stopped; `without` is the reason if no breakpoint was hit."""
         hit = run()
-        self._after.append(lambda: self._stopped("breakpoint", hit))
+        self._after.append(lambda: self._stopped("breakpoint" if hit else without, hit))
         return {"allThreadsContinued": True}
 
     def _pause(self, _: Arguments) -> Document:
@@ -567,7 +570,7 @@ class Session:
         numbers = [] if hit is None else [self._numbers.get(hit.number, 0)]
         self._event(
             "stopped", reason=reason, threadId=THREAD, allThreadsStopped=True, hitBreakpointIds=numbers,
-            description=operation_text(stepper),
+            description=f"line {stepper.line}, {operation_text(stepper)}",
         )  # fmt: skip
 
     # ----------------------------------------------------------------------------------------------------------- looks
@@ -576,9 +579,8 @@ class Session:
         stepper = self._program()
         file = stepper.trace.file
         path = str(Path(file).resolve())
-        cycle = f" cycle {stepper.cycle}" if stepper.trace.timed else ""
         frame: Document = {
-            "id": _FRAME, "name": escaped(f"{operation_text(stepper)}{cycle}"), "line": stepper.line - 1 + self._first,
+            "id": _FRAME, "name": escaped(line_text(stepper)), "line": stepper.line - 1 + self._first,
             "column": self._first, "source": {"name": escaped(Path(file).name), "path": path},
         }  # fmt: skip
         return {"stackFrames": [frame], "totalFrames": 1}
@@ -639,15 +641,12 @@ def _words(given: Arguments, key: str) -> list[str]:
     value = given.given.get(key)
     found = value if isinstance(value, list) else [] if value in (None, "") else [value]
     if not all(isinstance(each, str | int) for each in found):
-        raise ReadError(f"'{key}' is neither a text nor a list of them")
+        raise ReadError(f"'{key}' must be a string or a list of strings")
     return [str(each) for each in found]
 
 
 def _change_nothing(_: Arguments) -> Document:
-    raise ReadError(
-        "the run is recorded, so that no value of it can be changed; launch it again with other inputs",
-        legal=("in", "arg"),
-    )
+    raise ReadError("cannot change values of a recorded run; launch it again with other inputs", legal=("in", "arg"))
 
 
 def _same_file(asked: str, file: str) -> bool:
@@ -655,7 +654,7 @@ def _same_file(asked: str, file: str) -> bool:
 
 
 def _lines(given: Arguments) -> list[int]:
-    """Return the lines that an older client names."""
+    """Return the lines of breakpoints as older clients send them."""
     lines = given.given.get("lines")
     return [each for each in lines if isinstance(each, int)] if isinstance(lines, list) else []
 

@@ -28,7 +28,7 @@ _COMMENT = {"name": "comment.line.double-slash", "match": "//.*$"}
 
 
 def _any(words: Iterable[str]) -> str:
-    """Return a pattern of words, longer ones first so that none hides another."""
+    """Return a pattern of words, longer ones first because the first match wins."""
     return "|".join(re.escape(word) for word in sorted(set(words), key=lambda word: (-len(word), word)))
 
 

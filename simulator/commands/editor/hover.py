@@ -1,4 +1,4 @@
-"""What is said of the word under the pointer: operations, values, types, modes, registers; in any of the languages."""
+"""Hover texts for the word under the pointer: operations, values, types, modes and registers, in all languages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from castsim.commands.editor.checker import CheckedLine
 from castsim.commands.editor.program_slice import EditedText, Settings, excerpt, node_at, target_of_text, work
-from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.errors import CastsimError, IllegalError, legal_text
 from castsim.isa.formats import (
     FORMATS,
     Codes,
@@ -162,14 +162,14 @@ def conversion_part(
     scratch: bool = False,
     form: CastForm | None = None,
 ) -> str:
-    """Return what a target makes of a conversion: whether it has it, modes, a table of special values."""
+    """Return a conversion on a target: whether it exists, its modes, a table of special values."""
     codes = _codes(src, dst)
     try:
         found = cast_on_target(
             codes, src, dst, target, rounding=rounding, saturation=saturation, scratch=scratch, form=form
         )
     except CastsimError as error:
-        legal = f"\n\nlegal: {', '.join(error.values)}" if error.values else ""
+        legal = f"\n\nlegal: {legal_text(error.values, error.message, error.span)}" if error.values else ""
         return f"**{src.name} -> {dst.name}** on {target.name}: {error.message}{legal}"
     about = f", {ROUNDINGS[Rounding(found.rounding)]}" if found.rounding in tuple(Rounding) else ""
     modes = [f"rounding: `{found.rounding}`{about}", f"out of range: {_beyond(found)}"]
@@ -183,7 +183,7 @@ def conversion_part(
 
 
 def format_part(fmt: Format, spelling: str) -> str:
-    """Return what a number format is made of."""
+    """Return the layout of a number format."""
     about = f"`{spelling}` is the format {fmt.name}: {fmt.bits} bits"
     if isinstance(fmt, IntFormat):
         return f"{about}, integers {fmt.minimum} to {fmt.maximum}"
@@ -210,7 +210,7 @@ _DEFINES = r"\s*(?:%[\w.$-]+(?::\d+)?\s*,\s*)*%{}\s*(?::\d+)?\s*(?:,[^=]*)?="
 
 
 def tile_hover(text: EditedText, line: int, word: str, settings: Settings) -> Said | None:
-    """Return what is known of a word; None if nothing is."""
+    """Return the hover text of a word; None if it has none."""
     if word.startswith("%"):
         return _value(text, line, word)
     name = word.removeprefix("pto.")
@@ -333,7 +333,7 @@ _UNITS = {"v": "vectors", "s": "scalars", "i": "coordinates"}
 
 
 def kernel_hover(text: EditedText, line: int, word: str, settings: Settings) -> Said | None:
-    """Return what is known of a word; None if nothing is."""
+    """Return the hover text of a word; None if it has none."""
     del line
     call = call_named(word)
     if isinstance(call, IntrinsicCall):
@@ -396,7 +396,7 @@ _FILES = {
 
 
 def assembly_hover(text: EditedText, line: int, word: str, settings: Settings) -> Said | None:
-    """Return what is known of a word; None if nothing is."""
+    """Return the hover text of a word; None if it has none."""
     target = target_of_text(text, settings)
     register = _REGISTER.match(word)
     if register is not None:
@@ -497,7 +497,7 @@ class Hover:
 def hover(
     text: EditedText, line: int, column: int, settings: Settings, cycles: Sequence[CheckedLine] = ()
 ) -> Hover | None:
-    """Return what is known of the word at a place; None if nothing is. `cycles` are those of the text's lines."""
+    """Return the hover text of the word at a position; None if it has none. `cycles` are costs of lines."""
     written = text.lines[line - 1]
     found = next((one for one in _WORD.finditer(written) if one.start() < column <= one.end() + 1), None)
     if found is None or "//" in written[: found.start()]:

@@ -1,4 +1,4 @@
-"""What is answered from the symbol index of a text: places of names, renaming, outline, folding, colours."""
+"""Answers from the symbol index of a text: positions of names, renaming, outline, folding, colours."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Token(NamedTuple):
 
 @dataclass(slots=True)
 class _Open:
-    """What is open: a block that waits for its head's end or for its body, has it in braces or as one statement.
+    """An open block: it waits for the end of its head or for its body, in braces or as one statement.
 
     `depth` is that of parentheses around it; without a block it is an initialiser or the members of a type.
     """
@@ -82,7 +82,7 @@ class _Open:
 
 @dataclass(slots=True)
 class _CState:
-    """How far the lines are read; `words` counts those of a declaration's head, -1 when none can begin here."""
+    """State after the lines read; `words` counts the words of a declaration's head, -1 where none can begin."""
 
     block: TextBlock | None = None
     open: list[_Open] = field(default_factory=list)
@@ -465,30 +465,28 @@ _VALUE_NAME = re.compile(r"%?(?:[\w.$]|-(?!>))+", re.ASCII), "a name of letters,
 
 
 def renamable(index: SymbolIndex, line: int, column: int) -> tuple[Symbol, Item]:
-    """Return the symbol at a place, and the name as it stands there.
+    """Return the symbol at a position, and the name as it is written there.
 
     Raises:
         ReadError: nothing that can be renamed is there.
     """
     found = index.item_at(line, column)
     if found is None:
-        raise ReadError(
-            "this is a word of the language", legal=("the name of a value, function, label, register or tensor",)
-        )
+        raise ReadError("cannot rename a keyword", legal=("the name of a value, function, label, register or tensor",))
     item, block = found
     symbol = index.symbol(item.name, block)
     if not symbol.definitions:
         raise ReadError(f"{item.name} is not defined in this file")
     grouped = next((one for one in symbol.occurrences if one.grouped), None)
     if grouped is not None:
-        raise ReadError(f"{item.name} is also named as part of a group of registers, in line {grouped.line}")
+        raise ReadError(f"{item.name} is also part of a register group in line {grouped.line}")
     if item.kind is SymbolKind.TENSOR and not item.defines:
-        raise ReadError("an instruction names a tensor by its number, which is its place in the launch")
+        raise ReadError("an instruction refers to a tensor by number, its position in the launch")
     return symbol, item
 
 
 def renamed(index: SymbolIndex, symbol: Symbol, new: str) -> list[tuple[Occurrence, str]]:
-    """Return what is to stand for each occurrence of a symbol under a new name.
+    """Return the replacement of each occurrence of a symbol under a new name.
 
     Raises:
         ReadError: the name is not one, or it is taken.
@@ -498,7 +496,7 @@ def renamed(index: SymbolIndex, symbol: Symbol, new: str) -> list[tuple[Occurren
         key = index.key(written)
         same_file = re.sub(r"\d+$|\.\w+$", "", key) == re.sub(r"\d+$|\.\w+$", "", symbol.name)
         if not same_file or key == written.lower() != written or not re.search(r"\d$|\.\w+$", key):
-            raise ReadError(f"'{new[:40]}' is not a register of the same file as {symbol.name}")
+            raise ReadError(f"'{new[:40]}' is not in the same register file as {symbol.name}")
         new = key
     else:
         pattern, legal = _NAMES[SymbolKind.TENSOR] if index.language == "c" else _NAMES.get(symbol.kind, _VALUE_NAME)
@@ -510,7 +508,7 @@ def renamed(index: SymbolIndex, symbol: Symbol, new: str) -> list[tuple[Occurren
         return []
     other = index.taken(symbol, new)
     if other is not None:
-        raise ReadError(f"{new} is already named in line {other.line}")
+        raise ReadError(f"{new} already exists in line {other.line}")
     return [(one, new) for one in symbol.occurrences if symbol.kind is not SymbolKind.TENSOR or one.defines]
 
 
@@ -533,7 +531,7 @@ _ARGUMENT_TYPE = re.compile(r"[^,)<{]*(?:<[^>]*>)?")
 
 
 def outline(index: SymbolIndex, places: TextPlaces) -> list[lsp.DocumentSymbol]:
-    """Return what a text consists of."""
+    """Return the outline of a text."""
     return _Outline(index, places).all()
 
 
@@ -612,7 +610,7 @@ class _Outline:
 
 
 def folding(index: SymbolIndex) -> list[lsp.FoldingRange]:
-    """Return what of a text can be folded."""
+    """Return the ranges of a text that can be folded."""
     return [
         lsp.FoldingRange(first - 1, last - 1, kind=lsp.FoldingRangeKind.Comment if comment else None)
         for first, last, comment in index.folds()
@@ -647,7 +645,7 @@ def _packed(by_line: Sequence[list[int]], first: int, before: int) -> list[int]:
 
 
 class Colours:
-    """The colours that the client has of each text, by line, of which it is told what has changed."""
+    """The colours that the client holds for each text, by line; it receives only the changes."""
 
     def __init__(self) -> None:
         self._sent: dict[str, tuple[str, list[list[int]]]] = {}
@@ -681,7 +679,7 @@ class Colours:
 
 
 def _edit(old: list[list[int]], new: list[list[int]]) -> lsp.SemanticTokensEdit | None:
-    """Return what turns the colours of the `old` lines into those of the `new` ones; None if nothing does.
+    """Return the edit that turns the colours of the `old` lines into the colours of the `new` lines; None if equal.
 
     Lines that are as they were share their list, so that 10,000 of them are compared in a millisecond.
     """

@@ -47,7 +47,7 @@ class Settings:
     folders: tuple[str, ...] = ()
 
     def request(self) -> LoadRequest:
-        """Return what a program is loaded by.
+        """Return the request that loads the program.
 
         Raises:
             ReadError, TargetDataError: the target cannot be read.
@@ -177,7 +177,7 @@ def _of_assembly(text: EditedText, first: int, last: int) -> Excerpt | None:
 
 
 def _is_open(lines: list[str], number: int) -> bool:
-    """Whether a line stands inside of a bundle in braces that an earlier line opens."""
+    """Return whether a line is inside a bundle in braces that an earlier line opens."""
     for line in reversed(lines[max(0, number - _MOST_CONTINUED) : number]):
         plain = _OUTSIDE.sub("", line)
         opened, closed = plain.rfind("{"), plain.rfind("}")
@@ -197,7 +197,7 @@ class _Region:
 
 
 class _Tiles:
-    """The blocks of the function that some lines of a `.pto` text stand in."""
+    """The blocks of the function that contains some lines of a `.pto` text."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
@@ -320,7 +320,7 @@ class _Tiles:
         return last
 
     def _around(self, number: int) -> list[tuple[int, int]]:
-        """Return the heads, ends and terminators of the blocks that a line stands in."""
+        """Return the heads, ends and terminators of the blocks around a line."""
         found = []
         region = self.regions.get(number)
         while region is not None:
@@ -356,7 +356,7 @@ class TextEdit:
 
 
 def change(old: Sequence[str], new: Sequence[str]) -> TextEdit | None:
-    """Return what differs between two texts; None if nothing does."""
+    """Return the difference between two texts; None if they are equal."""
     most = min(len(old), len(new))
     first = next((number for number in range(most) if old[number] != new[number]), most)
     if first == most and len(old) == len(new):
@@ -368,7 +368,7 @@ def change(old: Sequence[str], new: Sequence[str]) -> TextEdit | None:
 def quick_findings(
     text: EditedText, edit: TextEdit, before: Sequence[Finding], settings: Settings
 ) -> tuple[Finding, ...]:
-    """Return what an edit leaves of earlier findings, where it moves them to, and what the new lines are wrong in.
+    """Return the earlier findings that an edit keeps, at their new positions, and the findings in the new lines.
 
     Only their syntax and types are read; `castsim.check_text` on the whole text finds the rest.
     """
@@ -390,7 +390,7 @@ def quick_findings(
 
 
 def findings_in(text: EditedText, first: int, last: int, settings: Settings) -> list[Finding] | None:
-    """Return what the syntax and types of lines, from 0, are wrong in; None where only the whole text tells."""
+    """Return the syntax and type errors of lines, from 0; None if only the whole text decides."""
     found = excerpt(text, first, last)
     return None if found is None else [one for one in _read(found, settings) if found.holds(one.line)]
 
@@ -440,7 +440,7 @@ def node_at(text: EditedText, line: int) -> tuple[Operation | None, str]:
 
 
 def work(node: Operation, statement: str, target: Target) -> tuple[str, int | None] | None:
-    """Return what a target executes for a cast or a vector operation, and the cycles of that alone.
+    """Return the instructions that a target executes for a cast or a vector operation, and their cycles alone.
 
     The former as text of its vector instructions. None for other operations, and where it is refused.
     """

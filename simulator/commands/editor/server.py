@@ -47,7 +47,7 @@ from castsim.commands.editor.navigation import (
 from castsim.commands.editor.program_slice import EditedText, Settings, TextPlaces, change, normalised
 from castsim.commands.editor.symbols import SymbolIndex
 from castsim.exploration.checking import Finding, Severity
-from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.errors import CastsimError, ReadError, legal_text
 
 if sys.platform == "linux":
     import fcntl
@@ -81,9 +81,9 @@ def diagnostics(findings: Sequence[Finding], places: TextPlaces) -> list[Diagnos
 
 
 def diagnostic(found: Finding, places: TextPlaces) -> Diagnostic:
-    """Return a finding as a diagnostic; one about the whole text stands at its beginning."""
+    """Return a finding as a diagnostic; a finding about the whole text is placed at its beginning."""
     message = found.message
-    message += f"\nlegal: {', '.join(found.legal)}" if found.legal else ""
+    message += f"\nlegal: {legal_text(found.legal, found.message, found.span)}" if found.legal else ""
     message += f"\nhelp: {found.help}" if found.help else ""
     return Diagnostic(
         finding_range(found, places), message, severity=_SEVERITIES[found.severity], code=found.kind, source=SOURCE
@@ -160,7 +160,7 @@ class CastsimServer(LanguageServer):
             self.protocol._send_response(number, error=refused.to_response_error())
 
     def places(self, known: Open) -> TextPlaces:
-        """Return what turns the places of a text into the client's."""
+        """Return the converter from positions in a text to the client's positions."""
         return TextPlaces(known.text.lines, self.workspace.position_codec.client_num_units)
 
     def text(self, uri: str) -> EditedText | None:
@@ -502,7 +502,7 @@ def _signature(found: ShownSignature, units: Callable[[str], int]) -> lsp.Signat
 
 def _refusal(error: CastsimError) -> Refused:
     where = "" if error.span is None else f"line {error.span.line}: "
-    legal = f" (legal: {', '.join(error.values)})" if error.values else ""
+    legal = f" (legal: {legal_text(error.values, error.message, error.span)})" if error.values else ""
     return Refused(f"{where}{error.message}{legal}")
 
 

@@ -25,7 +25,7 @@ from castsim.tpc_compiler.virtual_registers import NAME
 
 
 class SymbolKind(StrEnum):
-    """What a name is of."""
+    """Kind of thing that a name denotes."""
 
     FUNCTION = "function"
     ARGUMENT = "argument"
@@ -65,7 +65,7 @@ class Occurrence(Item):
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """What one name stands for, with all its occurrences in the order of the text."""
+    """One named thing, with all its occurrences in the order of the text."""
 
     name: str
     kind: SymbolKind
@@ -115,7 +115,7 @@ Coloured = tuple[int, int, TokenType]
 
 @dataclass(slots=True)
 class SymbolLine:
-    """What a line holds that does not depend on its neighbours."""
+    """The part of a line's symbols that does not depend on its neighbours."""
 
     items: tuple[Item, ...]
     colours: tuple[Coloured, ...]
@@ -161,12 +161,12 @@ class SymbolIndex:
         return next((one for one in found if column < one[0].end), found[0] if found else None)
 
     def symbol_at(self, line: int, column: int) -> Symbol | None:
-        """Return what the name at a place stands for; None if no name is there."""
+        """Return the symbol of the name at a position; None if there is no name."""
         found = self.item_at(line, column)
         return None if found is None else self.symbol(found[0].name, found[1])
 
     def symbol(self, name: str, block: TextBlock | None) -> Symbol:
-        """Return what a name stands for in a block."""
+        """Return the symbol of a name in a block."""
         found = self.occurrences(name)
         homes = {where for one, where in found if one.defines}
         own = _home(block, homes)
@@ -187,7 +187,7 @@ class SymbolIndex:
         return self._found[name]
 
     def definitions_for(self, line: int, column: int) -> tuple[Occurrence, ...]:
-        """Return what defines the name at a place."""
+        """Return the definitions of the name at a position."""
         symbol = self.symbol_at(line, column)
         return () if symbol is None else symbol.definitions
 
@@ -215,7 +215,7 @@ class SymbolIndex:
         return found
 
     def folds(self) -> Iterator[tuple[int, int, bool]]:
-        """Yield what can be folded: first and last line, from 1, and whether it is a comment."""
+        """Yield the ranges that can be folded: first and last line, from 1, and whether the range is a comment."""
         for block in self.blocks:
             last = block.end - 1 if block.end else len(self.texts)
             if last > block.line:
@@ -235,7 +235,7 @@ class SymbolIndex:
         return colour[2]
 
     def colour_key(self, number: int) -> object:
-        """Return what the colours of a line, from 0, rest on beyond its text."""
+        """Return the key on which the colours of a line, from 0, depend besides its text."""
         del number
         return None
 
@@ -299,7 +299,7 @@ class AssemblyIndex(SymbolIndex):
                 self.blocks.append(TextBlock(_BLOCK, number + 1, None, "", end + 2))
 
     def definitions_for(self, line: int, column: int) -> tuple[Occurrence, ...]:
-        """Return what defines a label or tensor, or the writes of a register that may reach a place."""
+        """Return the definitions of a label or tensor, or the writes of a register that may reach a position."""
         symbol = self.symbol_at(line, column)
         if symbol is None or symbol.kind is not SymbolKind.REGISTER:
             return () if symbol is None else symbol.definitions
@@ -321,7 +321,7 @@ class AssemblyIndex(SymbolIndex):
         return (_registers(written) or (written,))[0]
 
     def taken(self, symbol: Symbol, new: str) -> Occurrence | None:
-        """Return an occurrence that a new name would collide with: a register is taken wherever it stands."""
+        """Return an occurrence that a new name would collide with; a register collides wherever it occurs."""
         found = [one for one, _ in self.occurrences(new)]
         return next((one for one in found if one.defines or symbol.kind is SymbolKind.REGISTER), None)
 
@@ -402,7 +402,7 @@ def _assembly_coloured(words: Sequence[Word]) -> Iterator[Coloured]:
 
 
 def _declared(text: str) -> Iterator[Item]:
-    """Yield what a `// castsim:` comment declares."""
+    """Yield the declarations of a `// castsim:` comment."""
     found = _DECLARED.search(text, text.index("castsim"))
     if found is None:
         return

@@ -44,7 +44,7 @@ _MODULES = (*_RULES, pipe_steps, issue, launched_functions, machine_steps)
 
 _settings: Any = numba.config
 if _settings.DISABLE_JIT:
-    raise ImportError("it is told not to compile, by NUMBA_DISABLE_JIT")
+    raise ImportError("NUMBA_DISABLE_JIT forbids compilation")
 
 # ----------------------------------------------------------------------------------------------------- types of state
 

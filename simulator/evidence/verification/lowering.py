@@ -100,7 +100,7 @@ def load_judge() -> ModuleType:
     found = import_module("oracle_lowering")
     folder = oracle_folder()
     if folder is None or Path(found.__file__ or "").resolve().parent != folder:
-        raise IllegalError(f"another module '{found.__file__}' hides the judge of lowered casts", legal=(str(folder),))
+        raise IllegalError(f"another module '{found.__file__}' hides the one for lowered casts", legal=(str(folder),))
     return found
 
 
@@ -495,7 +495,7 @@ def of_cast(src: str, dst: str, targets: Sequence[str] = ()) -> list[Substitute]
     pair = format_named(src), format_named(dst)
     found = [substitute for target in _named(targets) for _, substitute in _of_cast(target, *pair)]
     if not found:
-        raise IllegalError(f"chains of {src} -> {dst} have no 32-bit arithmetic with a substitute")
+        raise IllegalError(f"chains of {src} -> {dst} contain no 32-bit arithmetic that can be substituted")
     return list({substitute.identity: substitute for substitute in found}.values())
 
 

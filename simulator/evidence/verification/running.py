@@ -257,7 +257,7 @@ def _read_progress(entry: Mapping[str, Any], workers: Sequence[ResultOrigin]) ->
     done = [(int(start), int(stop)) for start, stop in entry["done"]]
     edges = [0, *(edge for stretch in done for edge in stretch), size]
     if entry["codes"] != size or edges != sorted(edges):
-        raise ReadError(f"the stretches done of {part} do not lie in its {size} codes")
+        raise ReadError(f"the finished ranges of {part} exceed its {size} codes")
     return PartProgress(
         part,
         size,

@@ -1,4 +1,4 @@
-"""What a kernel's arguments are when the walk begins: pointers to global memory, and scalars with their values."""
+"""The arguments of a kernel at the start of the walk: pointers to global memory, and scalars with their values."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from castsim.isa.pto.value_types import element_format, held_format
 
 @dataclass(slots=True)
 class TileHandle:
-    """A tile value of the program; `set_validshape` replaces the tile behind it."""
+    """A tile value of the program; `set_validshape` replaces its tile."""
 
     tile: Tile
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPointer:
-    """A kernel argument that points to global memory, or a place `offset` elements behind where it points."""
+    """A kernel argument that points to global memory, at an offset of `offset` elements."""
 
     name: str
     format: Format
@@ -50,7 +50,7 @@ class View:
 
 
 def use_in_values(use: ArgumentUse) -> ArgumentUse:
-    """Return what is known of an argument with each value counted that its elements hold, as its arrays are."""
+    """Return the use of an argument with every value of its elements counted, as in its arrays."""
     fmt, count = held_format(use.format)
     if count == 1:
         return use
@@ -88,14 +88,14 @@ class Allocator:
         """Return the byte address of the tile that the operation `key` allocates; the same each time it runs.
 
         Raises:
-            TileError: the buffer is full; says by how much.
+            TileError: the buffer is full; the message states the missing bytes.
         """
         if key not in self.placed:
             address = -(-self.next // self.alignment) * self.alignment
             if address + size > self.capacity:
                 raise TileError(
                     f"tile %{name} ({kind.rows} x {kind.cols}) needs {size} bytes at {address}; the buffer has "
-                    f"{self.capacity}: {address + size - self.capacity} bytes missing",
+                    f"{self.capacity}: {address + size - self.capacity} bytes too few",
                     span=span,
                 )
             self.placed[key] = address
@@ -116,12 +116,12 @@ def with_extents(node: SetValidShape, tile: Tile, rows: int, cols: int) -> Tile:
     """
     for stated, given in ((node.type.valid_rows, rows), (node.type.valid_cols, cols)):
         if stated is not None and stated != given:
-            raise TileError(f"%{node.tile}: its type fixes a valid extent at {stated}, not {given}", span=node.span)
+            raise TileError(f"%{node.tile}: the valid extent is {stated} in the type, {given} here", span=node.span)
     if min(rows, cols) < 0:
         raise TileError(f"%{node.tile}: valid region {rows} x {cols} is negative", span=node.span)
     for axis, extent, physical in (("rows", rows, node.type.rows), ("columns", cols, node.type.cols)):
         if tile.reach is not None and extent > physical:  # the target looks at the shape of the whole
-            raise TileError(f"%{node.tile}: {extent} valid {axis} of {physical}", span=node.span)
+            raise TileError(f"%{node.tile}: {extent} valid {axis} exceed the {physical} of the tile", span=node.span)
     return replace(tile, valid_rows=rows, valid_cols=cols)
 
 
@@ -143,7 +143,7 @@ def make_view(node: pto.MakeView, pointer: ArgumentPointer, shape: tuple[int, ..
     for stated, given in zip(node.type.dims, shape, strict=True):
         if stated is not None and stated != given:
             raise TileError(
-                f"%{node.result}: the type says {_times(node.type.dims)}, the shape operands {_times(shape)}",
+                f"%{node.result}: the type has {_times(node.type.dims)}, but the shape operands give {_times(shape)}",
                 span=node.span,
             )
     if pointer.offset < 0:
@@ -162,7 +162,7 @@ def partition(node: pto.PartitionView, view: View, offsets: Sequence[int], sizes
     for start, size, extent in zip(offsets, sizes, view.shape, strict=True):
         if start < 0 or size < 0 or start + size > extent:
             raise TileError(
-                f"%{node.result}: offsets [{_comma(offsets)}] and sizes [{_comma(sizes)}] leave the view of "
+                f"%{node.result}: offsets [{_comma(offsets)}] and sizes [{_comma(sizes)}] exceed the view of "
                 f"{_times(view.shape)}",
                 span=node.span,
             )
@@ -195,7 +195,7 @@ def _check_type(node: pto.PartitionView, sizes: Sequence[int]) -> None:
     else:
         agrees = None in dims or prod(extent for extent in dims if extent is not None) == prod(sizes)
     if not agrees:
-        raise TileError(f"%{node.result}: the type says {_times(dims)}, the sizes {_times(sizes)}", span=node.span)
+        raise TileError(f"%{node.result}: the type has {_times(dims)}, the sizes give {_times(sizes)}", span=node.span)
 
 
 def _five(values: Sequence[int]) -> tuple[int, int, int, int, int]:
@@ -220,10 +220,10 @@ _ELEMENT = re.compile(r"([^\[\]]+)\[(\d{1,18})\]")
 def split_arguments(
     function: pto.Function, given: Mapping[str, int | float]
 ) -> tuple[Mapping[str, int | float], Elements]:
-    """Part the values of scalar arguments from those of single elements, `NAME[INDEX]`.
+    """Separate the values of scalar arguments from those of single elements, `NAME[INDEX]`.
 
     Raises:
-        ReadError: an element of what is no pointer argument, or a value that its type cannot hold.
+        ReadError: an element of an argument that is not a pointer, or a value that its type cannot hold.
     """
     kinds = {each.name: each.type for each in function.arguments}
     scalars: dict[str, int | float] = {}
@@ -236,7 +236,7 @@ def split_arguments(
         base, kind = found[1], kinds.get(found[1])
         if not isinstance(kind, pto.PointerType) or kind.element not in SCALARS.values():
             pointers = [each for each, kind in kinds.items() if isinstance(kind, pto.PointerType)]
-            raise ReadError(f"@{function.name} has no elements of '{base}' to give one by one", legal=pointers)
+            raise ReadError(f"@{function.name} has no single elements of '{base}' to set", legal=pointers)
         elements.setdefault(base, {})[int(found[2])] = argument_value(name, value, kind.element)
     return scalars, elements
 
@@ -245,7 +245,7 @@ Bound = ArgumentPointer | View | Part | DependentScalar
 
 
 def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -> dict[str, Bound]:
-    """Return the value of every argument by its name, and of the core's numbers; views lie in memory without gaps.
+    """Return the value of every argument by its name, and of the core's numbers; views are contiguous.
 
     Raises:
         ReadError: a scalar without a value, a value for none, an argument of another kind.
@@ -269,13 +269,13 @@ def in_buffer(kind: pto.Type) -> bool:
 
 
 def core_numbers(function: pto.Function) -> set[str]:
-    """Return what a function asks of the core it runs on: names that `--arg` takes beside those of its arguments."""
+    """Return the core numbers that a function reads; `--arg` accepts their names besides those of its arguments."""
     asked = (node.operation for node in nodes(function.body or ()) if isinstance(node, pto.Arith) and not node.operands)
     return {name.removeprefix("pto.") for name in asked}
 
 
 def argument_use(value: Bound) -> ArgumentUse | None:
-    """Return what is known beforehand of the memory behind an argument, None for a scalar."""
+    """Return the initial use of the memory behind an argument; None for a scalar."""
     match value:
         case ArgumentPointer():
             return ArgumentUse(value.format)

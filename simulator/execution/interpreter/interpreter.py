@@ -82,7 +82,7 @@ from castsim.isa.pto.vector_operations import ALIASES, PART_MOVES, PRINT, SUPPOR
 
 Opaque = pto.Tcvt | pto.TileOperation | pto.ForeignOperation
 Cycles = Mapping[str, int]
-"""What operations are taken for, by their names without `pto.`; those that are not named, for nothing."""
+"""The assumed cycles of operations, by their names without `pto.`; others take none."""
 
 
 def name_of(node: Opaque) -> str:
@@ -91,7 +91,7 @@ def name_of(node: Opaque) -> str:
 
 
 def is_opaque(node: pto.Operation, named: Cycles) -> TypeGuard[Opaque]:
-    """Whether an operation is opaque: by what it is, or because it is not modelled and `named`."""
+    """Whether an operation is opaque: always, or because it is not modelled and in `named`."""
     if isinstance(node, pto.ForeignOperation):
         return True
     if isinstance(node, pto.Tcvt):
@@ -113,28 +113,28 @@ def check_named(body: Sequence[pto.Operation], named: Cycles) -> None:
     for name in named:
         if name not in found:
             used = {node.mnemonic for node in nodes(body) if isinstance(node, pto.TileOperation)}
-            why = "is modelled" if name in used else "does not occur in the program"
+            why = "is modelled" if name in used else "is not in the program"
             near = closest(name, sorted(found)) or sorted(found)
             raise ReadError(f"--opaque {name}: pto.{name} {why}", legal=[f"--opaque {each}=CYCLES" for each in near])
 
 
 @dataclass(slots=True)
 class OpaqueWork:
-    """The opaque operations of one walk; `cycles` is what they are taken for."""
+    """The opaque operations of one walk; `cycles` are their assumed cycles."""
 
     lowerer: Lowerer
     cycles: Cycles
     _popped: dict[tuple[int, str], Tile] = field(default_factory=dict)
-    """Tiles that came from another core, by what gave them: they lie at the end of the buffer."""
+    """The tiles from another core, by their operations; they are at the end of the buffer."""
 
     def lower(self, node: Opaque, values: Mapping[str, object]) -> tuple[Label, LoweredInstruction]:
-        """Return what reports call an operation, and what stands in for it."""
+        """Return the report label of an operation, and its placeholder."""
         name = name_of(node)
         cycles = self.cycles.get(name, 0)
         reads, writes = (list(_places(names, values)) for names in _ends(node))
         if isinstance(node, pto.ForeignOperation):
             writes = [tile for (key, _), tile in self._popped.items() if key == id(node)]
-        taken = f"it is taken for {cycles} cycles" if cycles else "no cycles are counted for it"
+        taken = f"it counts as {cycles} cycles" if cycles else "no cycles are counted for it"
         warning = WarningText(WarningKind.UNTIMED, f"pto.{name} {_reason(node)}: opaque, {taken}")
         lowered = LoweredInstruction(Block(()))
         if name not in ALIASES:
@@ -142,7 +142,7 @@ class OpaqueWork:
         return Label(f"{name} opaque", name, InstructionRole.OPAQUE), replace(lowered, warnings=(warning,))
 
     def alias(self, node: pto.TileOperation, source: Tile) -> Tile:
-        """Return the tile of another type that a treshape or bitcast makes of one of the matrix unit."""
+        """Return the tile of another type that a treshape or bitcast defines on a tile of the matrix unit."""
         (kind,) = node.output_types
         assert isinstance(kind, pto.TileType)
         if kind.location != "vec":
@@ -238,18 +238,18 @@ class _Values(dict[str, Value]):
     """The values met, by name; of a function of which statements are left out, some may be missing."""
 
     def __missing__(self, name: str) -> Value:
-        raise FollowUpError(f"%{name} is not known: what defines it is left out")
+        raise FollowUpError(f"%{name} is unknown, because its definition was skipped")
 
 
 @dataclass(slots=True)
 class Interpreter:
-    """A walk through one function: what it has issued so far, and every value by its name."""
+    """A walk through one function: the instructions issued so far, and every value by its name."""
 
     function: pto.Function
     lowerer: Lowerer
     budget: Budget
     cycles: Cycles = field(default_factory=dict)
-    """What opaque operations are taken for."""
+    """The assumed cycles of opaque operations."""
     environment: dict[str, Value] = field(default_factory=_Values)
     arguments: dict[str, ArgumentUse] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
@@ -274,7 +274,7 @@ class Interpreter:
     # ------------------------------------------------------------------------------------------------- operations
 
     def walk(self, body: Sequence[pto.Operation], out: list[Node]) -> tuple[Value, ...]:
-        """Walk a region, append what it issues to `out`, return what it yields."""
+        """Walk a region, append its instructions to `out`, and return its yielded values."""
         for node in body:
             if isinstance(node, pto.Yield | pto.Return | pto.Condition):
                 return tuple(self.environment[name] for name in node.values)
@@ -315,7 +315,7 @@ class Interpreter:
                 self._act(node, out)
 
     def _act(self, node: pto.Operation, out: list[Node]) -> None:
-        """Do what issues operations or decides the path."""
+        """Execute a statement that issues operations or decides the path."""
         match node:
             case pto.Arith() | pto.Compare() | pto.Convert():
                 self.environment[node.result] = evaluate(node, self._scalar, self.loops, self._beyond)
@@ -396,7 +396,7 @@ class Interpreter:
         if text_name(node.mnemonic) not in SUPPORTED:
             raise unsupported(node)
         if node.mnemonic == PRINT:
-            text = f"pto.{PRINT} is not modelled: nothing is printed, and no cycles are counted for it"
+            text = f"pto.{PRINT} is not modelled: it prints nothing and counts no cycles"
             warning = WarningText(WarningKind.UNTIMED, text)
             self._emit(node, Label(PRINT, PRINT), LoweredInstruction(Block(()), warnings=(warning,)), out)
         elif node.mnemonic in TRANSFERS:
@@ -415,7 +415,7 @@ class Interpreter:
             self._emit(node, work_label(work, node.mnemonic), self.lowerer.work(work), out)
 
     def _pass_over(self, node: Opaque, out: list[Node]) -> None:
-        """Take an operation for a placeholder: what it does is not known."""
+        """Replace an operation by a placeholder, because its effect is unknown."""
         if isinstance(node, pto.ForeignOperation):
             self.environment.update(self.opaque.results(node, self.accesses.unknown))
         elif isinstance(node, pto.Tcvt) and node.defines_dst:
@@ -435,7 +435,7 @@ class Interpreter:
         part, handle = (self.environment[names[0]] if len(names) == 1 else None for names in ends)
         if not isinstance(part, Part) or not isinstance(handle, TileHandle):
             raise ReadError(
-                f"pto.{node.mnemonic} moves one partition and one tile",
+                f"pto.{node.mnemonic} needs one partition and one tile",
                 span=node.span,
                 legal=("ins(%part) outs(%tile)" if load else "ins(%tile) outs(%part)",),
             )
@@ -518,7 +518,7 @@ class Interpreter:
             yield Block(tuple(trip))
 
     def _one_by_one(self, node: pto.For, values: Sequence[int], out: list[Node]) -> None:
-        """Walk every trip, as each gets what the one before it hands on."""
+        """Walk every trip, with the values carried from the previous one."""
         carried = tuple(self.environment[name] for name in node.initial)
         results: list[tuple[Value, ...]] = [carried]
         out += fold(self._trips(node, values, results))
@@ -567,7 +567,7 @@ class Interpreter:
         return value
 
     def _constant(self, name: str) -> int:
-        """Return an integer that something is decided by."""
+        """Return an integer on which a decision depends."""
         self.accesses.decide(self._scalar(name))
         return int(self._number(name))
 
@@ -606,16 +606,16 @@ class Interpreter:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A walked program: what the machine issues, what its arguments must hold, the reads that decided its path."""
+    """A walked program: the issued instructions, the required arguments, and the reads that decided its path."""
 
     tree: Tree
     arguments: Mapping[str, ArgumentUse]
     warnings: Warnings
     decided_by: tuple[ReadElement, ...] = ()
     numbers: Mapping[int, int] = field(default_factory=dict)
-    """Those of the instructions of the tree, by the identity of the operation that each comes from."""
+    """The instruction numbers of the tree, by the identity of the source operation."""
     choices: tuple[tuple[ProgramChoice, Span], ...] = ()
-    """Options that decide what the program computes, as its text leaves that open, each with a place."""
+    """Options that decide what the program computes where its text leaves this open, with their places."""
 
 
 def execute(
@@ -628,16 +628,16 @@ def execute(
     max_walk: int = MAX_WALK,
     memory: Memory | None = None,
 ) -> Executed:
-    """Walk one function of a program and lower what it does.
+    """Walk one function of a program and lower its operations.
 
     Args:
         program: supplies the warnings found while reading.
         function: the entry function.
         lowerer: the target's mechanism.
         scalars: values of the scalar arguments by name.
-        cycles: what opaque operations are taken for; those that are not named, for nothing.
-        max_walk: trips, and statements inside loops, that are walked.
-        memory: what the scalar unit finds in memory; None: nothing is given, and no values are computed.
+        cycles: the assumed cycles of opaque operations; others take none.
+        max_walk: the limit of trips, and statements inside loops, that are walked.
+        memory: the memory that the scalar unit reads; None: it is empty, and no values are computed.
 
     Raises:
         ReadError: an argument without a value, mixed placement levels, a step that never ends a loop, an element that

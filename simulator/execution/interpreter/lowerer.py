@@ -1,4 +1,4 @@
-"""What program execution asks of a mechanism, and what the structure of a program tells before it is walked."""
+"""The protocol between program execution and a mechanism, and properties of a program's structure before the walk."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ from castsim.targets.dataflow import Pipes
 
 @dataclass(frozen=True, slots=True)
 class LoweredInstruction:
-    """The operations of one instruction, the bytes they touch, what they are proven to amount to, warnings."""
+    """The operations of one instruction, the bytes they touch, their proven overall effect, and warnings."""
 
     body: Block
     accesses: tuple[Access, ...] = ()
     shortcut: object | None = None
     warnings: Warnings = field(default=())
     choices: tuple[ProgramChoice, ...] = ()
-    """Options that decide what it computes, as the text leaves that open."""
+    """Options that decide what it computes where the text leaves this open."""
     cast: CastTiles | None = None
     """The tiles of a cast."""
 
 
 class Lowerer(Protocol):
-    """A mechanism's lowering, bound to one target. Every method is pure, but for the control register.
+    """A mechanism's lowering for one target. Methods are pure, except for the control register.
 
-    All refuse what the target cannot do with an error of `castsim.isa.errors` that carries the span.
+    All methods refuse illegal operations with an error of `castsim.isa.errors` that carries the span.
     """
 
     def completed(self, function: pto.Function) -> tuple[pto.Function, tuple[tuple[ProgramChoice, Span], ...]]:
-        """Return a function with what its assembler adds before tiles are placed, and what was decided where."""
+        """Return a function with its assembler's additions before tile placement, and its decisions with places."""
         ...
 
     def element_bits(self, fmt: Format) -> int:
-        """Return the bits one element takes in a tile's pitch and pointer arithmetic."""
+        """Return the bits of one element in a tile's pitch and in pointer arithmetic."""
         ...
 
     def control(self) -> int | None:
@@ -67,7 +67,7 @@ class Lowerer(Protocol):
         ...
 
     def set_control(self, value: int | None) -> None:
-        """Take the control register to hold what `control` has returned."""
+        """Set the assumed control register to the result of `control`."""
         ...
 
     def buffer(self) -> tuple[str, int, int]:
@@ -121,7 +121,7 @@ class Lowerer(Protocol):
         reads: Sequence[Tile | Part],
         writes: Sequence[Tile | Part],
     ) -> LoweredInstruction:
-        """Return what stands in for an operation of which only its pipe and bytes are known."""
+        """Return the placeholder of an operation of which only pipe and bytes are known."""
         ...
 
     def option(self, name: str) -> int | str:
@@ -129,7 +129,7 @@ class Lowerer(Protocol):
         ...
 
     def closing_warnings(self) -> Warnings:
-        """Return warnings that only the whole program gives reason for; asked for once it has been walked."""
+        """Return the warnings about the whole program, after the walk."""
         ...
 
 
@@ -137,7 +137,7 @@ class Lowerer(Protocol):
 
 
 def is_binary(node: pto.TileOperation) -> bool:
-    """Whether a column sum says that it adds in pairs."""
+    """Whether a column sum adds in pairs."""
     return dict(node.attributes).get("isBinary") == "true"
 
 
@@ -154,11 +154,11 @@ def check_form(node: pto.Operation, toolchain: str) -> None:
     if form is None or is_older(operation, form, binary=is_binary(node)):
         return
     if operation.attribute == "isBinary":
-        message = f"pto.{node.mnemonic} has isBinary if and only if it has tmp"
+        message = f"pto.{node.mnemonic} takes isBinary and tmp only together"
     else:
-        message = f"pto.{node.mnemonic} is not written with these operands"
+        message = f"pto.{node.mnemonic} does not take these operands"
     raise ReadError(
-        f"{message}: assemblers add a tmp tile from {MAKE_SCRATCH[0]} on",
+        f"{message}; assemblers since {MAKE_SCRATCH[0]} add a tmp tile",
         span=node.span,
         legal=(*operation.spellings, f"--{TOOLCHAIN} {MAKE_SCRATCH[0]}"),
     )
@@ -170,8 +170,8 @@ def check_form(node: pto.Operation, toolchain: str) -> None:
 def repeats_itself(node: pto.For, known: dict[int, bool]) -> bool:
     """Whether no trip of a loop that carries nothing can differ from another, as far as the text tells.
 
-    That is so where nothing in it names its variable, and nothing changes what the next trip finds: the valid extents
-    of a tile. `known` keeps the answers, by the identity of the loop.
+    This holds if nothing in the loop names its variable, and no trip changes the state of the next one: the valid
+    extents of a tile. `known` caches the answers, by the identity of the loop.
     """
     if id(node) not in known:
         inside = tuple(nodes(node.body))
@@ -193,12 +193,12 @@ def _words(node: pto.Operation) -> Iterator[str]:
 
 
 def synchronises(body: Sequence[pto.Operation]) -> bool:
-    """Whether a program has flags or barriers of its own."""
+    """Whether a program has its own flags or barriers."""
     return any(isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for node in nodes(body))
 
 
 def has_flags(body: Sequence[pto.Operation]) -> bool:
-    """Whether a program has flags of its own; barriers alone are none."""
+    """Whether a program has its own flags; barriers alone do not count."""
     return any(isinstance(node, pto.SetFlag | pto.WaitFlag) for node in nodes(body))
 
 
@@ -219,7 +219,7 @@ def check_level(body: Sequence[pto.Operation], level: int | None) -> None:
         if not isinstance(node, pto.AllocTile | pto.AllocTiles) or (node.address is not None) == (level == 3):
             continue
         if level == 3:
-            raise ReadError(f"%{node.result} has no address, which every tile needs at level 3", span=node.span)
+            raise ReadError(f"%{node.result} has no address; every tile needs one at level 3", span=node.span)
         raise ReadError(f"unexpected 'addr' operand: the tool places tiles at level {level}", span=node.span)
 
 
@@ -229,7 +229,7 @@ def has_addresses(body: Sequence[pto.Operation]) -> bool:
 
 
 def main_pipe(body: Block) -> str:
-    """Return the pipe that does the main work: the one of the last operation that is not the scalar unit's."""
+    """Return the main pipe: that of the last operation outside the scalar unit."""
     pipes = [element.pipe for element in elements(body) if not isinstance(element, Lowered)]
     busy = [pipe for pipe in pipes if pipe != bare(pto.Pipe.S)]
     return busy[-1] if busy else bare(pto.Pipe.S)
@@ -245,7 +245,7 @@ def bare(pipe: pto.Pipe) -> str:
 
 @dataclass(slots=True)
 class Budget:
-    """What is left of a limit, and the loops that are being walked, outermost first, each with what was left then."""
+    """The rest of a limit, and the active loops, outermost first, each with the rest at its start."""
 
     limit: int
     left: int = field(init=False)
@@ -279,7 +279,7 @@ class Budget:
 
     @contextmanager
     def inside(self, node: pto.For | pto.While) -> Iterator[None]:
-        """Count what is walked as that of a loop."""
+        """Count the walk inside as that of a loop."""
         self.loops.append((node, self.left))
         yield
         self.loops.pop()
@@ -293,7 +293,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The text of an instruction, its mnemonic, what it is to reports, the format of its work, the casts it makes."""
+    """The label of an instruction: its text, mnemonic, role in reports, format of its work, and casts."""
 
     text: str
     mnemonic: str
@@ -304,12 +304,12 @@ class Label:
     spelling: str = ""
 
     def instruction(self, pipe: str, span: Span) -> Instruction:
-        """Return the instruction that stands at a place and does its main work on a pipe."""
+        """Return the instruction at a place, whose main work is on a pipe."""
         return Instruction(pipe=pipe, span=span, **{each.name: getattr(self, each.name) for each in fields(self)})
 
 
 def order_label(node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> Label:
-    """Return what reports print for a flag or barrier; one that was inserted also says how a program spells it."""
+    """Return the report label of a flag or barrier; that of an inserted one includes its spelling in a program."""
     if isinstance(node, pto.Barrier):
         name, text = "barrier", f"barrier {bare(node.pipe)}"
     else:
@@ -329,14 +329,14 @@ def order_text(node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> str:
 
 
 def cast_label(cast: TileCast) -> Label:
-    """Return what reports print for a cast: its formats, and the rounding mode if it names one."""
+    """Return the report label of a cast: its formats, and the rounding mode if it names one."""
     pair = (cast.src.format.name, cast.dst.format.name)
     mode = f" {cast.rounding.name}" if cast.rounding is not None else ""
     return Label(f"tcvt {pair[0]} -> {pair[1]}{mode}", "tcvt", casts=(pair,))
 
 
 def work_label(work: ResolvedTileOp, name: str) -> Label:
-    """Return what reports print for an operation of tiles: its name in the text, element type and extents."""
+    """Return the report label of a tile operation: its name in the text, element type and extents."""
     shown = work.sources[0] if work.sources else work.dst
     mode = f" {work.mode}" if work.mode else ""
     text = f"{name} {shown.format.name} {shown.valid_rows} x {shown.valid_cols}{mode}"
@@ -355,8 +355,8 @@ _MOVES = {
     ("mat", "scaling"): pto.Pipe.FIX,
     ("vec", "mat"): pto.Pipe.FIX,
 }
-"""Movements between memories. What writes the accumulator is a product, what reads it FIX, all else the vector unit's.
-"""
+"""Movements between memories: writing the accumulator is a product, reading it is FIX, all others are the vector
+unit's."""
 
 
 def gathers(node: pto.Operation) -> bool:
@@ -365,7 +365,7 @@ def gathers(node: pto.Operation) -> bool:
 
 
 def pipe_of(node: pto.Tcvt | pto.TileOperation, pipes: Pipes) -> str | None:
-    """Return the pipe of an operation, None if the target has no such pipe (docs/reference/pto.md section 5.1)."""
+    """Return the pipe of an operation; None if the target has no such pipe (docs/reference/pto.md section 5.1)."""
     source, destination = _locations(node)
     if isinstance(node, pto.TileOperation):
         if node.mnemonic == "tload":
@@ -384,7 +384,7 @@ def pipe_of(node: pto.Tcvt | pto.TileOperation, pipes: Pipes) -> str | None:
 def _is_scalar(node: pto.TileOperation) -> bool:
     """Whether the tool takes an operation for the scalar unit's.
 
-    With a scratch tile it runs on the vector unit, and is ordered there, whatever the tool makes of it.
+    With a scratch tile it runs on the vector unit, and is ordered there, regardless of the tool.
     """
     operation = VECTOR_OPERATIONS.get(node.mnemonic)
     if operation is None or not operation.scalar_unit:

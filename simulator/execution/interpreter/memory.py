@@ -1,7 +1,7 @@
 """Memory as the scalar unit finds it while a program is walked.
 
-What an element is comes from the inputs, or from what earlier instructions of the run have written: these are then
-computed up to the read. A walk that computes no values takes what it cannot know for 0.
+The value of an element comes from the inputs, or from earlier instructions of the run, which are computed up to the
+read. A walk without values replaces unknown elements by 0.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from castsim.isa.pto import program as pto
 Bytes = NDArray[np.uint8]
 
 Settle = Callable[[list[Node], Bytes, Mapping[str, Bytes]], None]
-"""Computes what instructions make of the buffer and of global memory, both changed in place."""
+"""A function that applies instructions to the buffer and global memory, in place."""
 
 Given = Callable[[str], Bytes | None]
 """Returns the input of an argument as bytes, None if there is none, or not yet."""
 
 
 class Origin(StrEnum):
-    """Where a read element comes from."""
+    """The origin of a read element."""
 
     GIVEN = "input"
     ARGUMENT = "argument"
@@ -68,9 +68,9 @@ class Memory:
     capacity: int = 0
     most: int = MAX_ELEMENTS
     pending: list[Node] = field(default_factory=list)
-    """What has been walked since the buffer and the arguments were computed."""
+    """The nodes walked since the buffer and the arguments were last computed."""
     _unsettled: set[str] = field(default_factory=set)
-    """Address spaces that something pending writes."""
+    """The address spaces with pending writes."""
     _written: set[str] = field(default_factory=set)
     """Arguments that the run has written."""
     _arguments: dict[str, Bytes] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Memory:
     _buffer: Bytes | None = None
 
     def note(self, accesses: tuple[Access, ...]) -> None:
-        """Note what an instruction writes."""
+        """Record the bytes that an instruction writes."""
         for access in accesses:
             if access.write and self.settle is not None:
                 self._unsettled.add(access.space)
@@ -92,7 +92,7 @@ class Memory:
 
         Raises:
             ReadError: its value is needed and no input was given.
-            TileError: it lies outside.
+            TileError: it is outside.
         """
         self.check(name, use, index)
         if self.settle is None:
@@ -100,7 +100,7 @@ class Memory:
         known = name in self.elements or name in self.expected or self._is_written(name)
         if not known and self.given(name) is None:
             raise ReadError(
-                f"the program reads %{name} before storing to it: no input given",
+                f"the program reads %{name} before storing to it; no input was given",
                 legal=(f"--in {name}=FILE.npy|random:SEED|zeros", f"--arg {name}[{index}]=VALUE"),
             )
         self._settle(GlobalSpace.of(name), uses)
@@ -129,12 +129,12 @@ class Memory:
                 self._stored[name, index] = code
 
     def overwrite(self, name: str) -> None:
-        """Take in that something wrote an argument that is not computed."""
+        """Record a write to an argument whose values are not computed."""
         self._written.add(name)
         self._stored = {key: code for key, code in self._stored.items() if key[0] != name}
 
     def check(self, name: str, use: ArgumentUse, index: int) -> None:
-        """Refuse an element outside of an argument whose size is known.
+        """Refuse an element outside of an argument of known size.
 
         Raises:
             TileError: it is outside.
@@ -148,7 +148,7 @@ class Memory:
             raise TileError(f"element {index} of %{name}{has}: outside the tensor")
 
     def widen(self, uses: Mapping[str, ArgumentUse]) -> None:
-        """Let arguments of which a run may use a part be as long as their inputs."""
+        """Extend partially used arguments to the length of their inputs."""
         for name, use in uses.items():
             if name in self.whole and use.is_open:
                 found = self.given(name)
@@ -163,15 +163,13 @@ class Memory:
         """
         by = self.unknown(space, start, size)
         if by is not None:
-            raise IllegalError(
-                f"{what} is not computed: it depends on pto.{by}, which is opaque", legal=("--timing-only",)
-            )
+            raise IllegalError(f"{what} is unknown: it depends on pto.{by}, which is opaque", legal=("--timing-only",))
 
     def _is_written(self, name: str) -> bool:
         return name in self._written or GlobalSpace.of(name) in self._unsettled
 
     def _guess(self, name: str, use: ArgumentUse, index: int) -> tuple[int, Origin]:
-        """Return what an element is, without computing anything."""
+        """Return the description of an element without computing it."""
         stored = self._stored.get((name, index))
         if stored is not None:
             return stored, Origin.COMPUTED
@@ -186,7 +184,7 @@ class Memory:
         return int.from_bytes(found[index * size : (index + 1) * size].tobytes(), "little"), Origin.GIVEN
 
     def _settle(self, space: str, uses: Mapping[str, ArgumentUse]) -> None:
-        """Compute what is pending, if any of it may have written there."""
+        """Compute the pending nodes if any of them may have written the element."""
         if space not in self._unsettled or self.settle is None:
             return
         for name, use in uses.items():
@@ -222,7 +220,7 @@ class Memory:
 
 
 def put_elements(memory: Bytes, use: ArgumentUse, elements: Mapping[int, int | float]) -> None:
-    """Write single elements into the bytes of an argument; those behind its end are left out."""
+    """Write single elements into the bytes of an argument; elements beyond its end are ignored."""
     size = use.format.storage_bits // 8
     for index, value in elements.items():
         code = bits_of(value, use.format.name).to_bytes(size, "little")
@@ -238,7 +236,7 @@ _SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class ReadElement:
-    """An element that a program has read: what reports call it, where it came from, its value."""
+    """An element that a program has read: its report label, origin and value."""
 
     text: str
     name: str
@@ -310,10 +308,10 @@ class Accesses:
         index: DependentScalar,
         value: DependentScalar | None,
     ) -> tuple[Label, LoweredInstruction, DependentScalar | None]:
-        """Return what reports call an access, what it issues, and the value of a read.
+        """Return the report label of an access, its instructions, and the value of a read.
 
         Raises:
-            ReadError: a value that the path needs and that nothing gives.
+            ReadError: a value that the path needs has no source.
             TileError: an element outside of its tensor, of the tile or of the buffer.
             IllegalError: a pointer into the buffer.
         """
@@ -323,7 +321,7 @@ class Accesses:
         label = Label(f"{node.mnemonic} {node.type.name}", node.mnemonic)
         if isinstance(node.base_type, pto.PointerType) and node.base_type.space == "ub":
             raise IllegalError(
-                f"pto.{node.mnemonic} reaches global memory beside tiles, whose elements are for tgetval and tsetval",
+                f"pto.{node.mnemonic} accesses global memory in a tile program; use tgetval and tsetval on tiles",
                 span=node.span, legal=("!pto.ptr<..., gm>", "a function of vector instructions"),
             )  # fmt: skip
         if isinstance(base, ArgumentPointer):
@@ -334,7 +332,7 @@ class Accesses:
         return label, lowered, self._read(node, element) if node.reads else None
 
     def closing_warnings(self) -> list[WarningText]:
-        """Return a warning per place where elements had no value and decided something."""
+        """Return a warning for each place where undefined elements decided something."""
         found: dict[Span, list[str]] = {}
         for number in self.decided:
             read = self.reads[number]
@@ -343,7 +341,7 @@ class Accesses:
         return [WarningText(WarningKind.DEFAULT_READ, _taken_for_zero(texts), span) for span, texts in found.items()]
 
     def check_views(self) -> None:
-        """Refuse elements behind the end of the views of their argument, unless its input is longer.
+        """Refuse elements beyond the end of their argument's views, unless its input is longer.
 
         Raises:
             TileError: one is.
@@ -398,7 +396,7 @@ def _taken_for_zero(texts: list[str]) -> str:
     names = list(dict.fromkeys(texts))
     more = len(names) - _SHOWN
     shown = ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    return f"{shown}: taken for 0, as nothing gives a value; the path depends on it"
+    return f"{shown}: taken as 0, because no input sets it; the path depends on it"
 
 
 def deciding(accesses: Accesses) -> tuple[ReadElement, ...]:

@@ -110,7 +110,7 @@ _HOLDS = frozenset(("get_buf", "rls_buf"))
 
 @dataclass(slots=True)
 class MicroInterpreter:
-    """A walk through one function: every value by its name, what arguments are used for, warnings."""
+    """A walk through one function: every value by its name, the uses of arguments, warnings."""
 
     unit: VectorUnit
     capacity: int
@@ -131,7 +131,7 @@ class MicroInterpreter:
     _waits: dict[tuple[str, str, int], Span] = field(default_factory=dict)
 
     def walk(self, body: Sequence[pto.Operation]) -> tuple[Value, ...]:
-        """Walk a region and return what it yields."""
+        """Walk a region and return its yielded values."""
         for node in body:
             if isinstance(node, pto.Yield | pto.Return | pto.Condition):
                 return tuple(self.environment[name] for name in node.values)
@@ -190,7 +190,7 @@ class MicroInterpreter:
                 self._refuse(node)
 
     def _outside(self, node: pto.CacheOperation | pto.External) -> None:
-        """Do what no unit does: a function that is not the program's own; a fence needs nothing here."""
+        """Execute a statement outside the unit: a function that is only declared; a fence has no effect here."""
         if isinstance(node, pto.External):
             self.unit.external(node)
             node.run(tuple(map(self._value, node.operands)), self.arguments, self.memory, node.span)
@@ -199,7 +199,7 @@ class MicroInterpreter:
         span = node.span
         named = span.text[span.column - 1 :][: span.length]
         raise IllegalError(
-            f"{named} in a function of vector instructions: known, not modelled", span=span,
+            f"{named} is not modelled in a function of vector instructions", span=span,
             legal=("a function of tile operations alone", "one of vector instructions alone"),
         )  # fmt: skip
 
@@ -208,7 +208,7 @@ class MicroInterpreter:
     def _micro(self, node: pto.MicroOperation) -> None:
         name = node.mnemonic
         if name in OPAQUE:
-            text = f"pto.{name} is not modelled: what it writes is not known, and its cycles are assumed"
+            text = f"pto.{name} is not modelled: its results are unknown and its cycles are assumed"
             self.warnings[WarningText(WarningKind.UNTIMED, text, node.span)] = None
         if name in _TRANSFERS:
             self._transfer(node)
@@ -272,7 +272,7 @@ class MicroInterpreter:
             run(copy, self.memory)
 
     def _see(self, copy: Copy, span: Span) -> None:
-        """Note what a transfer uses of its argument."""
+        """Record the part of its argument that a transfer uses."""
         if 0 in copy.shape:
             return
         for side, pointer in enumerate((copy.source, copy.destination)):
@@ -328,7 +328,7 @@ class MicroInterpreter:
 
     def _section(self, node: pto.Section) -> None:
         if node.kind == "section.cube":
-            raise IllegalError("a cube section runs on another core", legal=("section.vector",))
+            raise IllegalError("castsim does not model the core of a cube section", legal=("section.vector",))
         if node.kind not in SCOPES:
             self.walk(node.body)
             return
@@ -427,7 +427,7 @@ class MicroInterpreter:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """What a walk leaves: the uses of arguments, and warnings."""
+    """The result of a walk: the uses of arguments, and warnings."""
 
     arguments: Mapping[str, ArgumentUse]
     warnings: Warnings
@@ -454,12 +454,12 @@ def walk_function(
     Args:
         function: the entry.
         scalars: values of scalar arguments by name.
-        unit: what executes vector instructions.
+        unit: executes vector instructions.
         capacity: bytes of the buffer.
-        max_walk: trips and statements inside loops that are walked.
+        max_walk: the limit of trips and statements inside loops that are walked.
         control: the CTRL register at the start.
-        memory: what transfers move; None: nothing is computed.
-        elements: takes in what the scalar unit reads, and knows it where nothing is computed.
+        memory: the memory of transfers; None: nothing is computed.
+        elements: records the reads of the scalar unit, or supplies them where nothing is computed.
 
     Raises:
         ReadError: an argument without a value, a step that never ends a loop.

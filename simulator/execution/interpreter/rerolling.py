@@ -22,8 +22,8 @@ Bounds = tuple[int | None, int | None]
 class DependentError(Exception):
     """Something rests on a value that may differ in another way than by its slope: on loop number `loop`.
 
-    `period` is how many units have to be walked together for it to be affine, as far as is known; 0: no number helps.
-    Without a loop, the innermost is to be walked trip by trip.
+    `period` is the known number of units that must be walked together for it to be affine; 0: no number helps. Without
+    a loop, the innermost must be walked trip by trip.
     """
 
     def __init__(self, loop: int | None = None, period: int = 0) -> None:
@@ -36,9 +36,9 @@ class DependentError(Exception):
 class DependentScalar:
     """An integer, float or truth value, and how it depends on loops, by their numbers.
 
-    An affine value has `slopes`, none of them zero: how it grows from unit to unit. Any other has `periods`: how many
-    units have to be walked together for it to be affine, 0 where no number is known. A constant has neither. `reads`
-    are the numbers of the memory reads that it is computed from.
+    An affine value has nonzero `slopes`: its growth from unit to unit. Any other has `periods`: the number of units
+    that must be walked together for it to be affine, 0 if unknown. A constant has neither. `reads` are the numbers of
+    the memory reads that it is computed from.
     """
 
     value: int | float
@@ -59,9 +59,9 @@ def affine(value: int, slopes: Mapping[int, int]) -> DependentScalar:
 
 
 def unknown(value: int | float, operands: Iterable[DependentScalar]) -> DependentScalar:
-    """Return a value of which nothing is known but what it is computed from.
+    """Return an unknown value with its inputs.
 
-    Where operands are not affine themselves, only what makes them so can make the result so.
+    If operands are not affine themselves, only their periods can make the result affine.
     """
     periods: dict[int, int] = {}
     for operand in operands:
@@ -72,7 +72,7 @@ def unknown(value: int | float, operands: Iterable[DependentScalar]) -> Dependen
 
 @dataclass(slots=True)
 class _Walked:
-    """A loop being walked: it has so many `units`, is at `position`, and those before `horizon` are alike.
+    """A loop in progress: it has `units` units, is at `position`, and those before `horizon` are alike.
 
     `repeats` tells that they do not only take the same path, but do the same.
     """
@@ -94,7 +94,7 @@ class LoopDependence:
         return bool(self._walked)
 
     def enter(self, units: int) -> int:
-        """Begin a loop of so many units, at the first one; return its number, larger than that of loops around it."""
+        """Begin a loop of `units` units at the first one; return its number, larger than those of enclosing loops."""
         self._next += 1
         self._walked[self._next] = _Walked(units, units)
         return self._next
@@ -122,14 +122,14 @@ class LoopDependence:
     def refusal(self, scalar: DependentScalar) -> DependentError:
         """Return the error for a decision that rests on a value that is not constant.
 
-        Of the loops on which it depends, that with the fewest units is the cheapest to walk trip by trip.
+        Among the loops on which it depends, the one with the fewest units is the cheapest to walk trip by trip.
         """
         periods = scalar.periods if scalar.periods is not None else dict.fromkeys(scalar.slopes or (), 0)
         loop = min(periods, key=lambda number: self._walked[number].units)
         return DependentError(loop, periods[loop])
 
     def stays(self, value: int, slopes: Mapping[int, int], bounds: Bounds) -> bool:
-        """Whether an affine value that lies within bounds does so in all units that are taken to be alike.
+        """Whether an affine value that is within bounds stays so in all units that are assumed alike.
 
         If so, the outermost loop on which it depends is cut where that would end; of the others all units count.
         """
@@ -232,7 +232,8 @@ _PATIENCE = 4
 """Trips that are walked one by one before a piece is looked for again, and the factor by which they become more."""
 
 Walk = Callable[[int, int | None, int], Block]
-"""Walks a trip: its number, the number of the loop if it stands for others, and the trips of a unit."""
+"""A function that walks a trip, given its number, the loop's number if the trip represents others, and the trips of a
+unit."""
 
 
 class _UnlikeError(Exception):
@@ -245,14 +246,14 @@ class _UnlikeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A loop of so many trips."""
+    """A loop with a known number of trips."""
 
     trips: int
     walk: Walk
     loops: LoopDependence
 
     def nodes(self) -> list[Node]:
-        """Return what its trips issue.
+        """Return the nodes of its trips.
 
         Raises:
             DependentError: a loop around it has to be walked otherwise.
@@ -311,13 +312,13 @@ class Pieces:
 
 
 def _loop(count: int, first: list[Block], second: list[Block], last: list[Block]) -> Loop:
-    """Return so many units as one loop.
+    """Return units as one loop.
 
     Raises:
         _UnlikeError: they differ in more than addresses, or these do not move evenly.
     """
     # Trips of a unit that look alike by chance do so in some units only; then none are folded.
-    for joined in (_folded, _in_a_row) if len(first) > 1 else (_in_a_row,):
+    for joined in (lambda unit: Block(tuple(fold(unit))), _in_a_row) if len(first) > 1 else (_in_a_row,):
         body, end = joined(first), joined(last)
         steps = address_steps(body, joined(second))
         if steps is not None and address_steps(body, end) == _times(count - 1, steps):
@@ -327,10 +328,6 @@ def _loop(count: int, first: list[Block], second: list[Block], last: list[Block]
 
 def _times(count: int, steps: tuple[Deltas, ...]) -> tuple[Deltas, ...]:
     return tuple(tuple(count * delta for delta in row) for row in steps)
-
-
-def _folded(unit: list[Block]) -> Block:
-    return Block(tuple(fold(unit)))
 
 
 def _in_a_row(unit: list[Block]) -> Block:

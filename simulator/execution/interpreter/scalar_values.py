@@ -121,7 +121,8 @@ def float_comparison(predicate: str, left: int | float, right: int | float, kind
 def float_conversion(
     operation: str, value: int | float, from_kind: str, to_kind: str, saturates: Callable[[str], bool]
 ) -> int | float:
-    """Evaluate a conversion from or to a float; `saturates` is asked about what an integer type cannot hold.
+    """Return the result of a conversion from or to a float; `saturates` handles floats that an integer type cannot
+    hold.
 
     Raises:
         ReadError: NaN or a value beyond the integer type, unless that saturates.
@@ -141,7 +142,7 @@ def _to_integer(operation: str, value: float, kinds: tuple[str, str], saturates:
     low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if is_signed else (0, (1 << width) - 1)
     if math.isfinite(value) and low <= math.trunc(value) <= high:
         return signed(math.trunc(value), width)
-    text = f"arith.{operation}: {value} of type {from_kind} is beyond {to_kind}, which leaves the result undefined"
+    text = f"arith.{operation}: {value} of type {from_kind} is out of range for {to_kind}, so the result is undefined"
     if saturates(text):
         return signed(0 if math.isnan(value) else high if value > 0 else low, width)
     raise ReadError(text, legal=(f"{low} .. {high}", "--option scalar_float_to_integer=saturate"))
@@ -180,7 +181,7 @@ def _key(value: float) -> tuple[float, float]:
 
 
 def _choosing(choose: Callable[..., float], *, of_numbers: bool) -> Callable[[float, float], float]:
-    """Return what chooses the larger or smaller of two: of a NaN and a number the NaN, or (`of_numbers`) the number."""
+    """Return a function that selects the larger or smaller one: with one NaN the NaN, or (`of_numbers`) the number."""
 
     def apply(a: float, b: float) -> float:
         if not math.isnan(a) and not math.isnan(b):
@@ -207,7 +208,8 @@ def _half_away(value: float) -> int:
 
 
 def _fused(kind: str, a: float, b: float, c: float) -> float:
-    """Return a * b + c, of values of a type, rounded so that rounding it to the type rounds the exact sum once."""
+    """Return a * b + c of values of a type, rounded such that rounding to the type equals one rounding of the exact
+    sum."""
     exact = None
     if all(map(math.isfinite, (a, b, c))):
         exact = Fraction(a) * Fraction(b) + Fraction(c)
@@ -221,10 +223,6 @@ def _fused(kind: str, a: float, b: float, c: float) -> float:
     if kind == "f64" or Fraction(near) == exact or code & 1:
         return near
     return math.nextafter(near, math.inf if exact > Fraction(near) else -math.inf)  # rounded to odd
-
-
-def _root(value: float) -> float:
-    return math.nan if value < 0 else math.sqrt(value)
 
 
 _ORDER: dict[str, Callable[[float, float], bool]] = {
@@ -244,7 +242,7 @@ _OPERATIONS: dict[str, Callable[..., float]] = {
     "negf": lambda a: -a,
     "math.copysign": math.copysign,
     "math.absf": abs,
-    "math.sqrt": _root,
+    "math.sqrt": lambda value: math.nan if value < 0 else math.sqrt(value),
     "math.ceil": _whole(math.ceil),
     "math.floor": _whole(math.floor),
     "math.trunc": _whole(math.trunc),
@@ -254,7 +252,7 @@ _OPERATIONS: dict[str, Callable[..., float]] = {
 
 
 def is_of_class(operation: str, value: int | float, kind: str) -> bool:
-    """Return what `math.isnan`, `isinf`, `isfinite` or `isnormal` says of a value of a float type."""
+    """Return the result of `math.isnan`, `isinf`, `isfinite` or `isnormal` for a value of a float type."""
     match operation:
         case "math.isnan":
             return math.isnan(value)
@@ -308,7 +306,7 @@ def comparison_result(
 ) -> DependentScalar:
     """Return the truth `value` of a comparison of two integers of `width` bits, one of which depends on a loop.
 
-    It is constant if it stays what it is up to some unit; the loop is then cut there.
+    It is constant if it stays unchanged up to some unit; the loop is then cut there.
     """
     if left.periods is not None or right.periods is not None:
         return unknown(value, (left, right))
@@ -326,7 +324,7 @@ def comparison_result(
 
 
 def reduced(exact: int, slopes: Mapping[int, int], width: int) -> DependentScalar:
-    """Return the low bits of an affine value; what has wrapped around is no longer affine."""
+    """Return the low bits of an affine value; a wrapped value is no longer affine."""
     kept, modulus = signed(exact, width), 1 << width
     if all(slope % modulus == 0 for slope in slopes.values()):
         return DependentScalar(kept)
@@ -383,7 +381,8 @@ def _division(
 
 
 def _bits(operation: str, left: DependentScalar, right: DependentScalar, value: int) -> DependentScalar | None:
-    """A constant changes or selects only the bits below its highest one; slopes may be multiples of what is above."""
+    """Return the result if a constant changes or selects only the bits below its highest one; slopes may be multiples
+    of higher bits."""
     if left.constant:
         left, right = right, left
     if not right.constant or right.value < 0:
@@ -439,9 +438,7 @@ def argument_value(name: str, value: int | float, kind: str) -> int | float:
     """
     if kind in FLOATS:
         if isinstance(value, int) and abs(value) > sys.float_info.max:
-            raise ReadError(
-                f"argument %{name} is {kind}, and a number of {len(str(abs(value)))} digits leaves its range"
-            )
+            raise ReadError(f"argument %{name} is {kind}; a number of {len(str(abs(value)))} digits is out of range")
         return value
     width = width_of(kind)
     low = 0 if kind[0] == "u" or width == 1 else -(1 << (width - 1))
@@ -456,7 +453,7 @@ Node = pto.Arith | pto.Compare | pto.Convert
 
 
 Beyond = Callable[[pto.Convert, str], bool]
-"""Hears what a float is that its integer type cannot hold; returns whether it saturates."""
+"""A handler of floats that an integer type cannot hold; it returns whether the conversion saturates."""
 
 
 def evaluate(

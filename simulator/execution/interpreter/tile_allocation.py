@@ -1,4 +1,4 @@
-"""Allocating tiles on the walk: where the program says, or where the next free byte is."""
+"""Allocation of tiles during the walk: at the program's addresses, or at the next free byte."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def resolve_work(
     """Return a vector operation with its tiles placed and its scalars as codes of their types.
 
     Args:
-        node: the operation, whose operands the parser has found to be of one of its forms.
-        tile_of: returns the tile behind a name.
+        node: the operation, whose operands match one of its forms.
+        tile_of: returns the tile of a name.
         number_of: returns the value of a scalar.
     """
     operation = VECTOR_OPERATIONS[node.mnemonic]
@@ -79,7 +79,7 @@ def resolve_work(
 
 
 def _scalar_kind(operation: VectorOperation, given: str, node: pto.TileOperation) -> str:
-    """Return the format that a scalar is used in: of its own if the operation does not take another for its tiles.
+    """Return the format of a scalar: its own unless the operation uses another for its tiles.
 
     Scalars of unsigned tiles are signless, amounts of shifts are integers of any width, and the slope of `tlrelu` is
     f32 whatever the tile holds (docs/reference/pto.md section 7.3).
@@ -95,7 +95,7 @@ def _scalar_kind(operation: VectorOperation, given: str, node: pto.TileOperation
 
 
 def alias_tile(node: pto.TileOperation, source: Tile, element_bits: Callable[[Format], int]) -> Tile:
-    """Return the tile that a treshape or bitcast makes of the bytes of another: an alias, no movement."""
+    """Return the tile that a treshape or bitcast defines on another tile's bytes: an alias without movement."""
     (kind,) = node.output_types
     assert isinstance(kind, pto.TileType) and kind.valid_rows is not None and kind.valid_cols is not None
     fmt = element_format(kind.element)
@@ -121,12 +121,12 @@ def is_foreign(kind: pto.Type) -> bool:
 
 
 def unsupported(node: pto.TileOperation) -> CastsimError:
-    """Return the refusal of an operation that is not modelled: why and what to do if it is known, else what is near."""
+    """Return the refusal of an operation that is not modelled: the reason and remedy if known, else similar names."""
     reason = UNMODELLED.get(node.mnemonic)
     if reason is None:
         return unknown_operation(node.mnemonic).at(node.span)
     return IllegalError(
-        f"pto.{node.mnemonic} is known, not modelled: {reason}",
+        f"pto.{node.mnemonic} is not modelled: {reason}",
         span=node.span,
         legal=(f"--opaque {node.mnemonic}=CYCLES, which takes it for so many cycles and computes no result of it",),
     )
@@ -163,18 +163,18 @@ class TileSlots:
             TileError: there is no such slot.
         """
         if not 0 <= slot < self.count:
-            raise TileError(f"slot {slot} of %{self.first.name}, which has {self.count}", span=span)
+            raise TileError(f"slot {slot} does not exist: %{self.first.name} has {self.count}", span=span)
         return replace(self.first, name=name, address=self.first.address + slot * self.distance)
 
 
 def part_of(node: pto.Subview, source: Tile, offsets: tuple[int, int], extents: tuple[int, int]) -> Tile:
     """Return a part of a tile, which keeps its pitch; `offsets` and `extents` are rows and columns.
 
-    It is a tile of its own shape where that has the pitch of the whole, otherwise one of the shape of the whole of
-    which only the part is valid.
+    It is a tile of the part's shape if that has the pitch of the whole, otherwise one of the shape of the whole with
+    only the part valid.
 
     Raises:
-        TileError: it begins before its tile or its valid region reaches behind it; a begin inside a byte.
+        TileError: it begins before its tile, its valid region extends beyond the tile, or it begins inside a byte.
     """
     sizes, whole = (node.type.rows, node.type.cols), (node.source_type.rows, node.source_type.cols)
     for axis, offset, extent, size, physical in zip(("row", "column"), offsets, extents, sizes, whole, strict=True):
@@ -190,7 +190,7 @@ def part_of(node: pto.Subview, source: Tile, offsets: tuple[int, int], extents: 
     down, across = _strides(source.type)
     bits = (offsets[0] * down + offsets[1] * across) * source.element_bits
     if bits % 8:
-        raise TileError(f"%{node.result} begins inside a byte of %{node.source}", span=node.span)
+        raise TileError(f"%{node.result} starts inside a byte of %{node.source}", span=node.span)
     dense = _strides(node.type) == (down, across)
     kind = node.type if dense else _of_parent(node.type, source.type)
     held = [max(min(size, physical - offset), 0) for size, physical, offset in zip(sizes, whole, offsets, strict=True)]
@@ -258,14 +258,14 @@ def check_dense(node: pto.TileOperation, source: Tile) -> None:
         raise TileError(
             f"pto.{node.mnemonic}: %{source.name} ({format_tile(kind, element)}) is a part whose lines are "
             f"{source.row_pitch if kind.block_layout == 'row_major' else source.rows * source.element_bits // 8} bytes "
-            f"apart; another type cannot say that",
+            f"apart; another type cannot express this",
             span=node.span,
             legal=("a part of whole lines",),
         )
 
 
 def _strides(kind: pto.TileType) -> tuple[int, int]:
-    """Return how many elements lie from one row to the next, and from one column to the next."""
+    """Return the distances in elements between rows and between columns."""
     return (kind.cols, 1) if kind.block_layout == "row_major" else (1, kind.rows)
 
 
@@ -279,7 +279,7 @@ def _of_parent(part: pto.TileType, whole: pto.TileType) -> pto.TileType:
 # published.
 
 TileNode = pto.AllocTile | pto.AllocTiles | pto.Tcvt
-"""What creates tiles: an allocation, or a cast in one of the forms that define their destination."""
+"""A node that creates tiles: an allocation, or a cast in a form that defines its destination."""
 
 Spared = Callable[[pto.Tcvt | pto.TileOperation], str | None]
 """Returns the tmp tile that an operation has and its chip does not touch."""
@@ -289,8 +289,8 @@ Spared = Callable[[pto.Tcvt | pto.TileOperation], str | None]
 class Lifetime:
     """Numbers of the first and the last operation of the text that use a tile.
 
-    None: none does. Such a tile is taken to be in use all the time. `needed` says that one uses it for more than
-    scratch that the chip does not touch.
+    None: no instruction does. Such a tile counts as in use all the time. `needed` tells whether an instruction uses it
+    for more than scratch that the chip does not touch.
     """
 
     node: TileNode
@@ -419,7 +419,7 @@ def lifetimes_of(body: Sequence[pto.Operation], spared: Spared = _all_needed) ->
 
 
 def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) -> WarningText | None:
-    """Let tiles that are never in use together share bytes, if a program fits in no other way; return a warning.
+    """Let tiles that are never in use together share bytes if a program does not fit otherwise; return a warning.
 
     Scratch that nothing touches takes bytes of others before that, and without a word.
     """
@@ -438,14 +438,14 @@ def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) 
     needed = [one for one in lifetimes if not one.spare]
     total = sum(size_of(one.node) for one in needed)
     apart = total <= capacity
-    addresses, need = shared_addresses(needed, size_of, _always if apart else _together)
+    addresses, need = shared_addresses(needed, size_of, (lambda _one, _other: True) if apart else _together)
     spare = {id(one.node): capacity - size_of(one.node) for one in lifetimes if one.spare}
     if need > capacity or any(address < 0 for address in spare.values()):
         return None
     allocator.placed.update(addresses | spare)
     return None if apart else WarningText(
         WarningKind.SHARED_BYTES,
-        f"its tiles take {total} bytes, the buffer has {capacity}: tiles that are never in use together share bytes, "
+        f"its tiles take {total} bytes, the buffer has {capacity}: tiles that are never live together share bytes, "
         f"{need} in all",
     )  # fmt: skip
 
@@ -473,10 +473,6 @@ def shared_addresses(
     return addresses, max((end for _, _, end in placed), default=0)
 
 
-def _always(_one: Lifetime, _other: Lifetime) -> bool:
-    return True
-
-
 def _together(one: Lifetime, other: Lifetime) -> bool:
     if one.first is None or one.last is None or other.first is None or other.last is None:
         return True
@@ -484,7 +480,7 @@ def _together(one: Lifetime, other: Lifetime) -> bool:
 
 
 Number = Callable[[str], int]
-"""Returns the integer that a name stands for, which something is decided by."""
+"""A function that returns the integer value of a name, on which a decision depends."""
 
 
 @dataclass(slots=True)
@@ -514,7 +510,7 @@ class TileMaker:
         """
         if self.fixed_addresses and node.address is None:
             raise ReadError(
-                f"%{node.result}: other tiles of this function have addresses (level 3), so this one needs one too",
+                f"%{node.result}: missing address: the other tiles of this function have one (level 3)",
                 span=node.span,
                 legal=("addr = %value",),
             )
@@ -554,13 +550,13 @@ class TileMaker:
             self.lowerer.check_tile(tile, span)
             return
         if not tile.rows or not tile.cols:
-            raise TileError(f"tile %{tile.name} of {tile.rows} rows and {tile.cols} columns has no element", span=span)
+            raise TileError(f"tile %{tile.name} of {tile.rows} rows and {tile.cols} columns is empty", span=span)
         capacity, alignment = self.allocator.capacity, self.allocator.alignment
         if tile.address % alignment:
             raise TileError(f"tile %{tile.name} starts at byte {tile.address}, not {alignment}-byte aligned", span=span)
         if not 0 <= tile.address <= tile.end <= capacity:
             what = f"bytes {tile.address} .. {tile.end - 1}, the buffer has {capacity}"
-            raise TileError(f"tile %{tile.name} takes {what}", span=span)
+            raise TileError(f"tile %{tile.name} needs {what}", span=span)
 
     def part(self, node: pto.Subview, source: Tile, number: Number) -> Tile:
         """Return a part of a tile.
@@ -584,7 +580,7 @@ def _extent(stated: int | None, operand: str | None, number: Number) -> int:
     if operand is not None:
         given = number(operand)
         if given < 0 or (stated is not None and stated != given):
-            raise TileError(f"valid extent {given} where the type says {'?' if stated is None else stated}")
+            raise TileError(f"valid extent {given} where the type has {'?' if stated is None else stated}")
         return given
     assert stated is not None
     return stated

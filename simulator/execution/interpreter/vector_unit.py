@@ -1,4 +1,4 @@
-"""What the walk through a micro program hands to a vector unit, and what it gets back."""
+"""The interface between the walk through a micro program and a vector unit."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class BytePointer:
         return lane_bits(self.element) // 8
 
     def moved(self, elements: int) -> BytePointer:
-        """Return the pointer so many elements further on."""
+        """Return the pointer a number of elements later."""
         return self.shifted(elements * self.size)
 
     def shifted(self, count: int) -> BytePointer:
-        """Return the pointer so many bytes further on."""
+        """Return the pointer a number of bytes later."""
         return replace(self, address=self.address + count)
 
 
@@ -52,7 +52,7 @@ Marks = NDArray[np.bool_]
 
 @dataclass(slots=True)
 class MicroMemory:
-    """Bytes of the buffer and of every argument; `defined` tells which bytes of the buffer something has written.
+    """The bytes of the buffer and of every argument; `defined` marks the bytes of the buffer that were written.
 
     `undefined` marks the bytes of arguments that were stored without being defined, `written` all that were stored.
     """
@@ -87,7 +87,7 @@ class MicroMemory:
 
 @dataclass(slots=True)
 class ReadElements:
-    """What one walk reads, as codes in program order.
+    """The elements read in one walk, as codes in program order.
 
     A walk without values takes those that an earlier walk found (`known`), and 0 beyond them. `arguments` are those
     that were read, each with the first place that did.
@@ -112,7 +112,7 @@ class ReadElements:
 
 
 def store(place: BytePointer, code: bytes, memory: MicroMemory) -> None:
-    """Write the code of an element, whose bytes are defined from then on."""
+    """Write the code of an element and mark its bytes as defined."""
     held = _bytes(memory, place)
     reached = _elements_bytes(place, held.size)
     held[reached] = list(code)
@@ -127,11 +127,11 @@ def check_place(place: BytePointer, capacity: int) -> None:
     """Refuse an element in front of its argument, or outside the buffer.
 
     Raises:
-        TileError: it is.
+        TileError: the element is there.
     """
     end = place.address + place.size
     if place.argument is None and not 0 <= place.address <= capacity - place.size:
-        raise TileError(f"bytes {place.address} .. {end - 1} lie outside the buffer, which has {capacity}")
+        raise TileError(f"bytes {place.address} .. {end - 1} are outside the buffer of {capacity} bytes")
     if place.address < 0:
         raise TileError(f"an element {-place.address} bytes before %{place.argument}")
 
@@ -139,7 +139,7 @@ def check_place(place: BytePointer, capacity: int) -> None:
 def _elements_bytes(place: BytePointer, size: int) -> slice:
     end = place.address + place.size
     if not 0 <= place.address < end <= size:
-        raise TileError(f"an element reaches bytes {place.address} .. {end - 1} of {size}")
+        raise TileError(f"an element accesses bytes {place.address} .. {end - 1} of a memory of {size}")
     return slice(place.address, end)
 
 
@@ -155,7 +155,7 @@ Level = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """What is written around each row in the buffer: `left` and `right` bytes, then up to the end of a block."""
+    """The padding around each row in the buffer: `left` and `right` bytes, then up to the end of a block."""
 
     pattern: bytes
     left: int = 0
@@ -178,7 +178,7 @@ class Copy:
         return (*(count for count, _, _ in self.levels), self.length)
 
     def reach(self, side: int, more: int = 0) -> tuple[int, int]:
-        """Return the first byte of the sources (side 0) or destinations (1), and the first behind the last."""
+        """Return the first byte and the end of the sources (side 0) or destinations (1)."""
         start = (self.source, self.destination)[side].address
         steps = [(level[0] - 1) * level[1 + side] for level in self.levels]
         low, high = sum(min(0, step) for step in steps), sum(max(0, step) for step in steps)
@@ -194,7 +194,7 @@ class Copy:
 
 @dataclass(slots=True)
 class CopyRegisters:
-    """What the older form of transfers takes from registers: loop counts, strides, the value of padding."""
+    """The registers that the older form of transfers reads: loop counts, strides, the padding value."""
 
     numbers: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     pad: bytes = bytes(1)
@@ -218,7 +218,7 @@ def resolve(
     pattern: Callable[[str], bytes],
     registers: CopyRegisters,
 ) -> Copy:
-    """Return what a transfer copies; operands are found by their names.
+    """Return the copy that a transfer performs; operands are found by their names.
 
     Raises:
         TileError: a length or count below zero, or an address that the transfer cannot use.
@@ -294,7 +294,7 @@ _OLDER = {
 
 
 def _check(copy: Copy) -> None:
-    """Refuse what the transfer engine cannot do."""
+    """Refuse transfers that the transfer engine cannot perform."""
     for what, value in (("length", copy.length), *(("count", level[0]) for level in copy.levels)):
         if value < 0:
             raise TileError(f"a {what} of {value} in a transfer")
@@ -312,7 +312,7 @@ def _check(copy: Copy) -> None:
 
 
 def padded_length(copy: Copy) -> int:
-    """Return the bytes that a row takes in the buffer, padding included."""
+    """Return the length of a row in the buffer in bytes, padding included."""
     if copy.padding is None:
         return copy.length
     whole = copy.padding.left + copy.length + copy.padding.right
@@ -331,9 +331,9 @@ def check_buffer(copy: Copy, capacity: int) -> None:
         more = padded_length(copy) - copy.length if side else 0
         start, end = copy.reach(side, more)
         if pointer.argument is None and (start < 0 or end > capacity):
-            raise TileError(f"a transfer reaches bytes {start} .. {end - 1} of the buffer, which has {capacity}")
+            raise TileError(f"a transfer accesses bytes {start} .. {end - 1} of the buffer, which has {capacity}")
         if start < 0:
-            raise TileError(f"a transfer begins {-start} bytes before %{pointer.argument}")
+            raise TileError(f"a transfer starts {-start} bytes before %{pointer.argument}")
 
 
 def run(copy: Copy, memory: MicroMemory) -> None:
@@ -350,7 +350,7 @@ def run(copy: Copy, memory: MicroMemory) -> None:
 
 
 def _overlaps(copy: Copy) -> bool:
-    """Whether rows may fall on each other where they go to; loops whose steps interleave are taken to."""
+    """Whether destination rows may overlap; loops with interleaved steps count as overlapping."""
     span = padded_length(copy)
     for step, count in sorted((abs(far), count) for count, _, far in copy.levels if count > 1):
         if step < span:
@@ -391,7 +391,7 @@ def _rows(
     strides = (*(level[1 + side] for level in copy.levels), 1)
     low, high = (first + end for end in copy.reach(side, length - copy.length))
     if low < 0 or high > memory.size:
-        raise TileError(f"a transfer reaches bytes {low} .. {high - 1} of {memory.size}")
+        raise TileError(f"a transfer accesses bytes {low} .. {high - 1} of a memory of {memory.size}")
     return as_strided(memory[start:], shape, strides, writeable=True)
 
 
@@ -407,7 +407,7 @@ def _pad(copy: Copy, padding: Padding, memory: MicroMemory) -> None:
 
 
 Value = DependentScalar | BytePointer | object
-"""A scalar or pointer, which the walk computes; all else, registers and masks, is the vector unit's."""
+"""A scalar or pointer from the walk; registers and masks belong to the vector unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,8 +428,8 @@ class VectorIssue:
 class VectorUnit(Protocol):
     """Executes vector instructions in program order.
 
-    What a unit does with them is its own: compute values, record what is issued, or both. Loops are announced, so that
-    whoever counts cycles sees the program's own.
+    A unit may compute values, record issued instructions, or both. Loops are announced, so cycle counters see the
+    program's own.
     """
 
     def enter(self, scope: Section) -> None:
@@ -441,7 +441,7 @@ class VectorUnit(Protocol):
         ...
 
     def loop(self, loop: For, trips: int, *, fixed: bool) -> None:
-        """Begin a loop of so many trips inside a vecscope, which constants of the text fix or not."""
+        """Begin a loop inside a vecscope; its bounds may be constants of the text."""
         ...
 
     def trip(self, loop: For) -> None:
@@ -482,11 +482,11 @@ class VectorUnit(Protocol):
 
 
 class RecordingUnit(VectorUnit, Protocol):
-    """A unit that records what the machine issues."""
+    """A unit that records the issued instructions."""
 
     @property
     def tree(self) -> Tree:
-        """What it has recorded."""
+        """The recorded tree."""
         ...
 
     @property
@@ -496,17 +496,17 @@ class RecordingUnit(VectorUnit, Protocol):
 
     @property
     def incomplete(self) -> bool:
-        """Whether the tree lacks something that a pipe does."""
+        """Whether the tree lacks work of a pipe."""
         ...
 
     @property
     def warnings(self) -> Warnings:
-        """What it has found doubtful."""
+        """The warnings of the recording."""
         ...
 
 
 class Followed:
-    """What a unit does that only executes instructions: nothing of all else."""
+    """A unit that only executes instructions and ignores everything else."""
 
     __slots__ = ()
 

@@ -1,8 +1,8 @@
 """Synchronisation of programs that have none: the flags and barriers that the vendor's tool inserts.
 
 `insert` takes a function and returns one with flags and barriers. The rules are those of PTOAS with
---enable-insert-sync (docs/reference/pto.md section 5). They depend on the text alone: no trip count, condition or
-scalar takes part, so a program has the same flags whatever it is run with.
+--enable-insert-sync (docs/reference/pto.md section 5). They depend only on the text, not on trip counts, conditions or
+scalars, so a program has the same flags in every run.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ The engines take all bytes from the first to the last of an access.
 """
 
 PROGRAM = "program"
-"""Mode in which a program keeps what it has, also if that is barriers alone; one without any is interlocked."""
+"""The mode that keeps a program's own synchronisation, even barriers alone; a program without any is interlocked."""
 
 MODES = (INSERT, INTERLOCK, BARRIERS, PROGRAM)
-"""What to do about programs without flags; programs with flags are taken at their word in all."""
+"""The treatment of programs without flags; programs with flags are unchanged in all modes."""
 
 
 # A function with its flags and barriers put in, and where each of them stands in the source.
@@ -83,7 +83,7 @@ def place_flags(listing: ElementListing, rules: Rules) -> list[FlagPair]:
 
 @dataclass(slots=True)
 class _BackwardState:
-    """What is known while going back from an operation: pipes `ordered` before it, pairs whose wait was `seen`."""
+    """The state of a backward scan from an operation: pipes `ordered` before it, pairs whose wait was `seen`."""
 
     ordered: set[str] = field(default_factory=set)
     seen: set[int] = field(default_factory=set)
@@ -94,9 +94,9 @@ class _BackwardState:
 
 @dataclass(slots=True)
 class _Scan:
-    """One operation, what it depends on, and the loop whose trip before is looked at, if any.
+    """The scan of one operation: its dependences, and the loop whose previous trip is scanned, if any.
 
-    `start` is the first element that is looked at; `nested` tells that what is learnt matters to another scan.
+    `start` is the first scanned element; `nested` tells that the result matters to another scan.
     """
 
     number: int
@@ -110,13 +110,13 @@ class _Scan:
     """Elements that are looked at, with the same state, when this scan is done."""
 
     def matters(self, position: int) -> bool:
-        """Whether a flag or barrier may still be needed for elements before a position, or for those of `again`."""
+        """Whether elements before a position, or those of `again`, may still need a flag or barrier."""
         ordered = self.state.ordered
         touching = self.touching
         return touching.any_within(self.start, position, ordered) or touching.any_within(*self.again, ordered)
 
     def inside(self) -> _Scan:
-        """Return the scan of a region that may not be executed, with a state of its own."""
+        """Return the scan of a region that may not be executed, with a separate state."""
         return _Scan(self.number, self.element, self.touching, self.state.copy(), self.loop, nested=True)
 
 
@@ -186,7 +186,7 @@ class _Scanner:
         return max(last_before(self.stops, position), hold, scan.touching.last_before(position, ordered))
 
     def _loop(self, scan: _Scan, region: LoopSpan | BranchSpan | None) -> int:
-        """Go through a loop that may run no trip: what its waits have seen stays, the order does not."""
+        """Scan a loop that may run no trip: the waits that it has seen stay, its order does not."""
         assert isinstance(region, LoopSpan)
         inner = scan.inside()
         self._scan(inner, region.end, region.begin + 1)
@@ -194,7 +194,7 @@ class _Scanner:
         return region.begin
 
     def _branch(self, scan: _Scan, region: LoopSpan | BranchSpan | None) -> int:
-        """Go through both parts of a branch: ordered is what either part orders."""
+        """Scan both parts of a branch; a pipe is ordered if both order it."""
         assert isinstance(region, BranchSpan)
         ordered: list[set[str]] = []
         seen: set[int] = set()
@@ -208,7 +208,7 @@ class _Scanner:
         return region.begin
 
     def _remember(self, scan: _Scan, seen: set[int]) -> None:
-        """Keep what was seen in a region that may not be executed, if it holds although none of it was."""
+        """Keep the pairs seen in a region that may not be executed, if they hold without it."""
         if self.rules.literal:
             scan.state.seen |= seen
             return
@@ -278,7 +278,7 @@ _TAILS: dict[str, tuple[Order, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """What is inserted at the start and the end of a function, and around each of its elements."""
+    """The insertions at the start and the end of a function, and around each of its elements."""
 
     start: tuple[Order, ...]
     before: tuple[tuple[Order, ...], ...]
@@ -287,7 +287,7 @@ class Emitted:
 
 
 def emit(elements: list[MarkedElement], target: DataflowTarget, tail: tuple[Order, ...]) -> Emitted:
-    """Return what is inserted into a program; equal marks at one place become one."""
+    """Return the insertions into a program; equal marks at one place are merged."""
     carried = [
         m.pair for e in elements for m in e.before if isinstance(m, FlagPairWait) and m.pair.loop and not m.pair.drained
     ]
@@ -306,7 +306,7 @@ def emit(elements: list[MarkedElement], target: DataflowTarget, tail: tuple[Orde
 
 
 def tail_of(function: pto.Function) -> tuple[Order, ...]:
-    """Return what ends a function."""
+    """Return the synchronisation at the end of a function."""
     hint = next((text.strip('"') for key, text in function.attributes if key == HINT), "")
     return _TAILS.get(hint, (DRAIN,))
 
@@ -345,7 +345,7 @@ def _pipe(name: str) -> pto.Pipe:
 
 
 def move_flags(elements: list[MarkedElement]) -> None:
-    """Move waits before, and sets behind, the branches and loops that their other half is not in."""
+    """Move waits before, and sets after, the branches and loops that do not contain their other half."""
     for element in elements:
         if element.kind is ElementKind.IF_BEGIN:
             assert isinstance(element.region, BranchSpan)
@@ -358,7 +358,7 @@ def move_flags(elements: list[MarkedElement]) -> None:
 
 
 def _move(elements: list[MarkedElement], start: int, end: int, ends: tuple[int, int]) -> None:
-    """Move what leaves the elements from `start` to before `end` to the two ends of their region."""
+    """Move marks that leave the elements from `start` to before `end` to the two ends of their region."""
     first, last = ends
     loop = elements[last].region if elements[last].kind is ElementKind.LOOP_END else None
 
@@ -389,7 +389,7 @@ def _pair(mark: Mark) -> FlagPair:
 
 
 class Place(StrEnum):
-    """Where an inserted instruction stands, seen from the source line that it belongs to."""
+    """The place of an inserted instruction relative to its source line."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -400,7 +400,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """An inserted instruction, and where it stands."""
+    """An inserted instruction and its place."""
 
     node: Order
     place: Place
@@ -412,13 +412,13 @@ class Insert:
 
     @property
     def text(self) -> str:
-        """How a program spells it."""
+        """Its spelling in a program."""
         return order_text(self.node)
 
 
 @dataclass(frozen=True, slots=True)
 class SynchronisedFunction:
-    """A function with synchronisation, and what was inserted, in the order of the text."""
+    """A function with synchronisation, and the insertions in text order."""
 
     function: pto.Function
     inserts: tuple[Insert, ...]
@@ -438,7 +438,7 @@ def insert_barriers(function: pto.Function, lowerer: Lowerer, target: DataflowTa
 
 
 def plan(listing: ElementListing, target: DataflowTarget, tail: tuple[Order, ...] = (DRAIN,)) -> Emitted:
-    """Return what is inserted around the elements of a program; a single operation gets only the end."""
+    """Return the insertions around the elements of a program; a single operation gets only the end."""
     elements: list[MarkedElement] = listing.elements
     facts = target.synchronisation
     if len(elements) > 1:
@@ -488,7 +488,7 @@ class _SynchronisationWriter:
         return tuple(made)
 
     def _put(self, orders: Iterable[Order], place: Place, span: Span, made: list[pto.Operation]) -> None:
-        """Append inserted instructions; a barrier right behind the same one is left out."""
+        """Append inserted instructions; a barrier directly after an equal one is omitted."""
         for order in orders:
             last = made[-1] if made else None
             if isinstance(order, pto.Barrier) and isinstance(last, pto.Barrier) and last.inserted and last == order:
@@ -503,7 +503,7 @@ class _SynchronisationWriter:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """An inserted instruction: how a program spells it, where it stands, and how often it is executed."""
+    """An inserted instruction: its spelling in a program, its place, and its number of executions."""
 
     text: str
     place: Place
@@ -513,17 +513,18 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Synchronised:
-    """What was inserted into a program, in the order of its text."""
+    """The insertions into a program, in text order, and the function with them."""
 
     notes: tuple[Note, ...]
+    function: pto.Function
 
 
-def noted(inserts: Sequence[Insert], executed: Executed) -> Synchronised:
-    """Return what was inserted into a function that has been walked since."""
+def noted(plan: SynchronisedFunction, executed: Executed) -> Synchronised:
+    """Return the insertions into a function that was walked afterwards."""
     times: Counter[int] = Counter()
     for count, lowered in issued(executed.tree.root):
         times[lowered.instruction] += count
-    return Synchronised(tuple(_note(each, executed.numbers, times) for each in inserts))
+    return Synchronised(tuple(_note(each, executed.numbers, times) for each in plan.inserts), plan.function)
 
 
 def _note(each: Insert, numbers: Mapping[int, int], times: Mapping[int, int]) -> Note:

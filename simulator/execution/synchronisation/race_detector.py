@@ -1,4 +1,4 @@
-"""Looking for what the order of a program does not guarantee."""
+"""Detection of accesses whose order a program does not guarantee."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ Clock = list[int]
 """Per pipe how many of its instructions have ended."""
 
 Start = Callable[[Instance, str, Clock, int], None]
-"""Called when an instance starts: its pipe, what that pipe knows, and the count of the instance on it."""
+"""A callback at the start of an instance: its pipe, the clock of that pipe, and the instance's number on it."""
 
 
 @dataclass(slots=True)
 class _Queued:
-    """Something in the queue of a pipe: a flag, a barrier, or the work of an instance; and what the issuer knew."""
+    """An entry of a pipe's queue: a flag, a barrier, or the work of an instance, with the issuer's clock."""
 
     action: FlagSignal | FlagWait | PipeBarrier | None
     instance: Instance
@@ -112,17 +112,17 @@ class Clocks:
             self._push(self.pipes[action.pipe], action, instance)
 
     def blocked(self) -> list[tuple[_Pipe, _Queued]]:
-        """Return the pipes that stand still, with what they wait for, in program order."""
+        """Return the stalled pipes with the flags that they wait for, in program order."""
         found = [(pipe, pipe.queue[0]) for pipe in self.pipes.values() if pipe.queue]
         return sorted(found, key=lambda each: each[1].instance.number)
 
     def unfinished(self) -> list[_Pipe]:
-        """Return the pipes that the scalar unit does not know to have ended; of itself it knows."""
+        """Return the pipes whose end the scalar unit does not know; it knows its own."""
         others = (pipe for pipe in self.pipes.values() if pipe is not self.scalar)
         return [pipe for pipe in others if self.scalar.known[pipe.number] < pipe.ended]
 
     def _scalar(self, instance: Instance, action: FlagSignal | FlagWait | PipeBarrier) -> None:
-        """Do what an action of the scalar unit does; all pipes have gone as far as they can."""
+        """Execute an action of the scalar unit; all pipes have advanced as far as they can."""
         scalar = self.scalar
         if isinstance(action, FlagSignal):
             woken = self._signal(scalar, action)
@@ -149,7 +149,7 @@ class Clocks:
             self._run(pipe)
 
     def _run(self, pipe: _Pipe) -> None:
-        """Let a pipe go on until it waits; wake those that it signals."""
+        """Advance a pipe until it waits; wake the pipes that it signals."""
         ready = [pipe]
         while ready:
             current = ready.pop()
@@ -189,7 +189,7 @@ class Clocks:
 
 
 def _join(known: Clock, other: Clock | tuple[int, ...]) -> None:
-    """Take over what another pipe knew."""
+    """Merge the clock of another pipe."""
     for number, count in enumerate(other):
         known[number] = max(known[number], count)
 
@@ -247,7 +247,7 @@ def _pages(touch: Touch) -> range | None:
 
 
 class Conflicts:
-    """The latest accesses, and what was found; `numbers` are the places of the pipes in a clock."""
+    """The latest accesses and the conflicts; `numbers` are the positions of the pipes in a clock."""
 
     def __init__(self, tree: Tree, target: DataflowTarget, numbers: Mapping[str, int]) -> None:
         self._instructions = tree.instructions
@@ -259,7 +259,7 @@ class Conflicts:
         self._latest = {space: _Accesses() for space in contended_spaces(tree.root, tree.instructions, self._vector)}
 
     def start(self, instance: Instance, pipe: str, known: Clock, count: int) -> Iterator[RaceFinding]:
-        """Take in an execution that starts on `pipe` as number `count`; yield what it may overtake."""
+        """Process an execution that starts on `pipe` as number `count`; yield its unordered earlier accesses."""
         followed = [touch for touch in instance.touches if touch.access.space in self._latest]
         for touch in followed:
             for record in self._latest[touch.access.space].near(touch):
@@ -343,7 +343,7 @@ def _when(first: Instance, second: Instance) -> str:
 
 
 def _meet(record: _Record, instance: Instance, touch: Touch) -> Bytes | None:
-    """Return bytes that both touch; the order in the program says how loops move them."""
+    """Return the bytes that both touch; the program order determines the movement by loops."""
     if not any(record.touch.steps) and not any(touch.steps):
         return common_bytes(record.touch.access, touch.access)
     if record.instance.number <= instance.number:
@@ -363,7 +363,7 @@ def _key(instance: Instance, touch: Touch) -> object:
 # Reads are looked at in the trips that are followed, writes count in all trips that these stand for.
 
 _PLACES = 65536
-"""Stretches of bytes that one access is taken apart into; an access of more is taken as one piece."""
+"""The maximum of byte stretches per access; a larger access counts as one piece."""
 
 
 class WrittenBytes:
@@ -374,10 +374,10 @@ class WrittenBytes:
         self._instructions = instructions
         self._told: set[int] = set()
         self._settled: set[Touch] = set()
-        """Touches that no loop moves and whose bytes are all written."""
+        """Touches without loop movement whose bytes are all written."""
 
     def execute(self, instance: Instance) -> Iterator[RaceFinding]:
-        """Take in the next execution in program order; yield what it reads that nothing wrote."""
+        """Process the next execution in program order; yield its reads of unwritten bytes."""
         own = scratch_reads(instance.lowered.accesses)
         for number, touch in enumerate(instance.touches):
             written = self._written.get(touch.access.space)
@@ -424,15 +424,14 @@ class WrittenBytes:
 
 def _whole_tiles(instance: Instance) -> Iterator[Bytes]:
     """Yield the tiles of which the scalar unit writes elements: such a tile counts as written (docs/reference/pto.md
-    section 7.9).
-    """
+    section 7.9)."""
     for operation in instance.lowered.body.items:
         if isinstance(operation, ScalarElementAccess) and operation.code and operation.tile_bytes is not None:
             yield operation.tile_bytes
 
 
 def _moves(instance: Instance, touch: Touch, *, all_trips: bool) -> list[Sequence[int]]:
-    """Return per loop the bytes by which it moves an access: in the followed trip, or in all that it stands for."""
+    """Return the byte movement of an access per loop: in the followed trip, or in all that it represents."""
     found: list[Sequence[int]] = []
     for turn, step in zip(instance.path, touch.steps, strict=True):
         last = all_trips and not turn.exact and turn.slot == SLOTS - 1
@@ -464,15 +463,15 @@ Action = FlagSignal | FlagWait | PipeBarrier
 def find_races(tree: Tree, target: DataflowTarget, *, unwritten: bool = True) -> tuple[RaceFinding, ...]:
     """Return everything wrong with the order of a program, deadlocks first.
 
-    A tree that is interlocked has no races by its definition; only what nothing wrote is looked for, if that is asked
-    for (`unwritten`).
+    An interlocked tree has no races by definition; only reads of unwritten bytes are reported, if requested
+    (`unwritten`).
     """
     return _Detector(tree, target, unwritten).run()
 
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """The effect of an instruction's operations on the order: actions before and behind its work, control writes."""
+    """The effect of an instruction's operations on the order: actions before and after its work, control writes."""
 
     before: tuple[Action, ...]
     works: bool
@@ -563,7 +562,7 @@ class _Detector:
             self._act(instance, action)
 
     def _act(self, instance: Instance, action: Action) -> None:
-        """Count flags in program order, also behind a place that is never reached."""
+        """Count flags in program order, also after an unreachable place."""
         if isinstance(action, FlagSignal):
             use = self.flags.setdefault((action.pipe, action.waiter, action.event), _FlagUse())
             use.sets += 1
@@ -600,7 +599,7 @@ class _Detector:
     # ------------------------------------------------------------------------------------------------- the end
 
     def _close(self) -> None:
-        """Look at what is left when everything was issued."""
+        """Check the remaining state after everything was issued."""
         blocked = [(pipe.name, each.instance, each.action) for pipe, each in self.clocks.blocked()]
         if self.clocks.stuck is not None:
             blocked.append((self.clocks.scalar.name, *self.clocks.stuck))
@@ -644,8 +643,8 @@ class _Detector:
         here = self._span(instance)
         before = use.set_at or here
         message = (
-            f"set_flag {action.pipe} -> {action.waiter} id {action.event} ({here}) comes before anything has waited "
-            f"for the previous one ({before})"
+            f"set_flag {action.pipe} -> {action.waiter} id {action.event} ({here}) sets the flag again before "
+            f"anything waits for the previous one ({before})"
         )
         missing = f"wait_flag {action.pipe} -> {action.waiter} id {action.event} between the two, or another id"
         return RaceFinding(

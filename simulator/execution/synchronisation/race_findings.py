@@ -1,7 +1,7 @@
 """Violations of the order of a program: races, flags that do not match, bytes that nothing wrote.
 
-The program is followed through its flags and barriers without times, so what is found may happen at some speed of the
-pipes, even if this run would not show it. Trips of loops are not unrolled, see `unfolding` for what is assumed.
+The program is followed through its flags and barriers without times, so a finding may occur at some speed of the pipes,
+even if this run would not show it. Trips of loops are not unrolled; see `unfolding` for the assumptions.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class RaceFinding:
     """One thing that is wrong.
 
     `spans` are the places of the instructions involved in program order, the finding belongs to the last; `pipes` are
-    those of the instructions, or signaller and waiter of a flag. `missing` says what would put it right.
+    those of the instructions, or signaller and waiter of a flag. `missing` is the correction.
     """
 
     kind: RaceKind
@@ -109,7 +109,7 @@ Rows = tuple[Sequence[Deltas], ...]
 class Touch:
     """Bytes that some instruction on `pipe` touches in the first trips of all loops around it.
 
-    `steps` says how far each of those loops moves them per trip, outermost first.
+    `steps` gives the movement by each of those loops per trip, outermost first.
     """
 
     pipe: str
@@ -143,7 +143,7 @@ def _touches(node: Node, rows: Rows, instructions: Sequence[Instruction]) -> Ite
 
 
 def touches_of(node: Lowered, rows: Rows, instructions: Sequence[Instruction]) -> tuple[Touch, ...]:
-    """Return what an instruction touches, one for each of its accesses."""
+    """Return the bytes that an instruction touches, one entry for each access."""
     pipe = instructions[node.instruction].pipe
     return tuple(
         Touch(pipe, access, tuple(row[0][number] for row in rows)) for number, access in enumerate(node.accesses)
@@ -217,7 +217,7 @@ class Instance:
 
 
 def unfold(root: Block, instructions: Sequence[Instruction]) -> Iterator[Instance]:
-    """Yield the followed executions in program order; of what only decides the path there are none."""
+    """Yield the followed executions in program order; reads that only decide the path have none."""
     numbers, entries, idle = count(), count(), Idle(PATH_ONLY)
 
     def walk(node: Node, rows: Rows, path: tuple[FollowedTrip, ...]) -> Iterator[Instance]:
@@ -241,7 +241,7 @@ def distance(first: Instance, one: Touch, second: Instance, other: Touch) -> tup
 
     Returns:
         A number of bytes, and further moves of which every combination occurs in some pair of trips that these two
-        executions stand for.
+            executions represent.
     """
     relation = _Relation()
     depth = 0
@@ -288,7 +288,7 @@ class _Relation:
             self.moves.append((turn.trips - SLOTS + 1, -step))
 
     def entered(self, turn: FollowedTrip, step: int) -> None:
-        """Take in a loop that begins behind the first execution; its trips count from the first one."""
+        """Record a loop that begins after the first execution; its trips count from the first one."""
         self.shift += step * turn.slot
         if not turn.exact and turn.slot == SLOTS - 1:
             self.moves.append((turn.trips - SLOTS + 1, step))

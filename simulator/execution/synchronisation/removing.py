@@ -21,11 +21,11 @@ from castsim.targets.dataflow import Pipes
 # (docs/reference/pto.md section 5.1).
 
 Range = tuple[int, int]
-"""Bytes of a memory: the first, and the first one behind the last."""
+"""Bytes of a memory: the first, and the end."""
 
 
 class ElementKind(Enum):
-    """What an element is."""
+    """The kind of an element."""
 
     OPERATION = "operation"
     LOOP_BEGIN = "loop begin"
@@ -39,11 +39,11 @@ class ElementKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OperandBytes:
-    """What an operand stands for: an argument of the kernel, a tile, or stretches of bytes of one.
+    """The bytes of an operand: an argument of the kernel, a tile, or ranges of one.
 
-    `space` is the memory, `root` what the bytes belong to: the name of an argument, the number of an allocation.
-    `ranges` are the bytes if their addresses are known before the program runs. `filled` counts the bytes of the valid
-    elements of a tile without gaps between them; it is 0 for any other, and where the text does not tell.
+    `space` is the memory, `root` the owner of the bytes: the name of an argument, the number of an allocation. `ranges`
+    are the bytes if their addresses are known before the program runs. `filled` counts the bytes of the valid elements
+    of a tile without gaps between them; it is 0 for any other, and if unknown from the text.
     """
 
     space: str
@@ -52,7 +52,7 @@ class OperandBytes:
     filled: int = 0
 
     def overlaps(self, other: OperandBytes) -> bool:
-        """Whether both may be the same bytes: what is not known to be apart within one root is not."""
+        """Whether two operands may share bytes: within one root they do unless known to be apart."""
         if self.space != other.space:
             return False
         if self.ranges is None or other.ranges is None:
@@ -80,16 +80,16 @@ class BranchSpan:
 
     @property
     def parts(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """First element and the one behind the last, of the then part and of the else part."""
+        """The first element and the end of the then part and of the else part."""
         return (self.begin + 1, self.then_end), (self.else_begin + 1, self.else_end)
 
 
 @dataclass(slots=True, eq=False)
 class FlagPair:
-    """A flag: set behind element `set_at`, waited for before element `wait_at`.
+    """A flag: set after element `set_at`, waited for before element `wait_at`.
 
-    `loop` is the loop whose next trip waits for it (None: the same trip does), `buffers` what the two operations
-    have in common. `event` is its id; `drained` says that there was none left, and a barrier does its work.
+    `loop` is the loop whose next trip waits for it (None: the same trip does), `buffers` the common buffers of the two
+    operations. `event` is its id; `drained` tells that none was left and a barrier replaces it.
     """
 
     number: int
@@ -101,12 +101,12 @@ class FlagPair:
     buffers: frozenset[OperandBytes] = frozenset()
     event: int = -1
     at_loop: bool = False
-    """Whether the first set and the last wait of a carried pair stand at its loop instead of the function's ends."""
+    """Whether the first set and the last wait of a carried pair are at its loop instead of the function's ends."""
     drained: bool = False
 
     @property
     def pipes(self) -> tuple[str, str]:
-        """Who signals and who waits."""
+        """The signalling and the waiting pipe."""
         return self.signaller, self.waiter
 
 
@@ -136,10 +136,10 @@ Mark = Set | FlagPairWait | Hold
 
 @dataclass(slots=True, eq=False)
 class MarkedElement:
-    """One element: what it is, and the marks before and after it.
+    """One element: its kind, and the marks before and after it.
 
-    An operation has a pipe and what it `reads` and `writes`. `block` is the number of the innermost region that the
-    element itself stands in; the ends of a loop stand in the region around it.
+    An operation has a pipe and the bytes that it `reads` and `writes`. `block` is the number of the innermost region
+    that contains the element itself; the ends of a loop belong to the region around it.
     """
 
     kind: ElementKind
@@ -254,7 +254,7 @@ class _Assignment:
     ids: int
     lives: dict[int, list[tuple[_Life, FlagPair]]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
-    """Where the last life of each ends."""
+    """The end of each one's last lifetime."""
 
     def assign(self, waiting: list[FlagPair]) -> list[FlagPair]:
         """Give ids to pairs in the order of their waits; return those that are left, and the drained ones."""
@@ -303,7 +303,7 @@ class _Assignment:
         return life[0] > self.ends[event] or not any(_meet(life, other) for other, _ in self.lives[event])
 
     def _join(self, pair: FlagPair, kept: list[FlagPair]) -> bool:
-        """Let a pair join an earlier one that stands in the same place and guards the same buffers.
+        """Join a pair to an earlier one at the same place that guards the same buffers.
 
         The flag of both is set where the later one was, and waited for where the earlier one is.
         """
@@ -405,7 +405,7 @@ class _Way:
         return _Way(self.elements, self.pair, set(self.passed))._through(start, end)
 
     def _met(self, marks: list[Mark]) -> bool:
-        """Pass marks in their order; tell whether the wait of a pair whose set was passed is among them."""
+        """Pass marks in their order; return whether the wait of a passed set is among them."""
         for mark in marks:
             if isinstance(mark, Hold) or mark.pair is self.pair or mark.pair.pipes != self.pair.pipes:
                 continue
@@ -424,7 +424,7 @@ ACCUMULATOR = "acc"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the tool goes by: the pipes, and from how many bytes on a dense result needs no vector barrier.
+    """The rules of the tool: the pipes, and the bytes from which a dense result needs no vector barrier.
 
     `literal` keeps all that was seen in a region that may not be executed (option `flags_past_regions`).
     """
@@ -457,8 +457,8 @@ def needs_no_barrier(
 ) -> bool:
     """Whether a vector operation may follow another one closely although it depends on it.
 
-    It may if all that they have in common is what the first one wrote and the second reads, exactly the same bytes,
-    without gaps, and so many that the first ones are there by then.
+    It may if they share only the bytes that the first one wrote and the second reads, exactly the same bytes, without
+    gaps, and so many that the first ones are there by then.
     """
     if rules.exempt_bytes is None or not now.pipe == front.pipe == rules.pipes.vector:
         return False
@@ -477,7 +477,7 @@ Places = dict[str, list[int]]
 
 @dataclass(slots=True)
 class Uses:
-    """Where each buffer is read and where it is written."""
+    """The reads and writes of each buffer."""
 
     elements: Sequence[MarkedElement]
     rules: Rules
@@ -522,13 +522,13 @@ class Touching:
     places: dict[str, list[list[int]]]
 
     def add(self, places: Places | None, without: AbstractSet[str]) -> None:
-        """Add operations, but for those on some pipes."""
+        """Add operations, except those on some pipes."""
         for pipe, numbers in (places or {}).items():
             if pipe not in without:
                 self.places.setdefault(pipe, []).append(numbers)
 
     def last_before(self, position: int, ordered: AbstractSet[str]) -> int:
-        """Return the last of them before a position, but for those on pipes that are `ordered`; -1 for none."""
+        """Return the last of them before a position, except those on pipes that are `ordered`; -1 for none."""
         return max((last_before(places, position) for places in self._lists(ordered)), default=-1)
 
     def any_within(self, start: int, end: int, ordered: AbstractSet[str] = frozenset()) -> bool:

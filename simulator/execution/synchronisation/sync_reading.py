@@ -34,7 +34,7 @@ class PlacedTile:
 
     @classmethod
     def of(cls, kind: pto.TileType, address: int, bits: int) -> PlacedTile:
-        """Place a tile of its own."""
+        """Return a placed tile."""
         rows_first = kind.block_layout != "row_major"
         return cls(address * 8, bits if rows_first else kind.cols * bits, kind.rows * bits if rows_first else bits)
 
@@ -43,7 +43,7 @@ class PlacedTile:
         return replace(self, start=self.start + row * self.row_bits + column * self.column_bits)
 
     def lines(self, kind: pto.TileType) -> tuple[tuple[int, int], ...]:
-        """Return the bytes of a part of this type, one range a row, or a column where columns lie together."""
+        """Return the bytes of a part of this type, one range per row, or per column where columns are contiguous."""
         by_rows = self.column_bits <= self.row_bits
         count, length = (kind.rows, kind.cols) if by_rows else (kind.cols, kind.rows)
         step, unit = (self.row_bits, self.column_bits) if by_rows else (self.column_bits, self.row_bits)
@@ -52,7 +52,7 @@ class PlacedTile:
 
 
 def slots_of(kind: pto.MultiTileType, whole: OperandBytes, size: int, alignment: int) -> tuple[OperandBytes, ...]:
-    """Return the buffers of several tiles of `size` bytes, one behind the other; one for all if nothing tells where."""
+    """Return the contiguous buffers of several tiles of `size` bytes; a single one if no address is known."""
     if whole.ranges is None:
         return (whole,)
     (first, _), step = whole.ranges[0], slot_bytes(size, alignment)
@@ -61,7 +61,7 @@ def slots_of(kind: pto.MultiTileType, whole: OperandBytes, size: int, alignment:
 
 
 Value = tuple[OperandBytes, ...]
-"""What a name may stand for: one buffer, or several where the path decides."""
+"""The possible buffers of a name: one, or several where the path decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ElementReading:
 
 
 def read(function: pto.Function, lowerer: Lowerer, pipes: Pipes) -> ElementReading:
-    """List the elements of a function; tiles lie where the walk will place them."""
+    """Return the elements of a function, with tiles at the addresses of the later walk."""
     reader = _ElementReader(lowerer, pipes, _shared(function, lowerer), alignment=lowerer.buffer()[2])
     for argument in function.arguments:
         if isinstance(argument.type, pto.PointerType):
@@ -85,7 +85,7 @@ def read(function: pto.Function, lowerer: Lowerer, pipes: Pipes) -> ElementReadi
 
 
 def _shared(function: pto.Function, lowerer: Lowerer) -> dict[int, int]:
-    """Return the addresses of tiles that share bytes, by the identity of what makes them."""
+    """Return the addresses of tiles that share bytes, by the identity of their allocation."""
     _, capacity, alignment = lowerer.buffer()
     allocator = Allocator(capacity, alignment)
     share_bytes(function, allocator, lowerer)
@@ -105,11 +105,11 @@ class _ElementReader:
     roots: dict[int, int] = field(default_factory=dict)
     """Numbers of the allocations met, by identity."""
     placed: dict[str, PlacedTile] = field(default_factory=dict)
-    """Tiles whose addresses are known, by name."""
+    """The tiles with known addresses, by name."""
     alignment: int = 32
 
     def region(self, body: Sequence[pto.Operation]) -> tuple[Value, ...]:
-        """Read a region; return what it yields."""
+        """Read a region; return its yielded values."""
         for node in body:
             if isinstance(node, pto.Yield | pto.Return | pto.Condition):
                 return tuple(self.values.get(name, ()) for name in node.values)
@@ -144,7 +144,7 @@ class _ElementReader:
                 self._buffer(node)
 
     def _buffer(self, node: pto.Operation) -> None:
-        """Keep what a name of a buffer stands for."""
+        """Record the buffers of a name."""
         match node:
             case pto.AllocTile():
                 self.values[node.result] = (self._tile(node, node.result, node.type, node.address),)
@@ -203,7 +203,7 @@ class _ElementReader:
         return found
 
     def _allocated(self, node: TileNode, kind: pto.TileType, address: str | None, size: int) -> OperandBytes:
-        """Return what an operation allocates: `size` bytes for a tile of a type, or for several."""
+        """Return the buffers that an operation allocates: `size` bytes for a tile of a type, or for several."""
         start = self._address(node, kind, address, size)
         root = self.roots.setdefault(id(node), len(self.roots))
         ranges = None if start is None else ((start, start + size),)
@@ -214,7 +214,7 @@ class _ElementReader:
         return fmt.storage_bits if is_foreign(kind) else self.lowerer.element_bits(fmt)
 
     def _slots(self, node: pto.AllocTiles) -> None:
-        """Several tiles of one type: what a slot is, if the text tells its number, else all of them."""
+        """Read a slot of several tiles: one tile if the text gives its number, else all of them."""
         kind = node.type.tile
         size = kind.rows * kind.cols * self._bits(kind) // 8
         step = slot_bytes(size, self.alignment)
@@ -233,7 +233,7 @@ class _ElementReader:
             self.placed[node.result] = PlacedTile.of(node.type, ranges[0][0], self._bits(node.type))
 
     def _part(self, node: pto.Subview) -> None:
-        """A part at offsets that the text tells has bytes of its own; any other counts as the whole tile."""
+        """Read a part: it has separate bytes if the text gives its offsets; otherwise it counts as the whole tile."""
         whole, offsets = self.values.get(node.source, ()), [self._known(name) for name in node.offsets]
         found, (row, column) = self.placed.get(node.source), offsets
         self.placed.pop(node.result, None)
@@ -248,7 +248,7 @@ class _ElementReader:
         return int(self.constants[name].value) if name in self.constants else None
 
     def _address(self, node: TileNode, kind: pto.TileType, address: str | None, size: int) -> int | None:
-        """Return where a tile lies, None if that is not known; tiles that share nothing lie one behind the other."""
+        """Return a tile's address, None if unknown; tiles that share nothing are contiguous."""
         if address is not None:
             return int(self.constants[address].value) if address in self.constants else None
         if id(node) in self.shared:
@@ -276,7 +276,7 @@ class _ElementReader:
             self.values[name] = carried[inside]
 
     def _carried(self, node: pto.For) -> dict[str, Value]:
-        """Return what the carried names may stand for in any trip: what goes in, and what trips hand on."""
+        """Return the possible buffers of the carried names in any trip: initial ones, and those from trips."""
         found = {name: self.values.get(first, ()) for name, first in zip(node.carried, node.initial, strict=True)}
         if not any(isinstance(kind, pto.TileType) for kind in node.result_types):
             return found

@@ -1,1 +1,1 @@
-"""Vector operations on tiles: what each computes, what it refuses, which bytes it touches; nothing about time."""
+"""Vector operations on tiles: results, refusals and touched bytes, without time."""

@@ -93,8 +93,8 @@ def count_bytes(work: ResolvedTileOp, counts: Tile) -> Access:
 def tile_bytes(tile: Tile, *, write: bool) -> Access:
     """Return the bytes of the valid elements of a tile, row by row (column by column if it is column-major).
 
-    4-bit elements lie packed from the start of each row, whatever the pitch counts an element as, as transfers move
-    them; casts may leave gaps.
+    4-bit elements are packed from the start of each row, whatever the pitch counts per element, as transfers move them;
+    casts may leave gaps.
     """
     if is_column(tile):
         lines, length, pitch = tile.valid_cols, tile.valid_rows, tile.rows * tile.element_bits // 8
@@ -243,7 +243,7 @@ def _in_place(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOpe
 
 
 def _rows_in_order(work: ResolvedTileOp, number: int) -> bool:
-    """Whether no row of a row broadcast is written before what a later one, or it itself, reads there.
+    """Whether a row broadcast writes each row only after its last read.
 
     Rows run one after the other; each reads its element of the vector before it is written, and its other source piece
     by piece (docs/reference/pto.md section 7.4).
@@ -283,9 +283,7 @@ def _refusal(work: ResolvedTileOp, one: Tile, two: Tile, shared: tuple[int, int]
 def _beyond(work: ResolvedTileOp, written: Access) -> tuple[str, ...]:
     if written.end <= work.dst.end:
         return ()
-    return (
-        f"{work.mnemonic} writes bytes {work.dst.end} .. {written.end - 1}, behind its destination %{work.dst.name}",
-    )
+    return (f"{work.mnemonic} writes bytes {work.dst.end} .. {written.end - 1}, past the end of %{work.dst.name}",)
 
 
 # What a vector operation refuses on a target before anything is issued (docs/reference/pto.md section 7).
@@ -317,7 +315,7 @@ def check_work(target: DataflowTarget, work: ResolvedTileOp) -> tuple[str, ...]:
 
 
 def _surprises(target: DataflowTarget, work: ResolvedTileOp) -> tuple[str, ...]:
-    """Return warnings of what the library does otherwise than the text says (docs/reference/pto.md section 7.3)."""
+    """Return warnings about differences between the library and the text (docs/reference/pto.md section 7.3)."""
     facts = target.tile_arithmetic
     found = []
     if work.mode not in (None, "eq") and compared_format(work) in facts.equality_only:
@@ -376,7 +374,7 @@ def _check_types(
         for source in work.sources:
             if source.element_bits != work.dst.element_bits:
                 raise ReadError(
-                    f"{work.mnemonic} copies elements of one size: %{source.name} holds {source.format.name}, "
+                    f"{work.mnemonic} cannot change the element size: %{source.name} holds {source.format.name}, "
                     f"%{work.dst.name} {work.dst.format.name}",
                     span=work.span,
                 )
@@ -395,7 +393,7 @@ def _check_types(
         if target.option("library_types") == "accept":
             return
         raise IllegalError(
-            f"pto.{work.mnemonic} of {fmt.name} exists in the library only; option library_types=accept takes it",
+            f"pto.{work.mnemonic} of {fmt.name} exists only in the library; option library_types=accept allows it",
             span=work.span,
             legal=rule.types,
         )
@@ -405,7 +403,7 @@ def _check_types(
 
 
 _ALIKE = {Kind.GATHER: 1, Kind.SORT: 1, Kind.COUNTED_CONCATENATE: 2, Kind.BLOCK_GATHER: 1, Kind.PART_ARGUMENT: 2}
-"""How many sources have the element type that is computed in, where not all have; the others hold numbers."""
+"""The number of sources with the computed element type, where not all have it; the others hold numbers."""
 
 
 _BYTES = ("i8", "u8")
@@ -417,7 +415,7 @@ def _check_quantised_types(work: ResolvedTileOp, operation: VectorOperation) -> 
         (source,) = work.sources
         if (source.element_bits, work.dst.element_bits) not in ((32, 16), (32, 8), (16, 8)):
             raise ReadError(
-                f"{work.mnemonic} packs elements of 4 bytes to 2 or 1, and of 2 to 1: %{source.name} holds "
+                f"{work.mnemonic} packs 4-byte elements to 2 or 1 bytes and 2-byte elements to 1: %{source.name} holds "
                 f"{source.format.name}, %{work.dst.name} {work.dst.format.name}",
                 span=work.span,
             )
@@ -470,14 +468,14 @@ def _check_equal_types(work: ResolvedTileOp, operation: VectorOperation) -> None
         if found != wanted:
             shown = name if name == "the scalar" else f"%{name}"
             raise ReadError(
-                f"{work.mnemonic} works on one element type: {shown} is {found}, not {wanted}",
+                f"{work.mnemonic} needs a single element type: {shown} is {found}, not {wanted}",
                 span=work.span,
                 legal=(wanted,),
             )
 
 
 def _check_narrowed(work: ResolvedTileOp, source: str) -> None:
-    """Refuse a result of other elements than those of the sources become."""
+    """Refuse a result with other elements than those that the sources become."""
     narrower, dst = NARROWER.get(source), work.dst
     if narrower is not None and dst.format.name != narrower:
         text = f"{work.mnemonic} narrows {source} to {narrower}: %{dst.name} holds {dst.format.name}"
@@ -485,12 +483,12 @@ def _check_narrowed(work: ResolvedTileOp, source: str) -> None:
 
 
 def _check_numbers(work: ResolvedTileOp, operation: VectorOperation, numbers: tuple[Tile, ...]) -> None:
-    """Refuse tiles of numbers of elements, read or written, that hold something else."""
+    """Refuse tiles of element numbers, read or written, with another element type."""
     if operation.kind is Kind.PART_ARGUMENT:
         number = work.further[0]
         for tile in (number, *numbers):
             if tile.format != number.format or not isinstance(tile.format, IntFormat):
-                text = f"{work.mnemonic} takes numbers of one integer type: %{tile.name} holds {tile.format.name}"
+                text = f"{work.mnemonic} needs numbers of one integer type: %{tile.name} holds {tile.format.name}"
                 raise ReadError(text, span=work.span, legal=("i32", "ui32", "i16", "ui16"))
     elif operation.kind is not Kind.GATHER:
         for tile in numbers:

@@ -29,7 +29,7 @@ _BITWISE: dict[str, Callable[..., Codes]] = {
 
 
 def bitwise(function: str, operands: Sequence[Codes], _fmt: Format, _behaviour: Behaviour) -> Codes:
-    """Return the bits of both operands joined, or those of one inverted."""
+    """Return both operands combined bit by bit, or the inverse of one."""
     codes: Codes = _BITWISE[function](*operands)
     return codes
 
@@ -60,7 +60,7 @@ def shifted(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Be
 def remainder(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
     """Return a - b * floor(a / b) for `rem`, a - b * trunc(a / b) for `fmod`; all formats go through f32.
 
-    An integer remainder by zero, which no source states, is what option `remainder_by_zero` says.
+    Option `remainder_by_zero` gives an integer remainder by zero, which no source states.
     """
     a, b = np.broadcast_arrays(*(numbers(codes, fmt).astype(np.float32) for codes in operands))
     whole = (np.floor if function == "rem" else np.trunc)(a / b)
@@ -135,7 +135,7 @@ def _computed(function: str, operands: Sequence[Codes], fmt: Format, behaviour: 
 
 
 def _quotient(dividend: Numbers, divisor: Numbers, fmt: IntFormat, behaviour: Behaviour) -> Codes:
-    """Divide integers, truncating toward zero; the one overflow, the smallest number by -1, wraps."""
+    """Divide integers, truncating toward zero; the only overflow, the smallest number by -1, wraps."""
     a, b = np.broadcast_arrays(dividend.astype(np.int64), divisor.astype(np.int64))
     zero = b == 0
     magnitude = np.abs(a) // np.where(zero, 1, np.abs(b))
@@ -185,12 +185,8 @@ def clamped(codes: Codes, fmt: Format, behaviour: Behaviour) -> Codes:
     return encoded(numbers(codes, fmt), fmt, saturates=True)
 
 
-def _moved(_function: str, operands: Sequence[Codes], _fmt: Format, _behaviour: Behaviour) -> Codes:
-    return operands[0]
-
-
 def _keeping(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
-    """Return absolute value or the positive part, of which both leave bits as they are or clear them."""
+    """Return the absolute value or the positive part, which keep bits or clear them."""
     (codes,) = operands
     values = numbers(codes, fmt)
     if function == "abs":
@@ -216,7 +212,7 @@ def _reciprocal_root(_function: str, operands: Sequence[Codes], fmt: Format, beh
 
 
 def _leaky(_function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
-    """Multiply what has a sign bit by the second operand, -0 included; keep everything else."""
+    """Multiply values with a sign bit, -0 included, by the second operand; keep all others."""
     one, two = np.broadcast_arrays(*operands)
     assert isinstance(fmt, FloatFormat)
     values, negative = numbers(one, fmt), (one & fmt.sign_bit) != 0
@@ -258,7 +254,7 @@ def _odd_sum(one: Numbers, two: Numbers) -> Numbers:
 _FUNCTIONS: dict[str, Callable[[str, Sequence[Codes], Format, Behaviour], Codes]] = {
     "max": _extreme,
     "min": _extreme,
-    "move": _moved,
+    "move": lambda _function, operands, _fmt, _behaviour: operands[0],
     "abs": _keeping,
     "relu": _keeping,
     "rsqrt": _reciprocal_root,
@@ -314,7 +310,7 @@ def reduce_columns(function: str, codes: Codes, fmt: Format, behaviour: Behaviou
 def reduce_columns_by_pairs(function: str, codes: Codes, fmt: Format, behaviour: Behaviour, scratch: Codes) -> Codes:
     """Reduce columns by neighbouring rows, again and again, through `scratch`; an odd last row joins the first sum.
 
-    `scratch` has half the rows, rounded up, and keeps what was written to it last.
+    `scratch` has half the rows, rounded up, and keeps the last values written to it.
     """
     rows = codes
     while len(rows) > 1:
@@ -331,7 +327,7 @@ def reduce_columns_by_pairs(function: str, codes: Codes, fmt: Format, behaviour:
 def places_of_extremes(function: str, codes: Codes, fmt: Format, behaviour: Behaviour) -> Codes:
     """Return the column of the first greatest or least element of every row, int64 of shape (rows,).
 
-    Zeros of either sign are equal; what NaN is worth option `maximum_of_nan` says.
+    Zeros of either sign are equal; option `maximum_of_nan` decides on NaN.
     """
     values = numbers(codes, fmt)
     found: Codes
@@ -378,7 +374,7 @@ def _joined(function: str, pieces: list[Codes], fmt: Format, behaviour: Behaviou
 
 
 def reduce_lanes(function: str, codes: Codes, fmt: Format, behaviour: Behaviour) -> Codes:
-    """Reduce what one instruction takes; a lane without a partner passes on to the next round.
+    """Reduce the lanes of one instruction; a lane without a partner passes on to the next round.
 
     Where results clamp, every sum does; of extremes only the last, so that NaN and infinity win until then.
     """

@@ -1,4 +1,4 @@
-"""What a vector operation does to the bytes of the buffer, as a whole; comparisons and selections."""
+"""The effect of a vector operation on the bytes of the buffer; comparisons and selections."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _COMPARISONS: dict[str, Callable[..., NDArray[np.bool_]]] = {
 def compare(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Write packed results, element j of a row as bit j mod 8 of byte j div 8.
 
-    NaN compares false, and unequal true but where option `unequal_of_nan` says otherwise.
+    NaN compares false, and unequal true unless option `unequal_of_nan` overrides it.
     """
     facts = behaviour.facts
     fmt = work.sources[0].format
@@ -89,7 +89,8 @@ def select(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
 
 
 def choose(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
-    """Write, packed to the left, the numbers of the columns whose elements compare so with the scalar; count them.
+    """Write the numbers of the columns whose elements satisfy a comparison with the scalar, packed to the left, and
+    their count.
 
     What of a row of the result they do not fill stays.
 
@@ -107,8 +108,8 @@ def choose(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
         if places.size > dst.valid_cols:
             raise tile_error(
                 work,
-                f"{places.size} elements of row {row} of %{source.name} compare so, a row of "
-                f"%{dst.name} has {dst.valid_cols} valid columns",
+                f"{places.size} elements of row {row} of %{source.name} match, but a row "
+                f"of %{dst.name} has {dst.valid_cols} valid columns",
             )
         result[row, : places.size] = places.astype(result.dtype)
     totals = found.sum(axis=1)
@@ -139,7 +140,7 @@ def _compared(buffer: Bytes, work: ResolvedTileOp, mode: str, length: int) -> ND
 
 
 def _rows(buffer: Bytes, tile: Tile, length: int, fmt: Format) -> Codes:
-    """Return `length` bytes of each valid row as codes; bytes behind the end of the buffer read as its last one."""
+    """Return `length` bytes of each valid row as codes; bytes beyond the buffer read as its last one."""
     places = tile.address + np.arange(tile.valid_rows)[:, None] * tile.row_pitch + np.arange(length)[None, :]
     codes: Codes = buffer[np.minimum(places, buffer.size - 1)].view(_dtype(fmt))
     return codes
@@ -150,7 +151,7 @@ def _dtype(fmt: Format) -> str:
 
 
 def _write_bits(buffer: Bytes, work: ResolvedTileOp, found: NDArray[np.bool_], written: int, *, keep: bool) -> None:
-    """Write the rows one after the other: what is longer than the pitch is overwritten by the next row."""
+    """Write the rows one after the other: the next row overwrites bytes beyond the pitch."""
     dst = work.dst
     packed = np.packbits(found, axis=1, bitorder="little")
     spare = found.shape[1] % 8
@@ -165,10 +166,10 @@ def _write_bits(buffer: Bytes, work: ResolvedTileOp, found: NDArray[np.bool_], w
 
 @dataclass(frozen=True, slots=True)
 class TileEffect:
-    """The action of one vector operation: what all operations that it is lowered to compute together.
+    """The action of one vector operation as a whole, over all operations that it is lowered to.
 
     The value path always runs it whole and skips those operations, which carry time and byte streams only. What a
-    kernel leaves in its tmp tile is modelled where the text or the library says it: a block of ones (`trsqrt`), the
+    kernel leaves in its tmp tile is modelled if the text or the library states it: a block of ones (`trsqrt`), the
     scalar (`tsels`), the pair sums (`tcolsum`); elsewhere tmp keeps its bytes.
     """
 
@@ -231,7 +232,7 @@ def _widened(codes: Codes, narrow: Format, wide: Format) -> Codes:
 
 
 def _in_part(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
-    """Apply the function where both operands are valid; elsewhere keep the one that is, and what no operand reaches."""
+    """Apply the function where both operands are valid; keep the valid one, and uncovered elements, elsewhere."""
     rows, cols = (min(extents) for extents in zip(*map(region, work.sources), strict=True))
     both = [valid_codes(buffer, source)[:rows, :cols] for source in work.sources]
     function, fmt = VECTOR_OPERATIONS[work.mnemonic].function, work.dst.format
@@ -239,7 +240,7 @@ def _in_part(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
 
 
 def _join(buffer: Bytes, dst: Tile, parts: Sequence[Tile], common: Codes) -> None:
-    """Write the parts to a tile, and what is given where both lie."""
+    """Write the parts to a tile, and the given values where both are valid."""
     view = tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)
     result = view.copy()
     for part in parts:
@@ -249,7 +250,7 @@ def _join(buffer: Bytes, dst: Tile, parts: Sequence[Tile], common: Codes) -> Non
 
 
 def _better_in_part(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
-    """Take the better operand and its number, of equal ones the second's; elsewhere the one that is valid."""
+    """Write the better operand and its number, of equal ones the second's; elsewhere the valid one."""
     first, second, *numbered = work.sources
     rows, cols = (min(extents) for extents in zip(region(first), region(second), strict=True))
     a, b = (numbers(valid_codes(buffer, source)[:rows, :cols], source.format) for source in (first, second))
@@ -302,7 +303,7 @@ def _operands(buffer: Bytes, work: ResolvedTileOp, kind: Kind) -> list[Codes]:
 
 
 def _per_row(vector: Codes, tile: Tile, columns: int) -> Codes:
-    """Return what each element of a row meets: one element, or the elements of one block again and again."""
+    """Return the partner of each element of a row: one element, or the elements of one block repeatedly."""
     return vector if is_column(tile) else vector[:, np.arange(columns) % vector.shape[1]]
 
 
@@ -385,4 +386,4 @@ _ACTIONS: Mapping[Kind, Callable[[Bytes, ResolvedTileOp, Behaviour], None]] = {
     **dict.fromkeys(REARRANGING, rearrange),
     **dict.fromkeys(QUANTISING, quantise_tiles),
 }
-"""What an operation of each kind does to the buffer; all others apply a function per element."""
+"""The actions of each kind of operation on the buffer; all others apply a function per element."""

@@ -53,7 +53,7 @@ MX_GROUP = 32
 """Elements that share an exponent."""
 
 NARROW = format_named("e2m1")
-"""Elements of MXFP4, of which a byte holds two."""
+"""The elements of MXFP4, two per byte."""
 
 _UNROLLED = 256
 """Elements of f32 in a trip of the longer passes, which keep every reciprocal twice."""
@@ -62,10 +62,10 @@ _SINGLE_LANES, _HALF_LANES = 64, 128
 """Groups that a pass over exponents and reciprocals stores at once."""
 
 FORMS = "tquant_mx_forms"
-"""Option: whose rules on operands hold, the assembler's or the library's."""
+"""The option for the rules on operands: the assembler's or the library's."""
 
 FLAT_NV = "nv_flat_fp4"
-"""Option: what becomes of exponents in one line of MXFP4 by the rule nv."""
+"""The option for exponents in one line of MXFP4 under the rule nv."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def code_bytes(work: ResolvedTileOp) -> int:
 
 
 def repeats_scaling(work: ResolvedTileOp) -> bool:
-    """Whether every reciprocal is kept twice: in the longer passes over f32 whose groups lie in one line."""
+    """Whether every reciprocal is kept twice, as in the longer passes over f32 with groups in one line."""
     (source,) = work.sources
     if source.element_bits != 32 or work.by_columns or grouping_of(work).by_rows:
         return False
@@ -141,7 +141,7 @@ def repeats_scaling(work: ResolvedTileOp) -> bool:
 def group_bytes(work: ResolvedTileOp) -> list[Access]:
     """Return the bytes that a block quantisation writes besides its codes.
 
-    Exponents lie in their valid region. Maxima and reciprocals do so of groups of rows; else they lie in one line.
+    Exponents are in their valid region. So are maxima and reciprocals of groups of rows; others are in one line.
     """
     if not work.further:
         return []
@@ -218,15 +218,17 @@ def _check_groups(work: ResolvedTileOp) -> None:
         if source.valid_rows % step or (work.interleaved and source.rows % step):
             raise tile_error(
                 work,
-                f"%{source.name} must have whole groups of {step} rows, it has {source.rows}, "
-                f"{source.valid_rows} of them valid",
+                f"%{source.name} must have whole groups of {step} rows; it has {source.rows}, "
+                f"of which {source.valid_rows} are valid",
             )
         if is_narrow(work) and source.valid_cols % 2:
-            raise tile_error(work, f"%{source.name} has {source.valid_cols} columns, of which two share a byte")
+            raise tile_error(
+                work, f"%{source.name} has {source.valid_cols} columns; two share a byte, so the number must be even"
+            )
         return
     if work.interleaved:
         raise IllegalError(
-            f"{work.mnemonic} interleaves exponents of groups of rows only",
+            f"{work.mnemonic} interleaves exponents only for groups of rows",
             span=work.span,
             legal=("grpAxis = #pto<mx_group_axis axis0>",),
         )
@@ -250,11 +252,11 @@ def _check_forms(work: ResolvedTileOp, groups: Grouping, forms: str, flat_nv: st
         )
     flat = not groups.columns and not groups.by_rows
     if is_narrow(work) and not half:
-        raise IllegalError(f"{work.mnemonic} to MXFP4 takes elements of 16 bits", span=work.span, legal=("bf16", "f16"))
+        raise IllegalError(f"{work.mnemonic} to MXFP4 takes 16-bit elements", span=work.span, legal=("bf16", "f16"))
     if flat and is_narrow(work) and work.mode == "nv":
         if flat_nv == "refuse":
             raise IllegalError(
-                f"{work.mnemonic}: of exponents in one line to MXFP4 by the rule nv the library makes those of ocp",
+                f"{work.mnemonic}: with exponents in one line, the library computes MXFP4 by rule ocp instead of nv",
                 span=work.span,
                 legal=("quantScaleAlg = #pto<quant_scale_alg ocp>", f"option {FLAT_NV}=nv", f"{FLAT_NV}=as_library"),
             )
@@ -268,7 +270,7 @@ def _check_forms(work: ResolvedTileOp, groups: Grouping, forms: str, flat_nv: st
         refused = "f32 with interleaved exponents"
     if refused is not None and forms == "assembler":
         raise IllegalError(
-            f"{work.mnemonic} of {refused} is refused by the assembler; the library takes it",
+            f"{work.mnemonic} of {refused} is rejected by the assembler; the library accepts it",
             span=work.span,
             legal=(f"option {FORMS}=library",),
         )
@@ -297,7 +299,7 @@ def _check_pitches(work: ResolvedTileOp, groups: Grouping) -> None:
 def _check_room(work: ResolvedTileOp, scaling: Tile, need: int) -> None:
     """The assembler asks for room for whole registers of reciprocals; the vendor's own kernel has 32 in a tile of 32.
 
-    What is stored behind such a tile is a warning (`block_surprises`).
+    Stores beyond such a tile cause a warning (`block_surprises`).
     """
     if (scaling.element_bits == 16 and work.mode != "ocp") or need % MX_GROUP == 0:
         return
@@ -306,7 +308,7 @@ def _check_room(work: ResolvedTileOp, scaling: Tile, need: int) -> None:
     if scaling.size < wanted:
         raise tile_error(
             work,
-            f"%{scaling.name} has {scaling.size} bytes, reciprocals are stored in whole registers: {wanted} bytes",
+            f"%{scaling.name} has {scaling.size} bytes, but reciprocals are stored in whole registers: {wanted} bytes",
             f"1x{wanted * 8 // scaling.element_bits}",
             f"option {FORMS}=library",
         )
@@ -321,20 +323,20 @@ def _extents(work: ResolvedTileOp, tile: Tile, groups: Grouping, legal: tuple[tu
 
 
 def block_surprises(work: ResolvedTileOp, flat_nv: str, written: str) -> Iterator[str]:
-    """Yield warnings of what the library does otherwise than its documents say (docs/reference/pto.md section 7.12)."""
+    """Yield warnings about differences of the library from its documents (docs/reference/pto.md section 7.12)."""
     groups, (source,), name = grouping_of(work), work.sources, f"pto.{work.mnemonic}"
     exponents, maxima, scaling = work.further
     if written == "written":
-        yield f"{name} leaves CTRL at 1 << 50, which the library writes and does not restore"
+        yield f"{name} leaves CTRL at 1 << 50, because the library does not restore it"
     half = source.element_bits == 16
     if groups.by_rows and half:
-        yield f"{name} works in %{maxima.name}: the library leaves other values in its first eight elements"
+        yield f"{name} uses %{maxima.name} as scratch: the library leaves other values in its first eight elements"
     if groups.interleaved and not half:
         yield f"{name} works in %{work.dst.name} before it writes the codes"
     flat = not groups.columns and not groups.by_rows
     if flat and is_narrow(work) and work.mode == "nv" and flat_nv == "as_library":
         as_halves = " of its bits read as bf16" if source.format.name == "f16" else ""
-        yield f"{name} by the rule nv makes the exponents of the rule ocp{as_halves}"
+        yield f"{name} with rule nv produces the exponents of rule ocp{as_halves}"
     lanes = _HALF_LANES if half and work.mode == "ocp" else _SINGLE_LANES
     twice = 1 + repeats_scaling(work)
     if flat and groups.count * twice % lanes:
@@ -347,7 +349,7 @@ def block_surprises(work: ResolvedTileOp, flat_nv: str, written: str) -> Iterato
                     f"which is not claimed"
                 )
         if not half and groups.count % 2 and maxima.size < 4 * (groups.count + 1):
-            yield f"{name} stores one maximum of 0 behind %{maxima.name}"
+            yield f"{name} stores one maximum of 0 after %{maxima.name}"
 
 
 # Quantisation of groups of 32 elements to e4m3fn or e2m1 with shared exponents, as the A5's library computes it.
@@ -360,7 +362,7 @@ _LARGEST_EXPONENT = {BYTE: 8, NARROW: 2}
 """448 is 1.75 * 2**8, 6 is 1.5 * 2**2."""
 
 _RECIPROCAL = {BYTE: np.float32(1 / np.float64(448)), NARROW: np.float32(1 / np.float64(6))}
-"""By which the rule nv multiplies the largest magnitude."""
+"""The factor of the largest magnitude in the rule nv."""
 
 _NAN_SCALE = {BYTE: 0x7F81, NARROW: 0x7FC0}
 """Reciprocals of 16 bits of groups that hold NaN."""
@@ -403,7 +405,7 @@ def quantise_blocks(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -
 
 
 def _greatest(groups: Codes, fmt: Format, of_nan: str, *, cut: bool) -> Codes:
-    """Return the codes of the largest magnitudes; those of 16 bits are compared as integers: NaN is above all else.
+    """Return the codes of the largest magnitudes; those of 16 bits are compared as integers, so NaN is above all.
 
     `cut`: f16 elements become bf16, toward zero, before.
     """
@@ -468,7 +470,7 @@ def _with_nan(shared: U32, reciprocal: U32, of: U32) -> tuple[U32, U32]:
 def _rounded(products: U32, signs: Codes, result: Format, behaviour: Behaviour) -> NDArray[np.uint8]:
     """Return the codes of products, to nearest even, clamped; of NaN that of the format, or the largest number.
 
-    Of e2m1 the steps of f16 and the instruction of bf16, which is given infinity for NaN, agree (section 7.12).
+    For e2m1 the steps of f16 and the instruction of bf16, which receives infinity for NaN, agree (section 7.12).
     """
     codes = convert_codes(np.ascontiguousarray(products), SINGLE, result, _CASTS).astype(np.uint8)
     nan = (products & 0x7FFFFFFF) > 0x7F800000
@@ -490,7 +492,7 @@ LANES = 64
 """Elements of f32 in a register: a whole one is stored at the end of a dequantised row."""
 
 _SPREAD_ROWS = 8
-"""Rows whose parameters one repeat spreads to blocks."""
+"""The rows whose parameters one repeat spreads to blocks."""
 
 Single = NDArray[np.float32]
 
@@ -521,7 +523,7 @@ def quantised_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
 
 
 def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
-    """Return the bytes that each source is read at; parameters lie one behind the other, or one in each row."""
+    """Return the bytes read from each source; parameters are contiguous, or one per row."""
     source, *parameters = work.sources
     if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
         return bytes_to_box(work)
@@ -539,7 +541,7 @@ def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access
 
 
 def clobbered_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
-    """Return the bytes that a quantisation changes besides: its source, in which it works, and those behind tmp."""
+    """Return the further bytes that a quantisation changes: its source, used as scratch, and those after tmp."""
     kind = VECTOR_OPERATIONS[work.mnemonic].kind
     if kind is Kind.BOX:
         return cleared_bytes(work)
@@ -608,7 +610,7 @@ def _quantise(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None
 def _leave_steps(
     buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour, product: Single, rounded: NDArray[np.float64]
 ) -> None:
-    """Leave in source and scratch what the steps write there: parameters, products, integers, halves."""
+    """Write the intermediate results of the steps to source and scratch: parameters, products, integers, halves."""
     source, *parameters = work.sources
     tmp, rows = work.tmp, source.valid_rows
     assert tmp is not None

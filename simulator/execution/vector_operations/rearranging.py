@@ -91,8 +91,8 @@ def written_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
 def read_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     """Return the bytes that each source is read at.
 
-    Of what a gather takes elements from, these are the valid ones: which are read only the numbers tell, and those
-    outside the valid region are nobody's to order.
+    They are the valid elements that a gather may read: only the numbers determine which, and those outside the valid
+    region are not ordered.
     """
     kind, unit = VECTOR_OPERATIONS[work.mnemonic].kind, behaviour.facts.move_bytes
     if kind is Kind.RAMP:
@@ -144,7 +144,7 @@ def _gather(buffer: Bytes, work: ResolvedTileOp) -> None:
         row, column = outside[0]
         raise tile_error(
             work,
-            f"element ({row}, {column}) of %{places.name} is {chosen[row, column]}, "
+            f"element ({row}, {column}) of %{places.name} is {chosen[row, column]}, but "
             f"%{source.name} has elements 0 .. {count - 1}",
         )
     elements: Codes = buffer[source.address : source.end].view(f"<u{size}").copy()
@@ -152,7 +152,7 @@ def _gather(buffer: Bytes, work: ResolvedTileOp) -> None:
 
 
 def _gather_blocks(buffer: Bytes, work: ResolvedTileOp) -> None:
-    """Copy blocks, or elements where there is an offset for each, from byte offsets behind the first byte."""
+    """Copy blocks, or elements if each has an offset, from byte offsets after the first byte."""
     (source, offsets), dst = work.sources, work.dst
     size = dst.element_bits // 8
     count = gathered_elements(work)
@@ -173,12 +173,12 @@ def _gather_blocks(buffer: Bytes, work: ResolvedTileOp) -> None:
 
 
 def gathered_elements(work: ResolvedTileOp) -> int:
-    """Return the elements that an offset of a gather of blocks stands for: one, or those of a block."""
+    """Return the number of elements per offset of a block gather: one, or those of a block."""
     return 1 if work.sources[1].valid_cols >= work.dst.valid_cols else BLOCK * 8 // work.dst.element_bits
 
 
 def _interleave(buffer: Bytes, work: ResolvedTileOp) -> None:
-    """Write rows of both tiles by turns, one behind the other to both results; or even columns to one, odd to one."""
+    """Write alternating elements of both tiles across both results; or even columns to one, odd ones to the other."""
     rows = [valid_codes(buffer, source) for source in work.sources]
     dst, other = work.dst, work.further[0]
     if VECTOR_OPERATIONS[work.mnemonic].function == "interleave":
@@ -192,7 +192,7 @@ def _interleave(buffer: Bytes, work: ResolvedTileOp) -> None:
 
 
 def _concatenate(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
-    """Copy the rows of the first tile, then those of the second behind them; where in whole blocks, these."""
+    """Copy the rows of the first tile, then those of the second after them, in whole blocks where the target does."""
     dst, lengths = work.dst, _copied_bytes(work, behaviour.facts.move_bytes)
     rows, size = dst.valid_rows, dst.element_bits // 8
     parts = [
@@ -205,7 +205,7 @@ def _concatenate(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> N
 
 
 def _concatenate_counted(buffer: Bytes, work: ResolvedTileOp) -> None:
-    """Copy as much of each row as the counts in column 0 say, no more than source and result have; the rest stays.
+    """Copy each row up to its count in column 0, at most the columns of source and result; the rest stays.
 
     What neither part reaches is not written; a count below 0 is one of 0.
     """
@@ -232,8 +232,7 @@ def pattern_places(work: ResolvedTileOp) -> NDArray[np.intp]:
 
 def _copied_bytes(work: ResolvedTileOp, unit: int | None) -> tuple[int, int]:
     """Return the bytes of a row of each tile that a concatenation copies: of the second in whole blocks where it begins
-    at a block of the destination.
-    """
+    at a block of the destination."""
     one, two = (source.valid_cols * source.element_bits // 8 for source in work.sources)
     if unit is None:
         return one, two
@@ -272,7 +271,7 @@ def sort_groups(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
 
 
 def merge_lists(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
-    """Merge the lists of several tiles, or each four neighbouring blocks of one, whose length the scalar says."""
+    """Merge the lists of several tiles, or each four neighbouring blocks of one, whose length the scalar gives."""
     if not work.scalars:
         lists = [pairs_view(buffer, source, pairs_of(source)).copy() for source in work.sources]
         merged = _merged(lists, work.dst.format)
@@ -291,7 +290,7 @@ def block_pairs(work: ResolvedTileOp) -> int:
 
 
 def block_elements(work: ResolvedTileOp) -> int:
-    """Return the scalar that says how long the blocks of one tile are, as a signed number."""
+    """Return the scalar with the block length of one tile, as a signed number."""
     ((code, fmt),) = work.scalars
     return code - (1 << fmt.bits) if code >> (fmt.bits - 1) else code
 
@@ -313,7 +312,7 @@ def pairs_view(buffer: Bytes, tile: Tile, count: int) -> Pairs:
 def _merged(lists: Sequence[Pairs], fmt: Format) -> Pairs:
     """Take the greatest of the first pairs left, again and again.
 
-    An element behind a smaller one in its list comes directly after that: it is as great as the least up to it.
+    An element after a smaller one in its list comes directly after that: its key is the least element up to it.
     """
     keys = [np.minimum.accumulate(_ranks(_elements(one, fmt), fmt), axis=1) for one in lists]
     order = np.argsort(-np.concatenate(keys, axis=1), axis=1, kind="stable")
@@ -326,7 +325,7 @@ def _elements(pairs: Pairs, fmt: Format) -> Codes:
 
 
 def _ranks(codes: Codes, fmt: Format) -> NDArray[np.float64]:
-    """Return what orders elements: their values, NaN below all others."""
+    """Return sort keys of elements: their values, NaN below all others."""
     values = numbers(codes, fmt).astype(np.float64).reshape(codes.shape)
     ranks = np.where(np.isinf(values), np.copysign(1e300, values), values)
     return np.where(np.isnan(values), -np.inf, ranks)
@@ -336,7 +335,7 @@ def _ranks(codes: Codes, fmt: Format) -> NDArray[np.float64]:
 
 
 def move(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
-    """Copy what both tiles have; where the target copies whole blocks, the end of the last one too."""
+    """Copy the elements that both tiles have; a target that copies whole blocks also copies the rest of one."""
     (source,) = work.sources
     rows = min(source.valid_rows, work.dst.valid_rows)
     cols = moved_columns(work, behaviour.facts.move_bytes)

@@ -29,9 +29,9 @@ def check_regions(target: DataflowTarget, work: ResolvedTileOp, operation: Vecto
 def over_destination(target: DataflowTarget, work: ResolvedTileOp) -> tuple[ResolvedTileOp, tuple[str, ...]]:
     """Return an operation as the library's release code runs it: over the valid region of the destination.
 
-    That is so for operations whose valid regions only debug builds of the library compare, and where extents that the
-    run decides keep the assembler from comparing them. Each source that has another region is told of in a warning;
-    one that does not reach so far keeps its own.
+    This holds for operations whose valid regions only debug builds of the library compare, and where run-time extents
+    keep the assembler from comparing them. A warning reports each source with another region; a smaller one keeps its
+    own.
     """
     operation = VECTOR_OPERATIONS.get(work.mnemonic)
     if operation is None or operation.kind not in _OVER_DESTINATION or 0 in region(work.dst):
@@ -66,7 +66,7 @@ def _as_library(target: DataflowTarget) -> bool:
 
 
 def _region_over(kind: Kind, last: bool, source: Tile, dst: Tile, *, whole: bool) -> tuple[int, int]:
-    """Return what a source gives for all of the destination; `whole`: another part covers that."""
+    """Return a source's region for the whole destination; `whole`: another part covers that."""
     if kind is Kind.PART and whole:
         return min(source.valid_rows, dst.valid_rows), min(source.valid_cols, dst.valid_cols)
     if last and kind in (Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST):
@@ -109,13 +109,13 @@ def _columns(work: ResolvedTileOp, tile: Tile) -> None:
 def _not_empty(work: ResolvedTileOp) -> None:
     """Refuse a source without elements for a destination that has some."""
     if 0 in region(work.sources[0]) and 0 not in region(work.dst):
-        raise tile_error(work, f"%{work.sources[0].name} has no valid element")
+        raise tile_error(work, f"%{work.sources[0].name} has no valid elements")
 
 
 def _check_fill(_target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
     (source,), dst = work.sources, work.dst
     if dst.type.pad == 0:
-        raise tile_error(work, f"tile %{dst.name} declares no pad value", "pad=1", "2", "3")
+        raise tile_error(work, f"tile %{dst.name} does not declare a pad value", "pad=1", "2", "3")
     if dst.element_bits > 32:
         raise tile_error(work, f"elements of {dst.element_bits // 8} bytes have no pad value")
     if operation.enlarges:
@@ -126,7 +126,8 @@ def _check_fill(_target: DataflowTarget, work: ResolvedTileOp, operation: Vector
         _same_shape(work, source)
     if operation.in_place and source.address != dst.address:
         raise tile_error(
-            work, f"%{source.name} (byte {source.address}) and %{dst.name} (byte {dst.address}) must be the same bytes"
+            work,
+            f"%{source.name} (byte {source.address}) and %{dst.name} (byte {dst.address}) must be at the same address",
         )
 
 
@@ -145,7 +146,7 @@ def _check_selection(target: DataflowTarget, work: ResolvedTileOp, operation: Ve
     mask = work.mask
     assert mask is not None
     if not isinstance(mask.format, IntFormat):
-        raise tile_error(work, f"mask %{mask.name} holds {mask.format.name}, no bits")
+        raise tile_error(work, f"mask %{mask.name} holds {mask.format.name}, not bits")
     _holds_bits(work, mask, work.dst)
     if mask.rows < work.dst.valid_rows:
         raise _refusal(work, "number of rows", mask, mask.rows, work.dst, f"{work.dst.valid_rows} valid")
@@ -175,7 +176,7 @@ def _check_row_reduction(_target: DataflowTarget, work: ResolvedTileOp, _operati
     if dst.valid_cols != 1 or (is_column(dst) and dst.cols != 1):
         raise tile_error(
             work,
-            f"%{dst.name} must have one valid column, it has {dst.valid_cols} of {dst.cols}",
+            f"%{dst.name} must have one valid column, not {dst.valid_cols} of {dst.cols}",
             f"{dst.rows}x1 column-major",
             f"{dst.rows}x{dst.cols} row-major with valid={dst.valid_rows}x1",
         )
@@ -190,7 +191,7 @@ def _check_row_broadcast(_target: DataflowTarget, work: ResolvedTileOp, _operati
     per_block = BLOCK * 8 // vector.element_bits
     if is_column(vector):
         if (vector.cols, vector.valid_cols) != (1, 1):
-            raise tile_error(work, f"column-major %{vector.name} must have one column, it has {vector.cols}")
+            raise tile_error(work, f"column-major %{vector.name} must have one column, not {vector.cols}")
     elif (vector.cols, vector.valid_cols) != (per_block, per_block):
         raise tile_error(
             work,
@@ -245,7 +246,7 @@ def _check_ramp(_target: DataflowTarget, work: ResolvedTileOp, _operation: Vecto
     if dst.rows != 1 or dst.cols == 1:
         raise tile_error(
             work,
-            f"%{dst.name} must have one row of more than one element, it is {shape_text((dst.rows, dst.cols))}",
+            f"%{dst.name} must have one row of more than one element, not {shape_text((dst.rows, dst.cols))}",
             f"1x{max(2, dst.cols)}",
         )
 
@@ -268,7 +269,7 @@ def _check_gather(target: DataflowTarget, work: ResolvedTileOp, _operation: Vect
         )
     if (tmp.format, region(tmp)) != (places.format, region(places)):
         raise TileError(
-            f"{work.mnemonic} wants a tmp tile of the type and valid region of %{places.name}: "
+            f"{work.mnemonic} needs a tmp tile of the type and valid region of %{places.name}: "
             f"{shape_text(region(places))} {places.format.name}",
             span=work.span,
         )
@@ -301,7 +302,7 @@ def _check_comparison(target: DataflowTarget, work: ResolvedTileOp, _operation: 
         )
     if source.format.name in target.tile_arithmetic.equality_only and work.mode not in (None, "eq"):
         raise TileError(
-            f"{work.mnemonic} of {source.format.name} compares for equality only on {target.name}",
+            f"{work.mnemonic} of {source.format.name} can only compare for equality on {target.name}",
             span=work.span,
             legal=("cmpMode = #pto<cmp eq>",),
         )
@@ -317,8 +318,8 @@ def _check_sort(target: DataflowTarget, work: ResolvedTileOp, _operation: Vector
     ragged = source.valid_cols % GROUP
     if ragged and target.tile_arithmetic.sort_pads_in_tmp and work.tmp is None and source.valid_rows:
         raise TileError(
-            f"{work.mnemonic} on {target.name} pads rows of {source.valid_cols} elements, no multiple of {GROUP}, in "
-            f"tmp",
+            f"{work.mnemonic} on {target.name} needs a tmp tile to pad rows of {source.valid_cols} elements to a "
+            f"multiple of {GROUP}",
             span=work.span,
             legal=(f"ins(%{source.name}, %{places.name}, %tmp)",),
         )
@@ -335,7 +336,7 @@ def _check_merge(_target: DataflowTarget, work: ResolvedTileOp, _operation: Vect
     for source in work.sources:
         _rows(work, source)
         if source.valid_cols * source.element_bits // 8 % PAIR_BYTES:
-            raise tile_error(work, f"{source.valid_cols} elements of %{source.name} are no whole pairs")
+            raise tile_error(work, f"{source.valid_cols} elements of %{source.name} are not whole pairs")
     _holds_pairs(work, sum(map(pairs_of, work.sources)))
     if work.scalars:
         length, (source,) = block_elements(work), work.sources
@@ -374,7 +375,7 @@ def _check_pairs(_target: DataflowTarget, work: ResolvedTileOp, _operation: Vect
 
 
 def _check_interleaving(_target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
-    """Equal rows; the results have as many columns as the sources, those of even and odd places apart as they come."""
+    """Check an interleaving: equal rows; results as wide as the sources, except for even and odd columns."""
     first, dst, other = work.sources[0], work.dst, work.further[0]
     for tile in (*work.sources, other):
         _rows(work, tile)
@@ -428,7 +429,7 @@ def _check_counted_concatenation(_target: DataflowTarget, work: ResolvedTileOp, 
         _rows(work, source)
     for counts in work.sources[2:]:
         if not counts.valid_cols and work.dst.valid_rows:
-            raise tile_error(work, f"%{counts.name} has no valid column of counts")
+            raise tile_error(work, f"%{counts.name} has no valid columns of counts")
 
 
 def _check_quantisation(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
@@ -456,7 +457,7 @@ def _check_quantisation(target: DataflowTarget, work: ResolvedTileOp, operation:
         )
     if (tmp.rows, tmp.cols, region(tmp)) != (source.rows, source.cols, region(source)):
         raise TileError(
-            f"{work.mnemonic} wants a tmp tile of shape and valid region of %{source.name}: "
+            f"{work.mnemonic} needs a tmp tile of shape and valid region of %{source.name}: "
             f"{shape_text((source.rows, source.cols))}, valid {shape_text(region(source))}",
             span=work.span,
         )
@@ -504,4 +505,4 @@ _CHECKS: Mapping[Kind, Callable[[DataflowTarget, ResolvedTileOp, VectorOperation
     Kind.CONCATENATE: _check_concatenation,
     Kind.COUNTED_CONCATENATE: _check_counted_concatenation,
 }
-"""What is asked of the operands of each kind; a scalar everywhere asks nothing."""
+"""The checks of the operands of each kind; scalars need none."""

@@ -1,4 +1,4 @@
-"""Elements of tiles in the buffer, what of a tile an operation looks at, which operand of a broadcast is the vector."""
+"""Elements of tiles in the buffer, the range that an operation reads, and the vector operand of a broadcast."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def expands_column(work: ResolvedTileOp) -> bool:
 def as_rows(work: ResolvedTileOp) -> ResolvedTileOp:
     """Return the same operation on the same bytes, its tiles seen as row-major ones.
 
-    A copy of column-major tiles is one of row-major tiles with rows and columns exchanged (docs/reference/pto.md
-    section 7.2). The source of a row expansion that is one dense column is rows of one element, one behind the other.
-    No other operation takes them where that could matter.
+    A copy of column-major tiles equals one of row-major tiles with rows and columns exchanged (docs/reference/pto.md
+    section 7.2). The source of a row expansion that is one dense column consists of adjacent rows of one element. No
+    other operation accepts them where this could matter.
     """
     if expands_column(work):
         (source,) = work.sources
@@ -99,8 +99,8 @@ def _exchanged(tile: Tile) -> Tile:
 def vector_operand(work: ResolvedTileOp) -> int:
     """Return which of the two sources of a row or column broadcast is the vector: 0 or 1.
 
-    Of a row broadcast it is the column-major one, else the one whose valid region is not the destination's; if both
-    could be, the second.
+    For a row broadcast it is the column-major one, else the one whose valid region differs from the destination's; if
+    both qualify, the second.
     """
     if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.ROW_BROADCAST:
         return 1
@@ -116,7 +116,7 @@ def widens(work: ResolvedTileOp, operation: VectorOperation) -> bool:
 
 
 def compared_bytes(work: ResolvedTileOp, unit: int | None) -> tuple[int, int]:
-    """Return the bytes of each row that a comparison reads and writes; `unit`: it compares so many bytes at once."""
+    """Return the bytes of each row that a comparison reads and writes in units of `unit` bytes."""
     source = work.sources[0]
     elements = source.valid_cols
     if unit is not None:
@@ -125,13 +125,13 @@ def compared_bytes(work: ResolvedTileOp, unit: int | None) -> tuple[int, int]:
 
 
 def whole_units(columns: int, element_bits: int, unit: int) -> int:
-    """Return the columns of so many whole units of bytes that hold `columns`."""
+    """Return the columns of the whole units of bytes that contain `columns`."""
     per_unit = unit * 8 // element_bits
     return -(-columns // per_unit) * per_unit
 
 
 def moved_columns(work: ResolvedTileOp, unit: int | None) -> int:
-    """Return the columns that a move copies of each row; `unit`: it copies so many bytes at once."""
+    """Return the columns of each row that a move copies in units of `unit` bytes."""
     (source,) = work.sources
     cols = min(source.valid_cols, work.dst.valid_cols)
     return cols if unit is None else whole_units(cols, source.element_bits, unit)
@@ -143,7 +143,7 @@ def padded_rows(work: ResolvedTileOp) -> int:
 
 
 def block_end(length: int, unit: int) -> int:
-    """Return the bytes of so many whole units that hold `length` bytes."""
+    """Return the bytes of the whole units that contain `length` bytes."""
     return -(-length // unit) * unit
 
 
@@ -169,8 +169,8 @@ Numbers = Codes
 DOUBLE = format_named("f64")
 """Format in which 16-bit floats are computed: wide enough that rounding its result once more changes nothing.
 
-A sum, product, quotient or root of numbers of p bits rounded to 2p + 2 bits or more and then to p bits is the one
-rounded once; subnormal results of 16-bit formats are exact multiples of what a double holds.
+A sum, product, quotient or root of numbers of p bits rounded to 2p + 2 bits or more and then to p bits equals the
+result rounded once; subnormal results of 16-bit formats are exact multiples of what a double holds.
 """
 
 
@@ -190,7 +190,7 @@ def valid_codes(buffer: Bytes, tile: Tile) -> Codes:
 
 
 def numbers(codes: Codes, fmt: Format) -> Numbers:
-    """Return what codes stand for: integers of their own width, f32 as float32, 16-bit floats as float64.
+    """Return the values of codes: integers of their own width, f32 as float32, 16-bit floats as float64.
 
     Raises:
         TypeError: a format in which nothing is computed.

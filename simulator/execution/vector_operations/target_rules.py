@@ -1,4 +1,4 @@
-"""What a target adds to a vector operation: its facts and options, and the scratch tile that it takes."""
+"""A target's contribution to a vector operation: facts, options, and the scratch tile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROWS, _COLUMNS = 16, 2
 """Exponents of a box."""
 
 _ROW_PLUS_ONE = 2
-"""`compact` of a tile each of whose columns of boxes has a row more, against conflicts of banks."""
+"""The `compact` value of a tile with one additional row per column of boxes, against bank conflicts."""
 
 
 def is_exponents(work: ResolvedTileOp) -> bool:
@@ -168,9 +168,9 @@ def _unfit(work: ResolvedTileOp, name: str, what: str, wanted: str) -> TileError
 
 @dataclass(frozen=True, slots=True)
 class ExtremeScratch:
-    """Where the steps of a row arg-reduction lie in its tmp tile, in bytes; pairs of value and place come first.
+    """The layout of a row arg-reduction's tmp tile, in bytes; pairs of value and index come first.
 
-    `values` and `places` are those of the pairs, `second` the pairs of the second stage, `size` is all of it.
+    `values` and `places` are those of the pairs, `second` the pairs of the second stage, `size` the total.
     """
 
     values: int
@@ -180,7 +180,7 @@ class ExtremeScratch:
 
 
 def extreme_scratch(source: Tile, piece_bytes: int) -> ExtremeScratch:
-    """Return the layout of the scratch of a row arg-reduction whose instructions take so many bytes of a row."""
+    """Return the scratch layout of a row arg-reduction whose instructions take a number of bytes of a row."""
     size = source.element_bits // 8
     rows, pieces = source.valid_rows, -(-source.valid_cols * size // piece_bytes)
     values = rows * pieces * 2 * size
@@ -205,34 +205,32 @@ def check_scratch(
         return
     if rule.tmp == "refused":
         raise IllegalError(
-            f"pto.{work.mnemonic} takes no tmp tile on {target.name}", span=work.span, legal=operation.spellings[:1]
+            f"pto.{work.mnemonic} does not take a tmp tile on {target.name}",
+            span=work.span,
+            legal=operation.spellings[:1],
         )
     if operation.kind is Kind.RAMP:
         _check_ramp_scratch(target, work, tmp, rule)
         return
     like = work.sources[0]
     must_match = operation.tmp_like_source and not tmp.added
-    if must_match and (tmp.format, tmp.valid_rows, tmp.valid_cols) != (
-        like.format,
-        like.valid_rows,
-        like.valid_cols,
-    ):
+    if must_match and (tmp.format, tmp.valid_rows, tmp.valid_cols) != (like.format, like.valid_rows, like.valid_cols):
         raise TileError(
-            f"{work.mnemonic} wants a tmp tile of the type and valid region of %{like.name}: "
+            f"{work.mnemonic} needs a tmp tile of the type and valid region of %{like.name}: "
             f"{like.valid_rows} x {like.valid_cols} {like.format.name}",
             span=work.span,
         )
     if rule.tmp != "used":
         return
     if operation.kind is Kind.SELECT and work.scalars and tmp.format != like.format:
-        raise ReadError(f"{work.mnemonic} keeps its scalar in tmp: %{tmp.name} must hold {like.format.name}")
+        raise ReadError(f"{work.mnemonic} keeps its scalar in tmp, so %{tmp.name} must hold {like.format.name}")
     _check_size(work, tmp, scratch_bytes(target, work, operation))
 
 
 def _check_size(work: ResolvedTileOp, tmp: Tile, need: int) -> None:
     if tmp.size < need:
         raise ScratchError(
-            f"tmp %{tmp.name} has {tmp.size} bytes, {work.mnemonic} needs {need}: {need - tmp.size} missing",
+            f"tmp %{tmp.name} has {tmp.size} bytes, {work.mnemonic} needs {need}: {need - tmp.size} bytes too few",
             span=work.span,
         )
 
@@ -284,8 +282,8 @@ def scratch_bytes(target: DataflowTarget, work: ResolvedTileOp, operation: Vecto
 class Behaviour:
     """The target's part in one operation.
 
-    `saturates` says that results clamp and NaN becomes 0; `choices` are the options read, by name; `window` the
-    bytes that the operation overwrites without being given them.
+    `saturates` tells whether results clamp and NaN becomes 0; `choices` are the options read, by name; `window` the
+    bytes that the operation overwrites besides its operands.
     """
 
     facts: TileArithmetic
@@ -332,7 +330,7 @@ def compared_format(work: ResolvedTileOp) -> str:
 
 
 def computed_format(work: ResolvedTileOp) -> Format:
-    """Return the format of what is computed, which a conversion to narrower elements follows."""
+    """Return the format of the computation, before a conversion to narrower elements."""
     narrows = VECTOR_OPERATIONS[work.mnemonic].kind is Kind.NARROW
     return work.sources[0].format if narrows else work.dst.format
 
@@ -345,7 +343,7 @@ def float_route(work: ResolvedTileOp, facts: TileArithmetic) -> str | None:
 
 
 def _relevant(work: ResolvedTileOp, facts: TileArithmetic) -> tuple[str, ...]:
-    """Return the options that decide something about an operation on these elements."""
+    """Return the options that affect an operation on these elements."""
     operation = VECTOR_OPERATIONS[work.mnemonic]
     if operation.kind in (Kind.COMPARE_GATHER, Kind.PACK, Kind.BOX, Kind.PART_ARGUMENT):
         return ()
@@ -377,7 +375,7 @@ def _relevant(work: ResolvedTileOp, facts: TileArithmetic) -> tuple[str, ...]:
 
 
 _OF_NAN = {"max": "maximum_of_nan", "min": "maximum_of_nan", "relu": "relu_of_nan"}
-"""Options that say what functions make of NaN."""
+"""Options for the treatment of NaN by functions."""
 
 _OF_FUNCTION = {
     "shl": "shift_beyond_width",
@@ -388,7 +386,7 @@ _OF_FUNCTION = {
     "madd": "axpy_rounding",
     "adddeqrelu": "relu_of_nan",
 }
-"""Options that say what else no source states of a function; remainders read theirs for integers only."""
+"""Options for other unstated results of functions; remainders read theirs only for integers."""
 
 
 def _window(target: DataflowTarget, work: ResolvedTileOp) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ import numpy as np
 from castsim.execution.input_data import random_codes, read_input, seed_of
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError, legal_text
 from castsim.isa.formats import Codes, Format
 from castsim.isa.reading import read_text
 from castsim.lowering.acceptance import acceptance, specified_cast
@@ -274,7 +274,7 @@ def read_graph(path: Path, version: str | None = None) -> Graph:
     """
     if path.suffix == ".onnx":
         if version is not None:
-            raise ReadError("an .onnx file names its opset itself")
+            raise ReadError("an .onnx file already declares its opset")
         return read_onnx(path)
     return read_tosa(read_text(path, "graph"), path, version)
 
@@ -431,7 +431,7 @@ def _run_node(
     except CastsimError as error:
         refusal = error.message
         if error.legal and not isinstance(error, TileError):
-            refusal += f" (legal: {', '.join(error.legal)})"
+            refusal += f" (legal: {legal_text(error.legal, error.message)})"
         return NodeRun(node, (), tuple(runner.stages), tuple(runner.remarks), None, (), refusal), ()
 
 
@@ -563,7 +563,7 @@ def _tensor(
     if not isinstance(given, str):
         return _fitting(port, np.asarray(given), sizes, most)
     if port.format is TEXT and (given == "zeros" or given.startswith("random:")):
-        raise ReadError(f"input '{port.name}' holds texts", legal=(f"--in {quote(port.name)}=FILE.npy",))
+        raise ReadError(f"input '{port.name}' holds strings", legal=(f"--in {quote(port.name)}=FILE.npy",))
     if given != "zeros" and not given.startswith("random:"):
         return _fitting(port, read_input(given, port.name), sizes, most)
     shape = tuple(_extent(port, extent, sizes) for extent in port.shape)
@@ -581,7 +581,7 @@ def _fitting(port: GraphInput, array: Codes, sizes: Mapping[str, int | float], m
     )
     if not fits:
         shown = "x".join("?" if extent is None else str(extent) for extent in wanted) or "a scalar"
-        raise ReadError(f"input '{port.name}' has shape {list(array.shape)}; the graph wants {shown}")
+        raise ReadError(f"input '{port.name}' has shape {list(array.shape)}; the graph needs {shown}")
     check_size(f"input '{port.name}'", array.size, most)
     try:
         return GraphTensor.of(np.array(array), port.format)  # a mapped file may change while the graph runs
@@ -593,7 +593,7 @@ def _extent(port: GraphInput, extent: int | str, sizes: Mapping[str, int | float
     found = sizes.get(extent) if isinstance(extent, str) else extent
     if not isinstance(found, int) or found < 0:
         raise ReadError(
-            f"input '{port.name}': extent '{extent}' is dynamic; give it, or the input as a file",
+            f"input '{port.name}': extent '{extent}' is dynamic; set it, or give the input as a file",
             legal=(f"--arg {extent}=32",),
         )
     return found

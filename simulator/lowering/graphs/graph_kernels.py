@@ -320,7 +320,7 @@ class Chip:
             (first, *rest) = step.primitives
             if not rest and back and isinstance(first, FormatCast) and first.policy.rounding is rounding:
                 return (step, *back)
-        raise IllegalError(f"{self.target.name} does not round f32 to integers by {rounding}")
+        raise IllegalError(f"{self.target.name} cannot round f32 to integers with {rounding}")
 
     def reread(self, src: Format, dst: Format) -> Chain:
         """Return the step that takes codes for codes of another format."""
@@ -328,7 +328,7 @@ class Chip:
             return ()
         step = next((step for step in self._casts.rereads_of(src) if step.dst == dst), None)
         if step is None:
-            raise IllegalError(f"nothing reads {src.name} as {dst.name}")
+            raise IllegalError(f"no instruction reads {src.name} as {dst.name}")
         return (step,)
 
     def has(self, function: str, fmt: Format, *, constant: bool = False) -> bool:
@@ -350,7 +350,7 @@ class Chip:
         """
         target = self.target
         if "maximum_of_nan" in target.options and target.option("maximum_of_nan") == "number":
-            return f"maximum and minimum of {target.name} take the number over NaN (option maximum_of_nan)"
+            return f"maximum and minimum of {target.name} prefer the number to NaN (option maximum_of_nan)"
         if self.writing.clamps(target, ("max", "min"), fmt):
             return f"{target.name} clamps every result of {fmt.name}, and NaN becomes 0 (option ctrl)"
         return ""

@@ -73,7 +73,7 @@ def texts(array: Codes) -> Codes:
     """
     found = [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in array.reshape(-1).tolist()]
     if any(not isinstance(one, str) for one in found) or (not found and array.dtype.kind not in "USOT"):
-        raise ReadError(f"texts come as an array of text, not {array.dtype}", legal=("str", "bytes", "object"))
+        raise ReadError(f"strings need an array of strings, not {array.dtype}", legal=("str", "bytes", "object"))
     return np.array(found, np.str_).reshape(array.shape)
 
 
@@ -164,7 +164,7 @@ def operand_shapes(graph: Graph, node: GraphNode, shapes: Sequence[Shape | None]
         found[1] = _repeated(node, found[0], found[1])
     scale = found[1] if len(found) > 1 else None
     if node.op in ("QuantizeLinear", "DequantizeLinear") and opset < _PER_AXIS and scale not in (None, (), (1,)):
-        raise IllegalError(f"{node.op} of opset {opset} has one scale, not {list(scale or ())}", legal=("a scalar",))
+        raise IllegalError(f"{node.op} of opset {opset} takes one scale, not {list(scale or ())}", legal=("a scalar",))
     return found
 
 
@@ -205,7 +205,7 @@ def judged(graph: Graph, node: GraphNode) -> Judged:
     if newer is None:
         return Judged(node.native, opset)
     remark = (
-        f"judged as {node.op} of opset {newer}, which means the same here: the reference evaluator does not know "
+        f"judged as {node.op} of opset {newer}, which means the same here: the reference evaluator does not support "
         f"{node.op} of opset {since}"
     )
     return Judged(_made(node, attributes, list(arrays)), newer, arrays, remark)
@@ -218,7 +218,7 @@ def shape_of_version(node: GraphNode) -> list[int]:
         IllegalError: it has none.
     """
     if "shape" not in node.attributes:
-        raise IllegalError("Reshape of opset 1 has no shape", legal=("attribute shape",))
+        raise IllegalError("Reshape of opset 1 takes no shape input", legal=("attribute shape",))
     return list(node.attributes["shape"])
 
 
@@ -232,7 +232,7 @@ def _repeated(node: GraphNode, first: Shape, second: Shape) -> Shape:
         return second
     if not allowed:
         raise IllegalError(
-            f"shapes {list(first)} and {list(second)} differ: before opset {_BROADCASTING} {node.op} repeats its "
+            f"shapes {list(first)} and {list(second)} differ: before opset {_BROADCASTING} {node.op} broadcasts its "
             "second operand only with broadcast=1",
             legal=(str(list(first)),),
         )
@@ -243,7 +243,7 @@ def _repeated(node: GraphNode, first: Shape, second: Shape) -> Shape:
     if not 0 <= axis <= behind or first[axis : axis + len(second)] != second:
         raise IllegalError(
             f"with axis={axis} shape {list(second)} is not part of {list(first)}; before opset {_BROADCASTING} "
-            f"{node.op} repeats only such, and single elements"
+            f"{node.op} broadcasts only matching parts and single elements"
         )
     return (*second, *(1,) * (behind - axis))
 

@@ -84,7 +84,7 @@ def quantised(
         IllegalError: shapes that do not belong together, formats that the target cannot do.
     """
     if isinstance(x.format, IntFormat):
-        raise IllegalError(f"QuantizeLinear of {x.format.name}: the reference divides in f64, which no target does")
+        raise IllegalError(f"QuantizeLinear of {x.format.name}: the reference divides in f64, which no target supports")
     scale = scaling.scale
     if scale.format != x.format:
         raise IllegalError(
@@ -388,7 +388,7 @@ def _reduced(runner: GraphKernelRunner, node: GraphNode, x: GraphTensor, axes: G
     kept = [x.shape[axis] for axis in others]
     rows = x.codes.transpose([*others, *along]).reshape(math.prod(kept), -1)
     if not rows.size:
-        raise IllegalError(f"node '{node.name}': {node.op} of no elements")
+        raise IllegalError(f"node '{node.name}': {node.op} of an empty tensor")
     function = node.op.removeprefix("Reduce").lower()
     while rows.shape[1] > 1:
         half = -(-rows.shape[1] // 2)
@@ -428,9 +428,7 @@ def _broadcast(runner: GraphKernelRunner, tensor: GraphTensor, shape: tuple[int,
 def _wide(runner: GraphKernelRunner, kernel: NodeKernel, value: KernelValue) -> KernelValue:
     fmt = value.format
     if isinstance(fmt, IntFormat) and fmt.bits > 16:
-        raise IllegalError(
-            f"{runner.chip.target.name} has no such operation on elements of {fmt.name}, and f32 does not hold them"
-        )
+        raise IllegalError(f"{runner.chip.target.name} cannot do this on {fmt.name}, and f32 cannot hold its values")
     return runner.widened(kernel, value)
 
 
@@ -452,7 +450,7 @@ def _wrapped(
         return runner.rounded(kernel, value, fmt)
     assert isinstance(fmt, IntFormat)
     if function == "mul" and 2 * fmt.bits > 24:
-        raise IllegalError(f"{runner.chip.target.name} has no products of {fmt.name}, and f32 does not hold them")
+        raise IllegalError(f"{runner.chip.target.name} cannot multiply {fmt.name}, and f32 cannot hold its values")
     size = float(1 << fmt.bits)
     shifted = kernel.combine("add", value, f32(float(-fmt.minimum))) if fmt.minimum else value
     scaled = kernel.combine("mul", shifted, f32(1 / size))
@@ -582,7 +580,7 @@ def _evaluated(model: Any, given: dict[str, Codes], what: str) -> list[Codes]:
         with np.errstate(all="ignore"):
             return [np.asarray(found) for found in ReferenceEvaluator(model).run(None, given)]
     except Exception as error:  # the evaluator raises whatever its NumPy code raises
-        raise IllegalError(f"'{what}': onnx's reference evaluator refuses it: {error}") from None
+        raise IllegalError(f"'{what}': ONNX's reference evaluator rejects it: {error}") from None
 
 
 def undefined_elements(node: GraphNode, inputs: Sequence[GraphTensor | None], result: GraphTensor) -> NDArray[np.bool_]:
@@ -651,7 +649,7 @@ def _quantised(
     if zero_point is not None:
         dst = zero_point.format
     if attributes.get("precision") and format_of(attributes["precision"], node.name, library()) != x.format:
-        raise IllegalError(f"{what}: a precision other than the format of x is not supported")
+        raise IllegalError(f"{what}: only the format of x is supported as precision")
     return quantised(runner, x, Scaling.of(node, values), dst, str(attributes.get("saturate", 1)))
 
 
@@ -663,5 +661,5 @@ def _dequantised(
     if node.attributes.get("output_dtype"):
         dst = format_of(node.attributes["output_dtype"], f"node '{node.name}'", library())
     if isinstance(dst, IntFormat):
-        raise ReadError(f"node '{node.name}': a scale of {dst.name} is not a float")
+        raise ReadError(f"node '{node.name}': {dst.name} is not a floating-point format for a scale")
     return dequantised(runner, x, Scaling.of(node, values), dst)

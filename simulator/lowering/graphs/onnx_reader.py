@@ -89,7 +89,7 @@ def read_onnx(path: Path) -> Graph:
     graph = model.graph
     _check_elements(path, graph, onnx, _OF_TEXTS if opset >= _TEXTS_SINCE else ())
     if graph.sparse_initializer:
-        raise ReadError(f"graph '{path}': sparse constants are not read")
+        raise ReadError(f"graph '{path}': sparse constants are not supported")
     constants = {each.name: _tensor(path, each, onnx) for each in graph.initializer}
     nodes = []
     for place, each in enumerate(graph.node):
@@ -124,7 +124,7 @@ def format_of(number: int, what: str, onnx: ModuleType) -> Format:
         return TEXT  # type: ignore[no-any-return]
     if name not in _ELEMENTS:
         kind = IllegalError if name in known.keys() and name != "UNDEFINED" else ReadError  # noqa: SIM118 - no mapping
-        raise kind(f"{what}: element type {name} has no format", legal=_ELEMENTS)
+        raise kind(f"{what}: castsim has no format for element type {name}", legal=_ELEMENTS)
     return FORMATS[_ELEMENTS[name]]
 
 
@@ -142,7 +142,7 @@ def _loaded(path: Path, onnx: ModuleType) -> ModelProto:
     except (DecodeError, ValueError) as error:
         raise ReadError(f"graph '{path}' is not an ONNX model: {_first_line(error)}") from None
     if not data or not model.HasField("graph"):
-        raise ReadError(f"graph '{path}' is not an ONNX model: it holds no graph")
+        raise ReadError(f"graph '{path}' is not an ONNX model: it has no graph")
     _check_text(path, model)
     _check_external_data(path, model, onnx)
     try:
@@ -203,7 +203,7 @@ def _check_operators(path: Path, model: ModelProto) -> None:
     for place, node in enumerate(model.graph.node):
         if (node.domain, node.op_type) in own:
             raise IllegalError(
-                f"{path}: node '{label_of(node, place)}' calls a function of the model, {node.op_type}; none is run",
+                f"{path}: node '{label_of(node, place)}' calls {node.op_type}; functions of a model are not supported",
                 legal=OPERATORS,
             )
         if node.domain not in _DOMAINS or node.op_type not in OPERATORS:
@@ -216,7 +216,7 @@ def _check_operators(path: Path, model: ModelProto) -> None:
             if attribute.ref_attr_name:
                 raise ReadError(
                     f"{path}: node '{label_of(node, place)}': attribute '{attribute.name}' refers to attribute "
-                    f"'{attribute.ref_attr_name}' of a function, and the graph is none"
+                    f"'{attribute.ref_attr_name}' of a function, but the graph is not a function"
                 )
 
 
@@ -281,7 +281,9 @@ def _constant(path: Path, node: NodeProto, onnx: ModuleType) -> GraphTensor:
     if attribute.name in ("value_string", "value_strings"):
         return GraphTensor.of(np.array(value, np.object_), TEXT)
     if attribute.name not in dtypes:
-        raise ReadError(f"graph '{path}': a Constant by {attribute.name} has no format", legal=("value", *dtypes))
+        raise ReadError(
+            f"graph '{path}': castsim does not support a Constant given by {attribute.name}", legal=("value", *dtypes)
+        )
     dtype, name = dtypes[attribute.name]
     return GraphTensor.of(np.array(value, dtype), FORMATS[name])
 

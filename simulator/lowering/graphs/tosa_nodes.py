@@ -99,7 +99,7 @@ def rescaled(runner: GraphKernelRunner, operator: Rescale, x: GraphTensor, rules
     src = read_as(operator.src, operator.input_unsigned)
     dst = read_as(operator.dst, operator.output_unsigned)
     if src.bits > 32:
-        raise IllegalError(f"no target holds elements of {src.bits} bits")
+        raise IllegalError(f"no target supports {src.bits}-bit elements")
     codes = x.codes.astype(code_dtype(src))
     pairs = list(zip(operator.multiplier, operator.shift, strict=True))
     if not operator.per_channel:
@@ -393,5 +393,5 @@ def _operand(graph: Graph, node: GraphNode, place: int, name: str) -> list[int]:
 def _zero_point(graph: Graph, node: GraphNode, place: int, name: str, kind: str, unsigned: bool) -> int:
     values = _operand(graph, node, place, name)
     if len(values) != 1:
-        raise ReadError(f"{name} is one number, not {len(values)}", span=node.span)
+        raise ReadError(f"{name} must be a single number, not {len(values)}", span=node.span)
     return values[0] & ((1 << FORMATS[kind].bits) - 1) if unsigned else values[0]

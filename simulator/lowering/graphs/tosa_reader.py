@@ -243,7 +243,7 @@ class TosaReader:
 
     def _item(self) -> Any:
         if self.at("["):
-            raise self.error("lists within lists are not an attribute of these operators")
+            raise self.error("attributes cannot be nested lists")
         return self._value()
 
     def _array(self, text: str, index: int) -> list[Any]:
@@ -266,12 +266,12 @@ class TosaReader:
         inner = text[text.index("<") + 1 : -1].strip()
         parts = [part for part in re.split(r"[\s,\[\]]+", inner) if part]
         if parts and parts[0].startswith('"'):
-            raise self.error("dense values as a string of bytes are not read; write them as numbers", index)
+            raise self.error("dense values cannot be a byte string; write them as numbers", index)
         values = [self._number(part, index) for part in parts]
         extents = tuple(extent or 0 for extent in kind.shape)
         size = math.prod(extents)
         if len(values) not in (1, size):
-            raise self.error(f"{len(values)} values for {size} elements", index)
+            raise self.error(f"{len(values)} values, but {size} elements", index)
         codes = self._codes(values, kind.format, index)
         if len(values) == size:
             return GraphTensor(kind.format, codes.reshape(extents))
@@ -460,7 +460,7 @@ def read_tosa(text: str, path: Path, version: str | None = None) -> Graph:
     function = _Function(reader)
     function.read()
     if reader.at("func.func"):
-        raise reader.error("a second function; a graph has only one")
+        raise reader.error("a graph must have exactly one function")
     if in_module:
         reader.expect("}")
     if reader.kinds[reader.position] is not TosaTokenKind.END:
@@ -639,19 +639,19 @@ class _Function:
                 reader.unexpected("'->' and the type of the result")
             return types[0]
         if len(types) != len(operands):
-            raise reader.error(f"{len(types)} types for {len(operands)} operands", index)
+            raise reader.error(f"{len(types)} types, but {len(operands)} operands", index)
         for name, kind in zip(operands, types, strict=True):
             if kind.format != self.known[name].format or not _agree(kind.shape, self.known[name].shape):
-                raise reader.error(f"%{name} is of another type where it is defined", index)
+                raise reader.error(f"%{name} has a different type where it is defined", index)
         results = reader.types()
         if len(results) != 1:
-            raise reader.error(f"{len(results)} results instead of one", index)
+            raise reader.error(f"{len(results)} results; expected one", index)
         return results[0]
 
     def _constant(self, name: str, kind: TosaTensorType, attributes: dict[str, Any], span: Span) -> None:
         values: GraphTensor = next(iter(attributes.values()))
         if not _agree(values.shape, kind.shape):
-            raise ReadError("the values of the constant have another shape than the result", span=span)
+            raise ReadError("the values and the result have different shapes", span=span)
         self.constants[name] = values
 
     def _node(
@@ -659,9 +659,9 @@ class _Function:
     ) -> None:
         same_shape = name in ("tosa.cast", "tosa.rescale", "tosa.identity")
         if same_shape and not _agree(self.known[operands[0]].shape, kind.shape):
-            raise ReadError("the result has another shape than the operand", span=span)
+            raise ReadError("the result and the operand have different shapes", span=span)
         if name in ("tosa.identity", "tosa.reshape") and self.known[operands[0]].format != kind.format:
-            raise ReadError("the result has another element type than the operand", span=span)
+            raise ReadError("the result and the operand have different element types", span=span)
         self.nodes.append(
             GraphNode(f"%{result}", name, tuple(operands), (result,), attributes, span, ((kind.format, kind.shape),))
         )
@@ -678,10 +678,10 @@ class _Function:
                     reader.expect(",")
                 reader.type()
         if len(declared) != len(self.outputs):
-            raise reader.error(f"{len(self.outputs)} results returned, {len(declared)} declared", index)
+            raise reader.error(f"{len(self.outputs)} results returned, but {len(declared)} declared", index)
         for name, kind in zip(self.outputs, declared, strict=True):
             if kind.format != self.known[name].format or not _agree(kind.shape, self.known[name].shape):
-                raise reader.error(f"%{name} is not of the type that the function declares", index)
+                raise reader.error(f"%{name} does not have the type that the function declares", index)
 
     def _define(self, name: str, kind: TosaTensorType, index: int) -> None:
         if name in self.known:

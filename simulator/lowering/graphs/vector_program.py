@@ -93,7 +93,7 @@ def _sequence(kernel: NodeKernel, target: VliwTarget) -> Sequence:
     ports = [*kernel.inputs, *kernel.outputs]
     widths = [fmt.bits for fmt in kernel.formats()]
     if min(widths) < _BYTE:
-        raise IllegalError(f"{target.name}: arithmetic beside formats of less than {_BYTE} bits has no program")
+        raise IllegalError(f"{target.name}: cannot write programs that mix arithmetic and less than {_BYTE} bits")
     slot = max(widths)
     count = max(slot // port.format.bits for port in ports)
     sequence = Sequence()
@@ -122,7 +122,7 @@ def _issue(sequence: Sequence, kernel: NodeKernel, values: dict[int, Register], 
         if isinstance(instruction, Combined):
             result = _combined(sequence, instruction, values)
         elif isinstance(instruction, KeptValue):
-            raise IllegalError(f"{target.name}: selections have no program; bounds that come first keep NaN")
+            raise IllegalError(f"{target.name}: cannot write selections; put bounds first to keep NaN")
         elif isinstance(instruction.step.forms[0], RereadForm):
             result = values[instruction.source.number]
         else:

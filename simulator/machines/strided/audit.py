@@ -1,4 +1,4 @@
-"""Auditing scratch sizes: what the formula asks for against the bytes that the emitted operations really touch.
+"""Audit of scratch sizes: the formula's bytes against the bytes that the emitted operations use.
 
 The extents come from the address fields of the operations that a run executes, never from a second formula.
 """
@@ -32,7 +32,7 @@ from castsim.targets.strided_repeat import StridedRepeatTarget
 
 
 def check_cast(target: StridedRepeatTarget, cast: TileCast) -> Warnings:
-    """Refuse tiles that one cast cannot combine; return warnings about combinations that merely surprise.
+    """Refuse tiles that one cast cannot combine; return warnings about unusual combinations.
 
     Raises:
         TileError: see `check_tile`; also different shapes or valid regions, a column-major tile, an odd number of
@@ -49,7 +49,7 @@ def check_cast(target: StridedRepeatTarget, cast: TileCast) -> Warnings:
         if tile.format.bits == 4 and tile.valid_cols % 2:
             raise TileError(
                 f"tile %{tile.name} has {tile.valid_cols} valid columns of {tile.format.name}; "
-                "two share a byte and a mask bit pair, so the number must be even",
+                "two share a byte, so the number must be even",
                 span=cast.span,
             )
     return check_overlap(cast)
@@ -82,14 +82,14 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: b
         IllegalError: no such type pair; masks are counts when the kernel starts.
         TileError: layout, alignment, extent or overlap that the instruction cannot take; narrowing in place that
             destroys unread elements.
-        ScratchError: the tmp tile is smaller than the sequence needs; says how many bytes are missing.
+        ScratchError: the tmp tile is smaller than the sequence needs; the message states the missing bytes.
     """
     plan = plan_cast(
         target, cast.src.format, cast.dst.format, cast.rounding, cast.saturation, scratch=cast.tmp is not None
     )
     if target.option("count_mask_at_start"):
         raise IllegalError(
-            "count mode is on (option count_mask_at_start): the lane masks that a cast writes would be read as counts",
+            "count mode is on (option count_mask_at_start): it would read the lane masks of a cast as counts",
             span=cast.span,
             legal=("count_mask_at_start = 0",),
         )
@@ -103,7 +103,7 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: b
 
 
 def emit_cast(target: StridedRepeatTarget, plan: CastPlan, cast: TileCast) -> SplitCast:
-    """Split one tile cast without asking whether its tiles fit: what `lower_cast` does once nothing is refused."""
+    """Split one tile cast without the checks of `lower_cast`."""
     lowering = _CastSplit(target, plan, cast)
     body = Block((lowering.write_ctrl(plan.ctrl), *lowering.emit(), lowering.write_ctrl(start_ctrl(target))))
     return SplitCast(body, plan, tuple(lowering.warnings))
@@ -123,7 +123,7 @@ def _check_unread_tail(plan: CastPlan, cast: TileCast) -> None:
         first = max((start - written) // dst.row_pitch + 1, 0)
         if first < dst.valid_rows and first * dst.row_pitch < end:
             raise TileError(
-                f"%{dst.name} in place over %{src.name}: the whole repeats of row {first} overwrite columns {head} .. "
+                f"%{dst.name} in place over %{src.name}: whole repeats of row {first} overwrite columns {head} .. "
                 f"{dst.valid_cols - 1} of row {row} before they are read",
                 span=cast.span,
             )
@@ -146,7 +146,7 @@ def _check_scratch(
         raise ScratchError(
             f"tmp tile %{tmp.name} has {tmp.size} bytes, {plan.src.name} -> {plan.dst.name} of "
             f"{cast.dst.valid_rows} x {cast.dst.valid_cols} with row stride {cast.src.cols} needs {need.total}: "
-            f"{need.total - tmp.size} bytes missing ({terms})",
+            f"{need.total - tmp.size} bytes too few ({terms})",
             span=cast.span,
         )
 
@@ -175,7 +175,7 @@ class _CastSplit:
                 self._warn(
                     WarningKind.STRIDE,
                     f"{dst.valid_cols} columns: the tail of a 4-bit row starts at byte "
-                    f"{whole * rule.lanes} of the row, twice where its packed data would continue",
+                    f"{whole * rule.lanes} of the row, twice the offset of its packed data",
                 )
             mask = (1 << rest) - 1
             yield self._write_mask(mask)
@@ -187,7 +187,7 @@ class _CastSplit:
         rule, limit = self.plan.rule, self.target.repeat.max_repeats
         if whole > limit and self._is_packed(self.cast.dst) | self._is_packed(self.cast.src):
             columns = self.cast.dst.valid_cols
-            text = f"{columns} columns: later calls of a 4-bit row start at twice their packed place"
+            text = f"{columns} columns: later calls on a 4-bit row start at twice their packed offset"
             self._warn(WarningKind.STRIDE, text)
         calls: list[Node] = []
         for first in range(0, whole, limit):
@@ -274,7 +274,7 @@ UNEXPLAINED = "unexplained: formula and lowering disagree"
 """The reason that no known deviation accounts for."""
 
 _FAR = 1 << 40
-"""Where the scratch tile of an audit lies: behind anything the other operands can reach."""
+"""The address of the scratch tile in an audit, beyond the reach of the other operands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ class ScratchAuditor:
         """Settle the plan of the pair with saturation off and a tmp tile.
 
         Raises:
-            IllegalError: no such pair, or one that uses no scratch; names those that do.
+            IllegalError: no such pair, or one that uses no scratch; the message names those that do.
         """
         self.target = target
         self.src, self.dst = format_named(src), format_named(dst)
@@ -375,7 +375,7 @@ def scratch_extent(body: Block, base: int) -> int:
 def _moved(
     node: Node, moves: list[list[tuple[int, int]]] | None
 ) -> Iterator[tuple[StridedInstruction, list[tuple[int, int]]]]:
-    """Yield each vector operation once, with how far loops move its addresses at the least and at the most."""
+    """Yield each vector operation once, with the least and greatest distance that loops move its addresses."""
     if isinstance(node, Block):
         start = 0
         for item in node.items:

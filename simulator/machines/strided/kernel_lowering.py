@@ -1,8 +1,8 @@
-"""From one vector operation on tiles to the strided-repeat instructions that the chip's library issues for it.
+"""Lowering of one vector operation on tiles to the strided-repeat instructions that the chip's library issues.
 
-Source: docs/reference/pto.md section 7 (operations, operands, scratch), docs/reference/a2a3.md section 6 (what
-published cycles tell of the instructions). Which kernel an operation has is data of the target; where neither source
-says, its row and the module that lays out the structure say what is assumed.
+Source: docs/reference/pto.md section 7 (operations, operands, scratch), docs/reference/a2a3.md section 6 (instructions
+derived from published cycles). The target's data name the kernel of an operation; assumptions are stated in its row and
+in the module of the structure.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Join = Callable[[int, int, Operand], None]
 
 
 def lower_row_reduction(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append the instructions of a row reduction: the one that joins, and the one that reduces if there is one."""
+    """Append the instructions of a row reduction: the element-wise one, then the reducing one if there is one."""
     (joining, *reducing), src = kernel.instructions, work.sources[0]
     scratch_of(work)
     if not isinstance(src.format, FloatFormat):
@@ -77,7 +77,7 @@ def lower_row_reduction(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
 def _join_pieces(
     sequence: KernelSequence, work: ResolvedTileOp, joining: str, region: LineRegion
 ) -> tuple[Operand, int]:
-    """Join the repeats of every row until one is left; return where it lies and how long it is."""
+    """Combine the repeats of every row until one is left; return its address and length."""
     src, lanes = operand_of(work.sources[0]), sequence.lanes(work.sources[0].format)
     whole, rest = divmod(region.length, lanes)
     if whole + (1 if rest else 0) == 1:
@@ -131,7 +131,7 @@ def _reduce(sequence: KernelSequence, reducing: str, region: LineRegion, dst: Ti
 
 
 def _multiply_out(sequence: KernelSequence, work: ResolvedTileOp, region: LineRegion, left: Operand) -> None:
-    """Halve what is left of each row until it is a block, which the scalar unit multiplies out."""
+    """Halve the rest of each row until one block is left, which the scalar unit multiplies."""
     assert work.tmp is not None
     tmp = Operand(work.tmp.address, left.format, left.line_step)
     if left.address != tmp.address:
@@ -182,13 +182,13 @@ def _reduce_by_blocks(sequence: KernelSequence, work: ResolvedTileOp, joining: s
 
 
 def _finish_on_scalars(sequence: KernelSequence, rows: int, elements: int) -> None:
-    """Let the scalar unit read `elements` of every row and write one result."""
+    """Append reads of `elements` elements of every row and the write of one result by the scalar unit."""
     sequence.await_vector()
     sequence.work_of_scalars(rows, *["read"] * elements, "arithmetic")
 
 
 def lower_row_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append the instructions that join every row with its element of a vector, then those on what they gave."""
+    """Append the instructions that combine every row with its element of a vector, then those on the results."""
     joining, *others = kernel.instructions
     dst, region = operand_of(work.dst), LineRegion(work.dst.valid_rows, work.dst.valid_cols)
     place = broadcast_place(work)
@@ -211,7 +211,7 @@ def lower_row_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
 
 
 def broadcast_place(work: ResolvedTileOp) -> int:
-    """Return which source is broadcast: the second, unless it is the one that has the destination's valid columns."""
+    """Return the number of the broadcast source: the second, unless it has as many valid columns as the destination."""
     first, second = work.sources
     return 0 if second.valid_cols == work.dst.valid_cols != first.valid_cols else 1
 
@@ -236,7 +236,7 @@ def join_spread(sequence: KernelSequence, work: ResolvedTileOp, values: Tile, ro
 
 
 def lower_row_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
-    """Append, for every row: read its element, fill the row with it in count mode."""
+    """Append a row expansion: for every row, read its element and fill the row with it in count mode."""
     dst, fmt = work.dst, words(work.dst.format)
     length = -(-dst.valid_cols * dst.element_bits // fmt.storage_bits)
     base = operand_of(dst, fmt)
@@ -250,7 +250,7 @@ def lower_row_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kernel:
 
 
 def lower_quantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append, for each parameter, the spreading and the joining in place, then the casts to and fro."""
+    """Append a quantisation: for each parameter, spread it and combine it in place; then the three casts."""
     source, *parameters = work.sources
     tmp, dst = work.tmp, work.dst
     assert tmp is not None
@@ -277,7 +277,7 @@ def lower_quantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: S
 
 
 def _as(tile: Tile, address: int, element: str) -> Tile:
-    """Return a tile of the same extents at another address, of elements of another format."""
+    """Return a tile of the same extents at another address, with elements of another format."""
     fmt: Format = format_named(element)
     return replace(
         tile, address=address, format=fmt, type=replace(tile.type, element=element), element_bits=fmt.storage_bits
@@ -285,9 +285,9 @@ def _as(tile: Tile, address: int, element: str) -> Tile:
 
 
 def lower_dequantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append, for every row: widened in place of the result; then, for every row, the parameters' two instructions.
+    """Append a dequantisation: widen every row into the result, then apply both parameters to every row.
 
-    Each row waits for the scalar unit, which reads the parameters once what came before has ended.
+    Each row waits for the scalar unit, which reads the parameters after all earlier work has ended.
     """
     source, dst = work.sources[0], work.dst
     length = dst.valid_cols
@@ -326,7 +326,7 @@ def lower_dequantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel:
 def _in_count(
     sequence: KernelSequence, mnemonic: str, length: int, dst: Operand, source: Operand
 ) -> tuple[StridedInstruction, ...]:
-    """Return a conversion in count mode over one line: repeats of 64 elements, as long as those of the wider side."""
+    """Return a conversion in count mode over one line: repeats of 64 elements, strided by the wider side."""
     lanes = sequence.lanes(format_named("f32"))
     to, origin = (Stream(each.address, each.format, 1, lanes * each.size // 32) for each in (dst, source))
     return (sequence.vector(mnemonic, -(-length // lanes), to, (origin,), mask=sequence.full, lanes=lanes),)
@@ -336,7 +336,8 @@ def _in_count(
 
 
 def lower_sort(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append, row by row, a repeat for each group of 32; rows with a shorter last group are copied to tmp and padded.
+    """Append a sort: row by row, one repeat per group of 32; rows with a shorter last group are copied to tmp and
+    padded.
 
     That the padding is a copy and a fill for each row is assumed.
     """
@@ -373,9 +374,9 @@ def lower_sort(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
 
 
 def lower_merge(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append, row by row, a repeat for every four blocks of a tile; lists of several tiles are one.
+    """Append a merge: row by row, one repeat per four blocks of a tile; lists of several tiles count as one.
 
-    The first 32 bytes of what a repeat takes stand for all of it.
+    The first 32 bytes of a repeat's source represent all of it.
     """
     (mnemonic,) = kernel.instructions
     dst, sources = operand_of(work.dst), [operand_of(source) for source in work.sources]
@@ -394,7 +395,7 @@ def lower_merge(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedO
 
 
 def lower_pattern_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append one instruction, a repeat for each row, in count mode; rows are copied one by one."""
+    """Append a gather by pattern: one instruction in count mode, a repeat for each row; rows are copied one by one."""
     (mnemonic,), (source,) = kernel.instructions, work.sources
     dst, src = operand_of(work.dst), operand_of(source)
     if work.by_columns:
@@ -412,9 +413,10 @@ def lower_pattern_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel:
 
 
 def lower_comparing_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append, for every row: the comparison into tmp, the numbers kept by its bits, the count by the scalar unit.
+    """Append a gather by comparison: for every row, compare into tmp, keep the numbers by its bits, count on the scalar
+    unit.
 
-    Source: none but that the vector and the scalar unit wait for each other; that numbers stand ready is assumed.
+    Source: only that the vector and the scalar unit wait for each other; that numbers are ready is assumed.
     """
     compare, keep = kernel.instructions
     (source,), tmp = work.sources, scratch_of(work)
@@ -437,7 +439,7 @@ def lower_comparing_gather(sequence: KernelSequence, work: ResolvedTileOp, kerne
 
 
 def _stride_of(work: ResolvedTileOp) -> tuple[int, int]:
-    """Return how far apart the rows that are kept lie, and the first of them."""
+    """Return the distance of the rows that are kept, and the number of the first one."""
     assert work.pattern is not None
     digits = work.pattern[::-1]
     times = 4 // digits.count("1")
@@ -461,7 +463,7 @@ def _bits(tile: Tile, row: int, lanes: int, repeat: int = 0) -> Stream:
 
 
 def lower_comparison(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append whole repeats of every row; `ne` inverts what `eq` gave, over the whole destination tile."""
+    """Append a comparison: whole repeats of every row; `ne` inverts `eq` over the whole destination tile."""
     first, lanes = work.sources[0], sequence.lanes(work.sources[0].format)
     (mnemonic,) = kernel.instructions
     repeats = -(-first.valid_cols // lanes)
@@ -484,7 +486,7 @@ def lower_comparison(sequence: KernelSequence, work: ResolvedTileOp, kernel: Str
 
 
 def lower_selection(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append, per row: the address of its mask into tmp and on into the compare mask register, then the selection."""
+    """Append a selection: per row, load the address of its mask into tmp and the compare mask register, then select."""
     tmp, mask = work.tmp, work.mask
     assert tmp is not None
     assert mask is not None
@@ -512,7 +514,8 @@ def lower_selection(sequence: KernelSequence, work: ResolvedTileOp, kernel: Stri
 
 
 def lower_scalar_selection(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append, in count mode: the scalar into tmp, then per row the place of its mask and the selection."""
+    """Append a selection by a scalar, in count mode: the scalar into tmp, then per row the mask's address and the
+    selection."""
     tmp, mask = work.tmp, work.mask
     assert tmp is not None
     assert mask is not None
@@ -544,14 +547,14 @@ def lower_scalar_selection(sequence: KernelSequence, work: ResolvedTileOp, kerne
 
 
 def lower_move(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
-    """Append the copies of what both tiles have."""
+    """Append a move: copies of the elements that both tiles have."""
     src, dst = work.sources[0], work.dst
     rows, cols = min(src.valid_rows, dst.valid_rows), min(src.valid_cols, dst.valid_cols)
     _copy(sequence, dst, src, LineRegion(rows, cols))
 
 
 def lower_fill(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
-    """Append the copies of the source, unless it is the destination, and the padding around it."""
+    """Append a fill: copies of the source, unless it is the destination, and the padding around it."""
     src, dst = work.sources[0], work.dst
     if not VECTOR_OPERATIONS[work.mnemonic].in_place and src.valid_rows and src.valid_cols:
         _copy(sequence, dst, src, LineRegion(src.valid_rows, src.valid_cols))
@@ -560,7 +563,7 @@ def lower_fill(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedO
 
 
 def _copy(sequence: KernelSequence, dst: Tile, src: Tile, region: LineRegion) -> None:
-    """Copy rows in whole blocks, all at once if nothing lies between them."""
+    """Copy rows in whole blocks, all at once if they are contiguous."""
     size = src.element_bits // 8
     length = region.length * size
     # The rows of a column-major tile may begin inside a block; which blocks their copies touch is no fact.

@@ -31,7 +31,7 @@ _HALF_LANES = "_half_lanes"
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand: element c of line r lies at byte `address + r * line_step + c * size`.
+    """One operand; element c of line r is at byte `address + r * line_step + c * size`.
 
     `shared` means that all columns use the first block of their line (block stride 0).
     """
@@ -62,7 +62,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class LineRegion:
-    """What an operation covers: `lines` lines of `length` elements."""
+    """The region that an operation covers: `lines` lines of `length` elements."""
 
     lines: int
     length: int
@@ -88,7 +88,7 @@ def region_of(tile: Tile) -> LineRegion:
 
 
 def packed(address: int, fmt: Format, step: int, elements: int) -> Stream:
-    """Return a stream whose repeats of so many elements lie `step` bytes apart, closer than blocks."""
+    """Return a stream whose repeats are `step` bytes apart, closer than blocks."""
     return Stream(address, fmt, 1, 0, step, elements)
 
 
@@ -127,11 +127,11 @@ class KernelSequence:
         return Block(tuple(self._nodes))
 
     def add(self, nodes: Iterable[Node]) -> None:
-        """Append nodes as they are."""
+        """Append nodes unchanged."""
         self._nodes += nodes
 
     def each(self, count: int, make: Callable[[KernelSequence, int], None]) -> None:
-        """Append a loop; `make` appends the nodes of a trip, whose mask and count mode are restored."""
+        """Append a loop; `make` appends the nodes of a trip, after which mask and count mode are restored."""
 
         def trip(number: int) -> Block:
             inner = KernelSequence(self.target)
@@ -141,24 +141,25 @@ class KernelSequence:
         self.add(loop_of(count, trip))
 
     def pieces(self, total: int) -> Iterator[tuple[int, int]]:
-        """Yield the first and the number of repeats of every call that so many repeats take."""
+        """Yield the first repeat and the number of repeats of every call."""
         for first in range(0, total, self.limit):
             yield first, min(self.limit, total - first)
 
     def calls(self, total: int, limit: int, call: Callable[[int, int], StridedInstruction]) -> None:
-        """Append a loop of calls of `limit` repeats and one of the rest; `call` is given the first and their number."""
+        """Append a loop of calls of `limit` repeats and a call of the rest; `call` receives the first repeat and their
+        number."""
         whole, rest = divmod(total, limit)
         self.add(loop_of(whole, lambda index: Block((call(index * limit, limit),))))
         if rest:
             self.add((call(whole * limit, rest),))
 
     def work_of_scalars(self, count: int, *kinds: str) -> None:
-        """Append a loop of so many trips in which the scalar unit does the work of these kinds."""
+        """Append a loop of scalar work of the given kinds."""
         trip = Block(tuple(self.scalar(kind) for kind in kinds))
         self.add(loop_of(count, lambda _: trip))
 
     def barrier(self) -> None:
-        """Let earlier vector instructions retire first."""
+        """Append a barrier that waits for earlier vector instructions."""
         self._nodes.append(PipeBarrier(self.target.pipes.vector))
 
     def control(self, register: str, value: int, *, changes: bool = True) -> ControlWrite:
@@ -172,14 +173,14 @@ class KernelSequence:
         return ScalarWork(kind, pipe=self.target.pipes.scalar)
 
     def mask(self, value: int) -> None:
-        """Enable the lanes of `value`, in which bit i stands for lane i."""
+        """Set the lane mask to `value`; bit i is lane i."""
         if value != self._mask:
             self.leave_count()
             self._nodes.append(self.control("mask", value))
             self._mask = value
 
     def enter_count(self, elements: int) -> None:
-        """Let instructions cover the first `elements` elements, whatever their repeats."""
+        """Enter count mode: instructions cover the first `elements` elements, whatever their repeats."""
         if self._counting and self._mask == -elements:
             return
         if not self._counting:
@@ -196,12 +197,12 @@ class KernelSequence:
             self._counting = False
 
     def await_vector(self) -> None:
-        """Let the scalar unit wait until the vector pipe has finished: it is about to read the buffer."""
+        """Append a wait of the scalar unit for the vector pipe, before it reads the buffer."""
         pipes = self.target.pipes
         self._nodes += (FlagSignal(pipes.vector, pipes.scalar, 0), FlagWait(pipes.scalar, pipes.vector, 0))
 
     def await_scalar(self) -> None:
-        """Let the vector pipe wait until the scalar unit has read what it is about to use."""
+        """Append a wait of the vector pipe for the scalar unit, until it has read its operands."""
         pipes = self.target.pipes
         self._nodes += (FlagSignal(pipes.scalar, pipes.vector, 0), FlagWait(pipes.vector, pipes.scalar, 0))
 
@@ -216,7 +217,7 @@ class KernelSequence:
         lanes: int | None = None,
         timing: str | None = None,
     ) -> StridedInstruction:
-        """Return one instruction under the current mask, or under `mask` where a count stands for it."""
+        """Return one instruction under the current mask, or under `mask` in count mode."""
         if mask is None:
             mask = self._mask
         element = dst.format.name
@@ -282,8 +283,8 @@ class KernelSequence:
     ) -> Iterator[StridedInstruction]:
         """Yield one instruction in count mode over `length` elements of one line.
 
-        The count ends within the last repeat. It stands here as an operation of its own, which starts when the others
-        end and takes the same time.
+        The count ends within the last repeat, which is a separate operation here; it starts when the others end and
+        takes the same time.
         """
         lanes, operands = self.lanes(dst.format), (dst, *sources)
         whole, rest = divmod(length, lanes)
@@ -312,9 +313,9 @@ class KernelSequence:
         *,
         merges: Callable[[LineRegion, int], bool],
     ) -> None:
-        """Cover a region in the form that fits; `merges` says whether adjacent lines are taken as one.
+        """Cover a region in the form that fits; `merges` tells whether one call takes adjacent lines together.
 
-        It is asked with the region and the elements of a full repeat.
+        `merges` receives the region and the elements of a full repeat.
         """
         operands, lanes = (dst, *sources), self.lanes(dst.format)
         adjacent = all(not one.shared and one.line_step == region.length * one.size for one in operands)
@@ -356,7 +357,8 @@ _BITS = format_named("i8")
 
 
 def lower_row_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append the reduction of every repeat to a pair, the pairs sorted out, once more for longer rows, the end."""
+    """Append a row arg-reduction: reduce every repeat to a pair, separate the pairs, repeat for longer rows, finish on
+    scalars."""
     reduce, separate = kernel.instructions
     (src,), tmp = work.sources, scratch_of(work)
     size, rows = src.element_bits // 8, src.valid_rows
@@ -391,7 +393,7 @@ def lower_row_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: S
 
 
 def _separate(sequence: KernelSequence, mnemonic: str, pairs: int, fmt: Format, start: int, to: int) -> None:
-    """Pack one member of each of so many pairs."""
+    """Pack one member of each pair."""
     lanes, size = sequence.lanes(fmt), fmt.storage_bits // 8
     sequence.barrier()
     for first, repeats in sequence.pieces(-(-2 * pairs // lanes)):
@@ -402,14 +404,15 @@ def _separate(sequence: KernelSequence, mnemonic: str, pairs: int, fmt: Format, 
 
 
 def _finish(sequence: KernelSequence, rows: int, reads: int) -> None:
-    """Let the scalar unit make the result of every row of so many elements of tmp."""
+    """Append the scalar work that computes the result of every row from elements of tmp."""
     sequence.await_vector()
     sequence.work_of_scalars(rows, *["read"] * reads, *["arithmetic"] * (reads > 1), "write", "loop")
     sequence.await_scalar()
 
 
 def lower_column_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append row 0 as the best so far and, for every further row: comparison, the better one, its number."""
+    """Append a column arg-reduction: start from row 0; for every further row compare, keep the better element and its
+    number."""
     compare, better = kernel.instructions
     (src,), tmp = work.sources, scratch_of(work)
     length, rows = src.valid_cols, operand_of(src)

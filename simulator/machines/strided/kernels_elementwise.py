@@ -31,7 +31,7 @@ from castsim.machines.strided.strided_instructions import Stream
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
 _THROUGH_FLOAT = {32: ("vconv_s322f32", "vconv_f322s32z"), 16: ("vconv_s162f16", "vconv_f162s16z")}
-"""Instructions that take integers of so many bits to floats of the same width and back."""
+"""Instructions that convert integers to floats of the same width and back, by their bits."""
 
 
 def chained(
@@ -44,9 +44,9 @@ def chained(
     third: Operand | None = None,
     merges: Callable[[LineRegion, int], bool] | None = None,
 ) -> None:
-    """Append instructions that run one behind the other: the first on the sources, the others in place.
+    """Append dependent instructions: the first on the sources, the others in place.
 
-    A `third` operand joins the others; `merges` are those of the others, the kernel's own if there are none.
+    A `third` operand is combined with the others; `merges` applies to the others, by default as for the kernel.
     """
     first, *others = kernel.instructions
     own = merges_of(sequence.target, kernel)
@@ -57,7 +57,7 @@ def chained(
 
 
 def lower_elementwise(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a chain; a third source joins its later instructions."""
+    """Append an element-wise operation; its later instructions use the third source."""
     fmt = words(work.dst.format)
     region, dst = region_of(work.dst), operand_of(work.dst, fmt)
     if fmt != work.dst.format:
@@ -73,7 +73,7 @@ def lower_elementwise(sequence: KernelSequence, work: ResolvedTileOp, kernel: St
 
 
 def lower_part(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append an operation on two tiles, one of which may cover less: then the other is copied, and joined with it.
+    """Append an operation on two tiles of which one may cover less: copy the larger one and combine the other with it.
 
     Source: none; assumed.
     """
@@ -90,7 +90,7 @@ def lower_part(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
 
 
 def lower_combination(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append, for every result, each instruction over all rows, column of repeats by column of repeats.
+    """Append every instruction of each result over all rows, one column of repeats at a time.
 
     A repeat takes as many elements as its widest operand has lanes; of operands with another number of columns it takes
     a part alike. Source: none; assumed.
@@ -112,7 +112,7 @@ def lower_combination(sequence: KernelSequence, work: ResolvedTileOp, kernel: St
 
 
 def _part_of_rows(tile: Tile, columns: int, row: int, start: int, width: int) -> Stream:
-    """Return so many columns of `columns`, from a row and column on, as a share of a tile's."""
+    """Return a number of columns of `columns`, from a row and column on, as a part of a tile's."""
     size = tile.element_bits // 8
     first, share = start * tile.valid_cols // columns, -(-width * tile.valid_cols // columns)
     return packed(tile.address + row * tile.row_pitch + first * size, tile.format, tile.row_pitch, max(share, 1))
@@ -155,10 +155,10 @@ def merges_of(target: StridedRepeatTarget, kernel: StridedOperation) -> Callable
 
 
 def lower_division(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a division by or of a scalar: the destination is filled with it first (docs/reference/pto.md section 7.3).
+    """Append a division with a scalar, which first fills the destination (docs/reference/pto.md section 7.3).
 
-    The model's own figures are those of a fill, a barrier and a division (196 for 32 x 64 of f32). In place a float
-    is multiplied by the reciprocal; an integer goes through the float of its width, in place.
+    The model's own figures consist of a fill, a barrier and a division (196 for 32 x 64 of f32). In place a float is
+    multiplied by the reciprocal; an integer goes through the float of its width, in place.
     """
     divide, multiply = kernel.instructions
     region, dst, src = region_of(work.dst), operand_of(work.dst), operand_of(work.sources[0])
@@ -188,10 +188,10 @@ def _convert(sequence: KernelSequence, mnemonic: str, region: LineRegion, operan
 
 
 def lower_reciprocal_root(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a reciprocal root: one estimate, or with scratch a block of ones, the root, ones divided by it.
+    """Append a reciprocal root: one estimate, or with scratch the root and a division of ones by it.
 
-    In count mode where lines are adjacent: the model's 53 cycles for 64 x 64, of f32 as of f16, are those of two
-    mask switches, a fill of one repeat, a root, a barrier and a division whose repeats it does not see.
+    Adjacent lines use count mode: the model's 53 cycles for 64 x 64, for f32 and f16 alike, consist of two mask
+    switches, a fill of one repeat, a root, a barrier and a division whose repeats it ignores.
     """
     estimate, root, divide = kernel.instructions
     region, dst, src = region_of(work.dst), operand_of(work.dst), operand_of(work.sources[0])
@@ -285,7 +285,7 @@ def lower_column_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kern
 
 
 def lower_column_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append the instructions that join every row with row 0 of a vector, then those on what they gave."""
+    """Append the instructions that combine every row with row 0 of a vector, then those on the results."""
     dst, region = operand_of(work.dst), LineRegion(work.dst.valid_rows, work.dst.valid_cols)
     first, second = work.sources
     values = replace(operand_of(second), line_step=0)
@@ -303,7 +303,7 @@ BURST_BLOCKS = 18
 
 
 def lower_ramp(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a ramp: in floats in tmp first, a repeat long, then that and a multiple of a repeat to every repeat."""
+    """Append a ramp: one repeat in floats in tmp, then for every repeat that plus a multiple of a repeat."""
     if work.tmp is None:
         sequence.work_of_scalars(work.dst.valid_cols, "write", "loop")
         return
@@ -359,10 +359,10 @@ def _shifted(sequence: KernelSequence, mnemonic: str, length: int, dst: Operand,
 
 
 def lower_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append, for every row in count mode: its numbers times the size of an element, a barrier, the gather.
+    """Append a gather: for every row in count mode, scale its numbers by the element size, wait, and gather.
 
-    The products of 4-byte elements go to the row of the destination, those of others to tmp, whose rows lie as far
-    apart as the destination has columns. The gather is one repeat, as in the vendor's model.
+    The products of 4-byte elements go to the row of the destination, others to tmp with the row pitch of the
+    destination's columns. The gather is one repeat, as in the vendor's model.
     """
     scale, gather = kernel.instructions
     source, places = work.sources
@@ -386,11 +386,11 @@ def lower_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: Strided
 
 
 def lower_transposition(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append the transposition into tmp, an instruction for every column of blocks, then the copy of tmp.
+    """Append a transposition: one instruction per column of blocks into tmp, then a copy of tmp.
 
-    The rows that are no whole blocks of 16 (32 of bytes) take one more instruction over all columns. The scalar unit
-    also loads the addresses of 16 rows on either side; the measured cycles leave no time for that beside the vector
-    pipe, so it takes none.
+    Rows beyond whole blocks of 16 (32 for bytes) take one more instruction over all columns. The scalar unit also loads
+    the addresses of 16 rows on either side; the measured cycles leave no time for that besides the vector pipe, so it
+    takes none.
     """
     transpose, copy = kernel.instructions
     (source,) = work.sources
@@ -422,7 +422,7 @@ def lower_transposition(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
 
 
 def _copy_bursts(sequence: KernelSequence, mnemonic: str, dst: Tile, start: int, blocks: int) -> None:
-    """Copy so many blocks of tmp in bursts; the first block of what a repeat takes stands for all of it."""
+    """Copy blocks of tmp in bursts; the first block of a repeat represents all of it."""
     fmt = words(dst.format)
     one = BLOCK * 8 // fmt.storage_bits
     for first, repeats in sequence.pieces(-(-blocks // BURST_BLOCKS)):
@@ -432,7 +432,7 @@ def _copy_bursts(sequence: KernelSequence, mnemonic: str, dst: Tile, start: int,
 
 
 def lower_concatenation(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
-    """Append a copy of every row of the first part, then of the second: by elements if it begins inside a block."""
+    """Append a copy of every row of the first part, then of the second, by elements if that begins inside a block."""
     dst, rows = operand_of(work.dst), work.dst.valid_rows
     first, second = work.sources
     start = first.valid_cols * dst.size
@@ -444,9 +444,10 @@ def lower_concatenation(sequence: KernelSequence, work: ResolvedTileOp, _kernel:
 
 
 def lower_counted_concatenation(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
-    """Append, for every row, the reads of its counts and the copy of the first part; the second one by elements.
+    """Append, for every row, the reads of its counts and the copy of the first part; the second part is copied by
+    elements.
 
-    Source: none; that both parts take as long as if the counts asked for all of them is assumed.
+    Source: none; both parts are assumed to take as long as if the counts requested all of them.
     """
     rows, dst = work.dst.valid_rows, operand_of(work.dst)
     first, second, *_ = work.sources
@@ -469,7 +470,7 @@ def _copies(sequence: KernelSequence, dst: Operand, source: Tile, rows: int) -> 
 
 
 def _between_flags(sequence: KernelSequence, elements: int) -> None:
-    """Let the scalar unit move elements: it waits for the vector pipe, which waits for it in turn."""
+    """Append element moves of the scalar unit between flags: it waits for the vector pipe, which then waits for it."""
     sequence.await_vector()
     sequence.work_of_scalars(elements, "read", "write", "loop")
     sequence.await_scalar()

@@ -1,5 +1,5 @@
-"""What one tile cast means on a strided-repeat chip: which instructions, in which control state, under which policy;
-those of conversions through a scratch tile, and what all of them make of loose elements.
+"""The plan of one tile cast on a strided-repeat chip: instructions, control state and policies, for tiles and single
+elements.
 
 Everything that differs from pair to pair is read from the target's cast rules; nothing here knows a chip. Facts:
 docs/reference/a2a3.md section 1 (modes and fallbacks), 3.1, 3.2 (who honours the saturation mode) and 3.4 (scratch
@@ -54,11 +54,11 @@ _CONVERSION = "vconv"
 
 @dataclass(frozen=True, slots=True)
 class CastPlan:
-    """How a tile cast runs.
+    """The plan of one tile cast.
 
-    `mnemonic` is the single instruction (unused where `sequence` is set), `rounding` the mode in force after
-    fallbacks, `saturation` the one in force after overrides, `ctrl` the CTRL register during the conversion,
-    `warnings` what the program asked for in vain.
+    `mnemonic` is the single instruction (unused where `sequence` is set), `rounding` the mode after fallbacks,
+    `saturation` the one after overrides, `ctrl` the CTRL register during the conversion, `warnings` the requests
+    without effect.
     """
 
     rule: StridedCast
@@ -82,11 +82,11 @@ def plan_cast(
     *,
     scratch: bool,
 ) -> CastPlan:
-    """Settle mode, saturation and instruction of one cast; `scratch` says whether a tmp tile is given.
+    """Return the mode, saturation and instruction of one cast; `scratch` tells whether there is a tmp tile.
 
     Raises:
-        IllegalError: the chip has no such type pair; names the destinations it has for this source, and a detour. Or
-            it needs a tmp tile.
+        IllegalError: the chip has no such type pair (the message names the destinations of this source, and a detour),
+            or the pair needs a tmp tile.
     """
     rule = target.cast(src.name, dst.name)
     if rule is None:
@@ -97,7 +97,7 @@ def plan_cast(
     sequence = target.scratch_sequence(rule.src, rule.dst)
     if sequence is not None and sequence.steps == "through_f16":
         if not scratch:
-            text = f"{rule.src} -> {rule.dst} on {target.name} runs through a tmp tile at any saturation; it has none"
+            text = f"{rule.src} -> {rule.dst} on {target.name} always needs a tmp tile"
             raise IllegalError(text, legal=("a tmp tile behind the source",))
     elif not scratch or in_force is Saturation.ON:
         sequence = None
@@ -165,7 +165,7 @@ def single_cast(target: StridedRepeatTarget, src: str, dst: str, rounding: Round
 
 
 def action_of(target: StridedRepeatTarget, rule: StridedCast, dst: Format, rounding: Rounding, ctrl: int) -> Action:
-    """Return what the instruction does to an element, given CTRL at its issue.
+    """Return the action of an instruction on an element, given CTRL at its issue.
 
     Source: docs/reference/a2a3.md sections 3.1 and 4.3.
     """
@@ -208,7 +208,7 @@ def _settle_mode(rule: StridedCast, mode: RoundMode) -> tuple[Rounding, str, War
     warnings: Warnings = ()
     if wanted is not None:
         legal = ", ".join(name.upper() for name in rule.suffixes)
-        text = f"rounding {mode.name} silently becomes {fallback.upper()}: {rule.src} -> {rule.dst} has {legal}"
+        text = f"rounding {mode.name} becomes {fallback.upper()}: {rule.src} -> {rule.dst} has {legal}"
         warnings = (WarningText(WarningKind.ROUNDING, text),)
     return fallback, "" if rule.plain else rule.suffixes[fallback], warnings
 
@@ -218,7 +218,7 @@ def _settle_saturation(rule: StridedCast, asked: Saturation | None, *, scratch: 
     if rule.saturation_off_by_default:
         return asked or Saturation.OFF, ()
     if asked is Saturation.OFF and not scratch:
-        text = f"saturation OFF is ignored: {rule.src} -> {rule.dst} honours it only with a tmp tile"
+        text = f"saturation OFF is ignored: {rule.src} -> {rule.dst} needs a tmp tile for it"
         return Saturation.ON, (WarningText(WarningKind.SATURATION, text),)
     return asked or Saturation.ON, ()
 
@@ -231,7 +231,7 @@ def _settle_saturation(rule: StridedCast, asked: Saturation | None, *, scratch: 
 
 @dataclass(frozen=True, slots=True)
 class ScratchNeed:
-    """Scratch bytes of one cast; `terms` are the named parts of the formula whose largest decides."""
+    """The scratch bytes of one cast: the largest of the named `terms` of the formula."""
 
     total: int
     terms: tuple[tuple[str, int], ...]
@@ -255,12 +255,12 @@ def packed_need(
     rows: int,
     cols: int,
 ) -> ScratchNeed:
-    """Return what a cast with a tmp tile needs for source rows without gaps."""
+    """Return the scratch need of a cast whose source rows are contiguous."""
     return scratch_need(plan_cast(target, *pair, *modes, scratch=True), target.repeat, rows, cols, cols)
 
 
 def scratch_formula(plan: CastPlan, repeat: RepeatInstruction, rows: int, cols: int, row_stride: int) -> ScratchNeed:
-    """Return what the published formulas say to the letter; they know the case of no columns, not that of no rows."""
+    """Return the size by the published formulas, which cover no columns but not no rows."""
     if plan.sequence is None or not cols:
         return NOTHING
     block = repeat.block_bytes
@@ -374,7 +374,7 @@ barrier{_THROUGH_F16.replace("src", "low")}"""
 _STEPS: Mapping[str, str] = {
     "via_i32": _VIA_I32, "chunked": _CHUNKED, "chunked_masked": _CHUNKED_MASKED, "through_f16": _MASKED_THROUGH_F16
 }  # fmt: skip
-"""Sequences A, B and C of docs/reference/a2a3.md section 3.4 and the one of other pairs, an instruction a line.
+"""Sequences A, B and C of docs/reference/a2a3.md section 3.4 and that of other pairs, one instruction a line.
 
 `mask` enables the lanes of the chunk, `clamping` and `wrapping` switch the saturation of integers. `low` and `high` lie
 in the scratch tile, the latter behind the int16 of a chunk. A conversion names its formats and its mode: the cast's own
@@ -502,7 +502,7 @@ def cast_elements(target: StridedRepeatTarget, codes: Codes, asked: CastAsked) -
 def told_by_scratch(target: StridedRepeatTarget, asked: CastAsked) -> str:
     """Return in words where a cast without a tmp tile gives other results than with one.
 
-    These are NaN, infinities and the first numbers of either sign, of a source of more than 16 bits among powers of
+    They are NaN, infinities and the first numbers of either sign; for a source of more than 16 bits among powers of
     two.
     """
     codes = _probes(asked.src)
@@ -517,7 +517,8 @@ def told_by_scratch(target: StridedRepeatTarget, asked: CastAsked) -> str:
 
 
 def _probes(src: Format) -> Codes:
-    """Return all codes of a source of up to 16 bits; of a wider one those of powers of two, halves more, and the like.
+    """Return all codes of a source of up to 16 bits; for a wider one those of powers of two, of halves above them, and
+    similar ones.
 
     The largest exponent brings infinities and NaN.
     """
@@ -547,7 +548,7 @@ def _outcome(plan: CastPlan, saturation: str, codes: Codes) -> TargetCast:
 
 
 def overflow_of(plan: CastPlan) -> Overflow:
-    """Return what a cast makes of numbers out of range."""
+    """Return the treatment of out-of-range numbers by a cast."""
     if not isinstance(plan.action, DuplicateCode | BitwiseAnd | TimedArithmetic):
         return plan.action.policy.overflow
     off = plan.saturation is Saturation.OFF and isinstance(plan.dst, IntFormat)

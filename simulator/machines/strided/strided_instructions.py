@@ -1,4 +1,4 @@
-"""Instructions of the strided-repeat mechanism, and what they cost.
+"""Instructions of the strided-repeat mechanism and their cycles.
 
 An instruction works memory to memory: `repeats` steps over `lanes` elements each; every operand stream advances by its
 own repeat stride, inside a repeat by its block stride (docs/reference/a2a3.md section 2.1). Control state is captured
@@ -31,13 +31,13 @@ from castsim.targets.strided_repeat import StridedBufferPorts, StridedRepeatTarg
 class Stream:
     """One operand of a strided-repeat instruction.
 
-    Lane e of repeat r lies at byte `address + r * step + 32 * b * block_stride + o` where b and o are the block and
+    Lane e of repeat r is at byte `address + r * step + 32 * b * block_stride + o` where b and o are the block and
     offset of element e in a packed row (two elements per byte for 4-bit formats, low nibble first). Strides count
     32-byte blocks.
 
-    Operands that are packed closer than blocks (results of reductions and comparisons, mask bits, the source of a
-    block broadcast) say so by `packed`, the bytes from repeat to repeat; `repeat_stride` is then 0. `elements` is the
-    number of elements per repeat where it is not that of the instruction's active lanes.
+    Operands that are packed closer than blocks (results of reductions and comparisons, mask bits, the source of a block
+    broadcast) set `packed`, the bytes from repeat to repeat; `repeat_stride` is then 0. `elements` is the number of
+    elements per repeat if it differs from that of the instruction's active lanes.
     """
 
     address: int
@@ -89,7 +89,7 @@ class BitwiseAnd:
 
 @dataclass(frozen=True, slots=True)
 class TimedArithmetic:
-    """Part of a vector operation on tiles, whose values its `TileEffect` computes: time and byte streams only."""
+    """Part of a vector operation on tiles: its time and byte streams. `TileEffect` computes the values."""
 
 
 Action = ElementwiseCast | RoundToIntegral | ScaledConvert | DuplicateCode | BitwiseAnd | TimedArithmetic
@@ -115,7 +115,7 @@ class StridedInstruction:
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The name in reports."""
         return self.mnemonic
 
     @property
@@ -151,12 +151,12 @@ def passes(now: int, port_free: int, bank_free: int) -> int:
 
 
 def next_repeat(interval_end: int, passed: int) -> int:
-    """Return when the next repeat starts: behind the interval, and when the last operand has passed its port."""
+    """Return the start of the next repeat: after the interval, and after the last operand has passed its port."""
     return max(interval_end, passed + 1)
 
 
 def result_delay(tail: int, at_once: int) -> int:
-    """Return how long behind the next repeat's start results should be in the buffer; `at_once` lifts the delay."""
+    """Return the delay of results after the next repeat's start; `at_once` makes it 0."""
     return 0 if at_once else tail
 
 
@@ -166,7 +166,7 @@ def results_due(next_start: int, delay: int) -> int:
 
 
 def drained(due: int, tail: int, delay: int) -> int:
-    """Return when the pipe is empty whose last results are due: its stages take the tail even if results do not."""
+    """Return the tick at which the pipe is empty: its stages take the tail even if results do not."""
     return due + tail - delay
 
 
@@ -190,12 +190,12 @@ def written(passed: int) -> int:
 # Source: docs/reference/a2a3.md section 8.
 
 Places = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""Of every block: its port for reads, its port for writes, its bank. Addresses beyond the buffer start over."""
+"""The read port, write port and bank of every block; addresses beyond the buffer wrap around."""
 
 
 @lru_cache(maxsize=16)
 def places_of_blocks(banks: StridedBufferPorts) -> Places:
-    """Return where every block lies.
+    """Return the ports and banks of every block.
 
     Raises:
         TargetDataError: a bank does not hold whole blocks.
@@ -212,12 +212,12 @@ def places_of_blocks(banks: StridedBufferPorts) -> Places:
 
 
 def element_bits(stream: Stream) -> int:
-    """Return the bits one element takes in a packed row: 4-bit formats share bytes, all others fill whole ones."""
+    """Return the bits of one element in a packed row: 4-bit formats share bytes, all others fill whole ones."""
     return stream.format.bits if stream.format.bits == 4 else stream.format.storage_bits
 
 
 def repeat_blocks(stream: Stream, lanes: int, mask: int) -> tuple[int, ...]:
-    """Return the byte offsets, from the start of a repeat, of the blocks that hold at least one active lane.
+    """Return the byte offsets, from the start of a repeat, of the blocks with at least one active lane.
 
     A block that several lanes share (block stride 0) passes once.
     """
@@ -261,11 +261,11 @@ _HEAD_ALWAYS = "always"
 
 
 class Pace(NamedTuple):
-    """The times of one instruction of so many repeats.
+    """The times of one instruction with a given number of repeats.
 
-    Cycles before the first repeat, from repeat to repeat, behind the last one, those lost there by the number of
-    delayed repeats, and until the results are in the buffer, `late` of them of the startup; `at_once` if they
-    already are; `always` if it fills a pipe at work as well.
+    Cycles before the first repeat, between repeats, after the last one, those lost there by the number of delayed
+    repeats, and until the results are in the buffer, of which `late` belong to the startup; `at_once` if they already
+    are; `always` if it also fills a busy pipe.
     """
 
     head: int
@@ -287,7 +287,7 @@ def _pace(row: VectorTiming, tail_of_pipe: int, repeats: int) -> Pace:
 
 
 def pace_of(target: StridedRepeatTarget, row: str, repeats: int) -> Pace:
-    """Return the times of an instruction of so many repeats by the name of its timing row."""
+    """Return the times of an instruction from its timing row, for a number of repeats."""
     return _pace(target.timing.vector[row], target.timing.vector_pipe.tail_cycles, repeats)
 
 
@@ -297,7 +297,7 @@ def changes_mask(operation: object, target: StridedRepeatTarget) -> bool:
 
 
 def check_vector(operation: object, target: StridedRepeatTarget) -> None:
-    """Refuse what is no vector instruction of this mechanism, and timing rows that the target does not have.
+    """Refuse nodes other than vector instructions of this mechanism, and timing rows that the target lacks.
 
     Raises:
         IllegalError: as said; names the rows that the target has.

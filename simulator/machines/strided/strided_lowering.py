@@ -1,4 +1,4 @@
-"""The strided-repeat mechanism as program execution sees it: one target's lowering behind the common protocol."""
+"""The strided-repeat mechanism behind the common lowering protocol, for one target."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _GROUP = 32
 
 
 def implicit_scratch(target: StridedRepeatTarget, node: Needy, pitch: int | None) -> pto.TileType | None:
-    """Return the type of the tmp tile of an operation that has none, None if it needs none.
+    """Return the type of the tmp tile to add to an operation; None if it needs none.
 
     `pitch` is that of its first source in elements, where that is a part of a wider tile.
     """
@@ -170,7 +170,7 @@ def _row(rows: int, cols: int, element: str) -> pto.TileType:
 
 
 def _sorts_whole_groups(kind: pto.TileType) -> bool:
-    """Whether the text says that a sort works on whole groups."""
+    """Whether the types show that a sort works on whole groups."""
     return kind.valid_cols is not None and kind.valid_cols % _GROUP == 0
 
 
@@ -224,7 +224,7 @@ class StridedLowerer(DataflowLowerer):
         self._works: dict[ResolvedTileOp, Block] = {}
 
     def element_bits(self, fmt: Format) -> int:
-        """Return the bits one element takes in a tile's pitch and pointer arithmetic."""
+        """Return the bits of one element in a tile's pitch and in pointer arithmetic."""
         if fmt.bits == 4 and fmt.name not in self.target.byte_storage.formats:
             return fmt.bits
         return fmt.storage_bits
@@ -244,13 +244,13 @@ class StridedLowerer(DataflowLowerer):
         for use in self.scratch_uses:
             missing = use.need.total - use.tmp.size
             if missing > 0:
-                hit = ", ".join(self._owners(use)) or "bytes that no tile owns"
+                hit = ", ".join(self._owners(use)) or "bytes outside all tiles"
                 text = f"tmp %{use.tmp.name} is {missing} bytes short; the cast writes into {hit}"
                 found.append(WarningText(WarningKind.SCRATCH, text, use.cast.span))
         return tuple(found)
 
     def _owners(self, use: CastScratch) -> list[str]:
-        """Return the tiles, with the bytes from first to last, that the sequence writes behind its tmp tile."""
+        """Return the tiles, with their first and last byte, that the sequence overwrites beyond its tmp tile."""
         named = []
         written = [(start, end) for start, end in scratch_writes(use) if end > use.tmp.end]
         for tile in self.tiles.values():
@@ -284,12 +284,12 @@ class StridedLowerer(DataflowLowerer):
         with_cast = any(fmt.name in (row.src, row.dst) for row in self.target.casts)
         if fmt.name in self.target.transfer_limits.refused_formats and not with_cast:
             what, name = "tload" if transfer.load else "tstore", held_format(fmt)[0].name
-            text = f"{what}: {self.target.name} has no {name} elements; no load or store moves them"
+            text = f"{what}: {self.target.name} has no {name} elements; loads and stores cannot move them"
             raise IllegalError(text, span=transfer.span)
         return super().transfer(transfer)
 
     def differ(self, one: TileCast, other: TileCast) -> bool:
-        """Whether two casts, alike but for their saturation, can give different results."""
+        """Whether two casts that differ only in saturation can give different results."""
         ends = one.src.format, one.dst.format
         if all(isinstance(fmt, IntFormat) for fmt in ends) and ends[0].bits < ends[1].bits:
             return False  # nothing can be lost
@@ -307,14 +307,14 @@ class StridedLowerer(DataflowLowerer):
         return plans[0].action != plans[1].action or plans[0].sequence != plans[1].sequence
 
     def work(self, work: ResolvedTileOp) -> LoweredInstruction:
-        """Lower one vector operation, and say so if the library has no call of it without a tmp tile."""
+        """Lower one vector operation; warn if the library has no call of it without a tmp tile."""
         lowered = super().work(work)
         kind = None if work.tmp is not None else tmp_of_work(self.target, work)
         if kind is None or VECTOR_OPERATIONS[work.mnemonic].kind not in _ALWAYS_WITH_TMP:
             return lowered
         text = (
-            f"pto.{work.mnemonic} has no tmp tile, and {self.target.name} has no call without one: run with the "
-            f"results that it gives with {kind.rows} x {kind.cols} {kind.element}, whose bytes the buffer "
+            f"pto.{work.mnemonic} has no tmp tile, which {self.target.name} needs: run with the "
+            f"results for one of {kind.rows} x {kind.cols} {kind.element}, whose bytes the buffer "
             f"lacks; {_ADDED}"
         )
         return replace(lowered, warnings=(*lowered.warnings, WarningText(WarningKind.SCRATCH, text)))
@@ -341,7 +341,7 @@ class StridedLowerer(DataflowLowerer):
         return LoweredInstruction(lowered.body, cast_accesses(cast, stretches), shortcut, warnings, cast=tiles)
 
     def _lacks_scratch(self, cast: TileCast, plan: CastPlan) -> Warnings:
-        """Warn of a cast whose sequence needs a tmp tile that the program does not give, and say what differs.
+        """Warn of a cast whose sequence needs a tmp tile that the program does not pass, with the difference.
 
         Source: docs/reference/a2a3.md section 3.4, docs/reference/pto.md section 1.3.
         """
@@ -365,7 +365,7 @@ class StridedLowerer(DataflowLowerer):
 
 
 def packed_stretches(cast: TileCast, lanes: int, max_repeats: int) -> tuple[tuple[int, int], ...]:
-    """Return where in a row the 4-bit elements of a cast lie packed, as (first byte, elements); nothing of wider ones.
+    """Return the packed stretches of 4-bit elements in a row, as (first byte, elements); none for wider elements.
 
     Each call starts at as many bytes as there are columns before it: docs/reference/a2a3.md section 2.4.
     """
@@ -377,9 +377,9 @@ def packed_stretches(cast: TileCast, lanes: int, max_repeats: int) -> tuple[tupl
 
 
 def cast_accesses(cast: TileCast, stretches: tuple[tuple[int, int], ...]) -> tuple[Access, ...]:
-    """Return the bytes of the valid elements of each operand, and all of tmp; none where nothing is to be done.
+    """Return the bytes of the valid elements of each operand, and all of tmp; none for an empty cast.
 
-    Destination and source come first, behind tmp what is left of the one that has several of the `stretches`.
+    Destination and source come first, then tmp, then the rest of the operand with several `stretches`.
     """
     found, behind = [], []
     for tile, write in ((cast.dst, True), (cast.src, False)):
@@ -398,9 +398,9 @@ def cast_accesses(cast: TileCast, stretches: tuple[tuple[int, int], ...]) -> tup
 
 
 _ALWAYS_WITH_TMP = (Kind.ELEMENTWISE, Kind.TRANSPOSE, Kind.SORT)
-"""Kinds of which the library's calls that use a tmp tile cannot do without; those of others have a way of their own."""
+"""Kinds whose library calls with a tmp tile need it; the calls of other kinds have an alternative."""
 
-_ADDED = f"assemblers add the tile from {MAKE_SCRATCH[0]} on, and refuse the program where tiles have addresses"
+_ADDED = f"assemblers since {MAKE_SCRATCH[0]} add the tile, and reject programs whose tiles have addresses"
 
 
 def scratch_writes(use: CastScratch) -> Iterator[tuple[int, int]]:
@@ -454,7 +454,7 @@ _LOWERINGS: Mapping[str, _Lowering] = {
     "dequantisation": lower_dequantisation,
     "combination": lower_combination,
 }
-"""What lays out a kernel of each structure."""
+"""The layout functions of kernels, by structure."""
 
 
 def lower_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> Block:
@@ -472,7 +472,7 @@ def lower_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> Block:
         )
     if target.option("count_mask_at_start"):
         raise IllegalError(
-            f"count mode is on (option count_mask_at_start): the lane masks of {work.mnemonic} would be read as counts",
+            f"count mode is on (option count_mask_at_start): it would read the lane masks of {work.mnemonic} as counts",
             span=work.span,
             legal=("count_mask_at_start = 0",),
         )

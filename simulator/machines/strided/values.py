@@ -1,4 +1,4 @@
-"""What strided-repeat operations compute: bytes of the buffer and of the arguments, nothing about time.
+"""Values of strided-repeat operations: bytes of the buffer and of the arguments, without time.
 
 Operations run in program order, each reading all lanes of a repeat before it writes any. A whole tile is converted in
 one call where `natural_map` proves that the operations do the same.
@@ -89,7 +89,7 @@ def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> Natura
 def _mark(
     operation: StridedInstruction, src: Tile, dst: Tile, written: np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 ) -> bool:
-    """Count the destination elements of one operation; False unless each comes from its own source element."""
+    """Count the destination elements of one operation; False unless each has a separate source element."""
     source = operation.sources[0]
     count = min(operation.lanes, operation.mask.bit_length())
     if operation.mask & ((1 << count) - 1) != (1 << count) - 1 or not _one_row(source, count) & _one_row(
@@ -147,7 +147,7 @@ def execute_vector(operation: StridedInstruction, buffer: Bytes) -> None:
 def apply_action(
     action: Action, sources: list[Codes], src: Format | None, dst: Format, shape: tuple[int, ...]
 ) -> Codes:
-    """Return the codes that an action makes of its source codes (`shape` matters where there is no source)."""
+    """Return the codes that an action computes from its source codes; `shape` applies if there is no source."""
     match action:
         case ElementwiseCast(policy):
             assert src is not None
@@ -220,7 +220,7 @@ def _active_lanes(mask: int, lanes: int) -> Lanes:
 
 
 def _needs_order(operation: StridedInstruction) -> bool:
-    """Whether a later repeat may see or overwrite what an earlier one wrote."""
+    """Whether a later repeat may read or overwrite bytes that an earlier one wrote."""
     if operation.repeats == 1:
         return False
     start, end = stream_extent(operation.destination, operation.repeats, operation.lanes, operation.mask)
@@ -237,7 +237,7 @@ def _needs_order(operation: StridedInstruction) -> bool:
 def _adjacent(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> Codes | None:
     """Return a writable view of one stream if its active lanes are a prefix of adjacent bytes, else None.
 
-    4-bit streams come as their packed bytes; an odd number of lanes has no such view.
+    4-bit streams are packed bytes; an odd number of lanes has no such view.
     """
     bits = element_bits(stream)
     if not isinstance(lanes, slice) or (bits == 4 and lanes.stop % 2):
@@ -253,7 +253,8 @@ def _adjacent(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats:
 
 
 def _places(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> tuple[NDArray[np.int64], int]:
-    """Return where each lane lies, shape (repeats, lanes), and its size: bytes, or nibbles for 4-bit streams."""
+    """Return the position of each lane, shape (repeats, lanes), and its size: in bytes, or in nibbles for 4-bit
+    streams."""
     bits = element_bits(stream)
     numbers = np.arange(lanes.stop) if isinstance(lanes, slice) else lanes
     per_block = BLOCK * 8 // bits
@@ -268,7 +269,7 @@ def _places(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: i
 
 def _check_reach(buffer: Bytes, start: int, end: int) -> None:
     if start < 0 or end > buffer.size:
-        raise TileError(f"a vector instruction reaches bytes {start} .. {end - 1} of a buffer of {buffer.size}")
+        raise TileError(f"a vector instruction accesses bytes {start} .. {end - 1} of a buffer of {buffer.size}")
 
 
 compute = TileValues(NaturalMap, _convert_whole, StridedInstruction, execute_vector)

@@ -29,9 +29,9 @@ from castsim.machines.vector_function.register_operations import Held, NamedRegi
 
 @dataclass(slots=True)
 class Given:
-    """A vector operation whose instructions are written: what is known of it beside its loop nests.
+    """A vector operation being written, with its known properties besides its loop nests.
 
-    `waiting` is a source that the instruction behind the next is to take: of three that are added up.
+    `waiting` is a source of the instruction after the next one, where three are added.
     """
 
     work: ResolvedTileOp
@@ -39,11 +39,11 @@ class Given:
     structure: str
     waiting: str | None = None
     scalar_name: str | None = None
-    """The value of the scalar operand where only the running program knows it; its code then stands for nothing."""
+    """The run-time value of the scalar operand; None if its code is known."""
 
     @property
     def operation(self) -> VectorOperation:
-        """What the operation is."""
+        """The operation."""
         return VECTOR_OPERATIONS[self.work.mnemonic]
 
     @property
@@ -53,12 +53,12 @@ class Given:
 
     @property
     def vector_first(self) -> bool:
-        """Whether the operand that is spread over rows stands before the tile."""
+        """Whether the operand that is spread over rows precedes the tile."""
         return self.operation.kind is Kind.ROW_BROADCAST and vector_operand(self.work) == 0
 
     @property
     def scalar(self) -> int:
-        """The code of the constant operand: the scalar, or what the function has for one.
+        """The code of the constant operand: the scalar, or the function's own constant.
 
         A difference is the sum with the negated scalar.
         """
@@ -72,7 +72,7 @@ class Given:
 
     @property
     def constant_first(self) -> bool:
-        """Whether the constant operand stands before the tile."""
+        """Whether the constant operand precedes the tile."""
         return self.work.scalar_first if self.work.scalars else self.operation.function != "neg"
 
     @property
@@ -83,8 +83,8 @@ class Given:
     def neutral(self, fmt: Format) -> int | None:
         """Return the code from which an accumulation starts; None if it has to start from its first element.
 
-        Rows start so in the model too. Columns start from their first row: a neutral value gives the same but for NaN,
-        infinity and a single row, where that is returned as it is.
+        Rows start so in the model too. Columns start from their first row: a neutral value gives the same except for
+        NaN, infinity and a single row, which is returned unchanged.
         """
         function = self.operation.function
         if self.operation.kind is Kind.ROW_REDUCE or isinstance(fmt, IntFormat):
@@ -120,14 +120,14 @@ def scalar_use(held: NamedRegisters, given: Given) -> tuple[str, ScalarType]:
 
 
 def scalar_register(held: NamedRegisters, given: Given) -> str:
-    """Return the key of a register whose lanes all hold the constant operand."""
+    """Return the key of a register that holds the constant operand in all lanes."""
     if given.scalar_name is None:
         return constant_register(held, "scalar", given.scalar, given.format)
     return _made_once(held, f"scalar {given.scalar_name}", "scalar", given.format, lambda: scalar_use(held, given))
 
 
 def constant_register(held: NamedRegisters, name: str, code: int, fmt: Format) -> str:
-    """Return the key of a register whose lanes all hold a code; it is made once, where it is first wanted."""
+    """Return the key of a register that holds a code in all lanes; it is created on first use."""
     key = f"{name} {fmt.name} {code}"
     if fmt.storage_bits == 8 and not isinstance(fmt, IntFormat):
         fmt = format_named("u8")  # there are no scalars of such floats
@@ -137,7 +137,7 @@ def constant_register(held: NamedRegisters, name: str, code: int, fmt: Format) -
 def _made_once(
     held: NamedRegisters, key: str, stem: str, fmt: Format, scalar: Callable[[], tuple[str, ScalarType]]
 ) -> str:
-    """Return the key of a register ahead of the loops whose lanes all hold a scalar."""
+    """Return the key of a register before the loops that holds a scalar in all lanes."""
     prelude = held.prelude
     assert prelude is not None  # of every function that is no cast
     if key not in prelude.registers:
@@ -152,28 +152,28 @@ def _made_once(
 SETTLED = "only --arg makes a constant"
 
 _UNSUPPORTED: Mapping[str, str] = {
-    "row_argument": "an extreme with its column, which no vector instruction of the micro level gives",
+    "row_argument": "an extreme with its column, which no micro-level vector instruction computes",
     "column_argument": "row numbers in registers twice as wide as those of the elements, or NaN that counts",
     "gather": "a gather whose numbers are turned into addresses on the way",
-    "pattern_gather": "a pattern of elements in a predicate, which no text of its kernel states",
-    "compare_gather": "counts of chosen elements, which no text of its kernel states",
+    "pattern_gather": "a pattern of elements in a predicate, which the listing of its kernel leaves out",
+    "compare_gather": "counts of chosen elements, which the listing of its kernel leaves out",
     "sort": "the sort unit, which has no vector instruction",
     "merge": "the sort unit, which has no vector instruction",
-    "transposition": "scattered or gathered addresses, whose constants no text of its kernel states",
-    "concatenation": "scattered addresses, whose constants no text of its kernel states",
-    "counted_concatenation": "scattered addresses, whose constants no text of its kernel states",
-    "quantisation": "conversions in several steps, whose constants its kernel leaves out",
+    "transposition": "scattered or gathered addresses, whose constants the listing of its kernel leaves out",
+    "concatenation": "scattered addresses, whose constants the listing of its kernel leaves out",
+    "counted_concatenation": "scattered addresses, whose constants the listing of its kernel leaves out",
+    "quantisation": "conversions in several steps, whose constants the listing of its kernel leaves out",
     "dequantisation": "widening loads of a quarter, which are timed only",
     "packing": "a store of parts of lanes without a conversion",
-    "combination": "parts of several operands or results, which no text of its kernel states",
-    "block_quantisation": "passes over exponents, whose constants its kernel leaves out",
+    "combination": "parts of several operands or results, which the listing of its kernel leaves out",
+    "block_quantisation": "passes over exponents, whose constants the listing of its kernel leaves out",
     "matrix": "no vector instructions",
 }
-"""Structures of kernels that are not written, and what it is that they have."""
+"""Structures of kernels that cannot be written, with the reason."""
 
 
 def check_structure(given: Given) -> None:
-    """Refuse an operation whose kernel is not known to the instruction.
+    """Refuse an operation whose kernel the instruction does not support.
 
     Raises:
         IllegalError: it is one of those.
@@ -181,9 +181,9 @@ def check_structure(given: Given) -> None:
     found = _UNSUPPORTED.get(given.structure)
     function, fmt = given.operation.function, given.format
     if function == "pow":
-        found = "steps for negative and special operands that its kernel leaves out"
+        found = "steps for negative and special operands that the listing of its kernel leaves out"
     elif function in ("rem", "fmod"):
-        found = "conversions and a correction that its kernel leaves out"
+        found = "conversions and a correction that the listing of its kernel leaves out"
     elif given.structure == "row_reduction" and fmt.storage_bits == 8:
         found = "8-bit lanes that are widened on the way"
     elif given.structure == "row_product" and not isinstance(fmt, IntFormat):
@@ -300,7 +300,7 @@ def _duplicate(held: NamedRegisters, given: Given, operation: Compute) -> None:
 
 
 def _accumulated_product(held: NamedRegisters, given: Given, operation: Compute) -> None:
-    """A tile times the constant, and what the destination holds."""
+    """Write the sum of the destination and a tile times the constant."""
     (source,) = operation.sources
     if held.register(source).element != given.work.dst.format.name:
         raise unwritten("f16 elements that are widened on the way")
@@ -324,7 +324,7 @@ def _narrow(held: NamedRegisters, given: Given, operation: Compute) -> None:
 
 
 def _halves(held: NamedRegisters, given: Given, operation: Compute) -> None:
-    """Neighbouring lanes in two registers, of which the first replaces the source."""
+    """Write neighbouring lanes to two registers, of which the first replaces the source."""
     del given
     (source,), (odd,) = operation.sources, operation.results
     element = held.register(source).element
@@ -346,7 +346,7 @@ def _compare(held: NamedRegisters, given: Given, operation: Compute) -> None:
 
 
 def _select(held: NamedRegisters, given: Given, operation: Compute) -> None:
-    """A choice by a predicate, of which the last source is the name."""
+    """Write a selection by a predicate, which the last source names."""
     *names, chosen = operation.sources
     if len(names) == 1:
         names.append(scalar_register(held, given))
@@ -362,7 +362,7 @@ def _spread(held: NamedRegisters, given: Given, operation: Compute) -> None:
 
 
 def _spread_both(held: NamedRegisters, given: Given, operation: Compute) -> None:
-    """The same of both halves of a predicate: interleaved with itself, it holds every bit twice."""
+    """Write the spread of both halves of a predicate: interleaved with itself, it holds every bit twice."""
     del given
     name, kind = held.mask(operation.sources[0])
     uses, results = [(name, kind)] * 2, [(each, kind) for each in operation.results]
@@ -381,13 +381,13 @@ def _join(held: NamedRegisters, given: Given, operation: Compute) -> None:
 
 
 def _pack(held: NamedRegisters, given: Given, operation: Compute) -> None:
-    """The predicate of 32-bit lanes as one of 16-bit lanes, of which the upper half is clear."""
+    """Write the predicate of 32-bit lanes as one of 16-bit lanes with a clear upper half."""
     del given
     held.define_mask(operation.results[0], 16, "ppack", [held.mask(operation.sources[0])], half="LOWER")
 
 
 def _choose(held: NamedRegisters, given: Given, operation: Compute) -> None:
-    """Bits of one predicate where a third is set, of another elsewhere."""
+    """Write the bits of one predicate where a third is set, else of another."""
     del given
     held.define_mask(operation.results[0], operation.width, "psel", [held.mask(each) for each in operation.sources])
 
@@ -423,7 +423,7 @@ _RULES: Mapping[str, _Rule] = {
     "psel": _choose,
     "vci": _ascend,
 }
-"""What writes a mnemonic of the kernels."""
+"""The writers of the kernels' mnemonics."""
 
 
 def accumulated(held: NamedRegisters, given: Given, name: str, width: int) -> str | None:

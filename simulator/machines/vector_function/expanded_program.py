@@ -66,11 +66,11 @@ class FunctionWriter:
         """Write a vecscope.
 
         Args:
-            function: what is written.
-            addresses: values (i64) of its addresses.
+            function: the function to write.
+            addresses: the values (i64) of its addresses.
             ctrl: CTRL meanwhile.
-            given: the vector operation that it does; None if it is a cast.
-            rules: how its nests follow extents of run time; empty: they follow none.
+            given: its vector operation; None if it is a cast.
+            rules: the rules by which its nests follow run-time extents; empty if they do not.
 
         Raises:
             IllegalError: an operation that no vector instruction does.
@@ -79,7 +79,7 @@ class FunctionWriter:
             check_structure(given)
             if given.format.storage_bits == WIDE:
                 if rules:
-                    raise unwritten("64-bit elements whose extents only the run knows")
+                    raise unwritten("64-bit elements with run-time extents")
                 words = format_named("u32")
                 function = replace(function, source_format=words, destination_format=words)
         followed = rules or (None,) * len(function.nests)
@@ -124,7 +124,7 @@ _Moves = tuple[tuple[str, Deltas], ...]
 
 
 def program_writer(function: Function, attributes: Attributes, taken: set[str]) -> ProgramWriter:
-    """Return what writes the operations of a function, CTRL being set; `taken` are names that are not to be used."""
+    """Return a writer of a function's operations that also sets CTRL; `taken` are reserved names."""
     types = {argument.name: argument.type for argument in function.arguments}
     pointers = {name: kind for name, kind in types.items() if isinstance(kind, PointerType)}
     program = ProgramWriter(FunctionTextWriter(taken={*types, *taken}), attributes, (), pointers)
@@ -156,7 +156,7 @@ def framed(program: ProgramWriter, function: Function) -> str:
 
 @dataclass(slots=True)
 class ProgramWriter:
-    """A walk through the tree that writes what it meets."""
+    """A walk through the tree that writes its nodes as vector instructions."""
 
     out: FunctionTextWriter
     attributes: Attributes
@@ -164,22 +164,22 @@ class ProgramWriter:
     arguments: dict[str, PointerType]
     ctrl: int = 0
     given: Given | None = None
-    """The vector operation whose function is next."""
+    """The vector operation whose function is written next."""
     rules: tuple[NestRules, ...] = ()
-    """How the loops of that function follow extents of run time."""
+    """The rules by which the loops of that function follow run-time extents."""
     bases: dict[str, str] = field(default_factory=dict)
-    """Pointers to global memory that stand for arguments."""
+    """The pointers to global memory of the arguments."""
     moved: bool = False
-    """Whether transfers have been written beside those of the tree."""
+    """Whether transfers outside the tree have been written."""
     _pipes: set[str] = field(default_factory=set)
 
     def start(self, ctrl: int) -> None:
-        """Set CTRL to what the tile program starts with, which vector instructions do not."""
+        """Set CTRL to its state at the start of tile programs, which differs from that of vector instructions."""
         self.ctrl = ctrl
         self.out.line(f"pto.set_ctrl {self.out.constant(ctrl, 'i64')} : i64")
 
     def tree(self, tree: Tree) -> None:
-        """Write a whole tree. Loops stay loops; what scalars decide has been decided."""
+        """Write a whole tree. Loops stay loops; decisions of scalars are already taken."""
         self.instructions = tree.instructions
         self.block(tree.root, [()] * tree.root.width)
 
@@ -190,7 +190,7 @@ class ProgramWriter:
             self.out.line(last)
 
     def block(self, block: Block, moves: Sequence[_Moves]) -> None:
-        """Write the nodes of a block; `moves` are those of its elements."""
+        """Write the nodes of a block; `moves` are the transfers of its elements."""
         start = 0
         for item in block.items:
             end = start + width(item)
@@ -235,7 +235,7 @@ class ProgramWriter:
             self.out.lines.insert(before, "  " * self.out.depth + note)
 
     def given_of(self, shortcut: object) -> Given | None:
-        """Return what is known of a vector operation; None for casts and for work outside the vector unit."""
+        """Return the properties of a vector operation; None for casts and for work outside the vector unit."""
         if not isinstance(shortcut, TileEffect):
             return None
         rule = self.attributes.target.tile_operation(shortcut.work.mnemonic)

@@ -1,8 +1,8 @@
-"""A tile program statement by statement: what only the running program knows stays in it.
+"""Translation of a tile program statement by statement, which keeps run-time scalars.
 
-Scalar arithmetic, conditions and loops are written as they stand; tiles are placed and operations lowered where they
-are met. Extents of run time become bounds of loops (`extents`), scalar operands those of instructions, offsets of views
-those of pointers. Source: docs/reference/micro.md section 7.3.
+Scalar arithmetic, conditions and loops are written unchanged; tiles are placed and operations lowered when they are
+met. Run-time extents become bounds of loops (`extents`), scalar operands those of instructions, offsets of views
+offsets of pointers. Source: docs/reference/micro.md section 7.3.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from castsim.machines.vector_function.register_operations import (
 
 @dataclass(frozen=True, slots=True)
 class ScalarExpression:
-    """A scalar, or pointer, of the program: its text, its value if that is known, the argument that it points to."""
+    """A scalar or pointer of the program: its text, its value if known, and the argument that it points to."""
 
     text: str
     known: int | float | None = None
@@ -57,7 +57,7 @@ class ScalarExpression:
 
 @dataclass(frozen=True, slots=True)
 class PointerView:
-    """A view of what a pointer points to; all in elements."""
+    """A view of a pointer's memory, in elements."""
 
     argument: str
     pointer: str
@@ -78,7 +78,7 @@ class ViewPart:
 
 
 def add_pointer(program: ProgramWriter, node: pto.AddPointer, base: tuple[str, str, PointerType]) -> ScalarExpression:
-    """Write a pointer some elements behind another."""
+    """Write a pointer that is a number of elements after another."""
     argument, text, kind = base
     outer = far(kind)
     program.out.line(f"%{node.result} = pto.addptr {text}, %{node.offset} : {outer} -> {outer}")
@@ -113,7 +113,7 @@ def move_part(
     *,
     load: bool,
 ) -> None:
-    """Write a transfer between a part and a tile: what is valid of the tile moves.
+    """Write a transfer between a part and the valid region of a tile.
 
     Raises:
         IllegalError: extents or strides of run time in more than two dimensions, or in columns.
@@ -155,7 +155,7 @@ def _base(out: FunctionTextWriter, part: ViewPart) -> str:
 
 
 def _settled(part: ViewPart) -> SettledPart:
-    """Return a part all of whose extents and strides are known; it begins where the pointer is."""
+    """Return a part with known extents and strides; it begins at the pointer."""
     view = part.view
     sizes, strides = ([int(each.known or 0) for each in numbers] for numbers in (part.sizes, view.strides))
     pointer = ArgumentPointer(view.argument, element_format(view.kind.element))
@@ -182,13 +182,13 @@ def _move_rows(
     flat = tile.type.block_layout == "row_major" and all(each.known == 1 for each in part.sizes[:-2])
     if not flat or len(part.sizes) < 2 or view.strides[-1].known != 1:
         raise IllegalError(
-            "expand cannot write a transfer whose extents only the run knows, but for rows of adjacent elements",
+            "expand cannot write a transfer with run-time extents unless its rows have adjacent elements",
             legal=("--arg NAME=VALUE, which settles what it decides",),
         )
     bits = tile.element_bits
     if bits < 8:
         raise IllegalError(
-            "expand cannot write a transfer of 4-bit elements whose extents only the run knows",
+            "expand cannot write a transfer of 4-bit elements with run-time extents",
             legal=("--arg NAME=VALUE, which settles what it decides",),
         )
     size = bits // 8
@@ -282,7 +282,7 @@ class _Held:
     def named(self) -> dict[str, int]:
         """Return the extents of run time with their physical bounds."""
         if self.extents is None:
-            raise IllegalError(f"which extents %{self.tile.name} has here depends on the path", legal=_SETTLED)
+            raise IllegalError(f"the extents of %{self.tile.name} depend on the path taken here", legal=_SETTLED)
         bounds = self.tile.type.rows, self.tile.type.cols
         return {each.text: most for each, most in zip(self.extents, bounds, strict=True) if each.known is None}
 
@@ -389,7 +389,7 @@ class _Source:
             case _:
                 text = operation_text(node).partition(" = ")[2] or operation_text(node)
                 raise IllegalError(
-                    f"expand cannot write {text.split()[0]}: no function of vector instructions has it",
+                    f"expand cannot write {text.split()[0]}: functions of vector instructions do not support it",
                 )
 
     def _known(self, node: pto.Arith | pto.Compare | pto.Convert) -> int | float | None:
@@ -400,7 +400,7 @@ class _Source:
         return evaluate(node, lambda name: DependentScalar(found[name] or 0), LoopDependence(), lambda *_: False).value
 
     def _control(self, node: pto.For | pto.While | pto.If | pto.Section) -> None:
-        """Write a loop or condition with its regions; what they do to extents is not known behind them."""
+        """Write a loop or condition with its regions, after which the extents that they change are unknown."""
         if isinstance(node, pto.Section):
             self._region(node.body)
             return
@@ -559,7 +559,9 @@ class _Source:
         ends = (node.inputs, node.outputs) if load else (node.outputs, node.inputs)
         part, held = (self.values[names[0]] for names in ends)
         if not isinstance(part, ViewPart) or not isinstance(held, _Held):
-            raise IllegalError(f"expand cannot write pto.{node.mnemonic} of this", legal=("a partition and a tile",))
+            raise IllegalError(
+                f"expand cannot write pto.{node.mnemonic} with these operands", legal=("a partition and a tile",)
+            )
         named = held.named()
         self.program.out.line(f"// pto.{node.mnemonic}, line {node.span.line}")
         assert held.extents is not None
@@ -584,7 +586,7 @@ class _Source:
         return found
 
     def _pointer(self, name: str) -> tuple[str, str, pto.PointerType]:
-        """Return the argument behind a pointer, the pointer's name, and its type."""
+        """Return the argument of a pointer, the pointer's name, and its type."""
         found = self.values[name]
         assert isinstance(found, ScalarExpression)
         argument = found.argument or name

@@ -97,7 +97,7 @@ class TripWork:
         self.serial_bound = bool(serial) and others <= self.hold and not copies
         """Whether it is that of the instructions for the first port alone, and the others have room on the second.
 
-        Where a load stands behind a store, trips are written out: converts of a later one do not wait for an earlier.
+        If a load follows a store, trips are unrolled: converts of a later trip do not wait for an earlier one.
         """
         self._lines = serial
         issue = issue_ticks(max(len(loads), fed), full, len(stores), facts.target)
@@ -123,7 +123,7 @@ def time_scope(
 ) -> ScopeTiming:
     """Time one launch; the target has a latency for every instruction that computes.
 
-    `heard` is told, for each instruction in program order, the cycle of the launch in which the front end sends it.
+    `heard` receives, for each instruction in program order, the cycle of the launch in which the front end sends it.
     """
     return _FrontEnd(ScopeFacts(target), scope, heard).run()
 
@@ -176,7 +176,7 @@ class _FrontEnd:
         return ScopeTiming(cycles, tuple(account.spans), frozenset(board.used), dict(account.uses))
 
     def _only_stores(self) -> bool:
-        """Whether loops store constants and do nothing else: what computes in them reads no register made in a loop."""
+        """Whether loops only store constants: no compute instruction reads a register made in a loop."""
         body = self._scope.body
         loops = [item for item in body if isinstance(item, RecordedLoop) and _repeats(item)]
         made = {name for issue in issues(loops) for name in issue.writes if not issue.instruction.masks}
@@ -225,7 +225,7 @@ class _FrontEnd:
             self._board.begin_trip()
 
     def _open(self, loop: RecordedLoop) -> None:
-        """Set up an outermost loop: what a nest costs before its first trip, and the memory path of its lines."""
+        """Set up an outermost loop: the cost of a nest before its first trip, and the memory path of its lines."""
         facts, account, board = self._facts, self._account, self._board
         timing = facts.target.timing
         if not loop.innermost:
@@ -287,7 +287,7 @@ class _FrontEnd:
     def _trip(self, trip: Sequence[Item], *, repeats: bool, branches: int) -> None:
         """Send a trip; the front end is free for the next when its converts, loads and stores have been.
 
-        `branches` is the line of what branches in it, 0 if nothing does.
+        `branches` is the line of its branch, 0 if there is none.
         """
         account, board = self._account, self._board
         if branches:
@@ -326,7 +326,7 @@ class _FrontEnd:
 
 
 _NOWHERE = -1
-"""The line of a branch that stands in no text."""
+"""The line number of a branch without a line in the text."""
 
 
 def _repeats(loop: RecordedLoop) -> bool:
@@ -345,7 +345,7 @@ def _innermost(loop: RecordedLoop) -> RecordedLoop:
 
 
 def _first_trips(loop: RecordedLoop) -> list[ScopeIssue]:
-    """Return the instructions of the first trip of a loop, with those of the first trips inside of it."""
+    """Return the instructions of a loop's first trip, including the first trips of nested loops."""
     found: list[ScopeIssue] = []
     for item in loop.trips[0]:
         found += _first_trips(item) if isinstance(item, RecordedLoop) else [item]
@@ -353,7 +353,7 @@ def _first_trips(loop: RecordedLoop) -> list[ScopeIssue]:
 
 
 def _straight(items: Sequence[Item]) -> list[ScopeIssue]:
-    """Return what stands in items themselves and in loops of theirs that have a single trip."""
+    """Return the items, including those of nested loops with a single trip."""
     found: list[ScopeIssue] = []
     for item in items:
         if isinstance(item, ScopeIssue):
@@ -365,7 +365,7 @@ def _straight(items: Sequence[Item]) -> list[ScopeIssue]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MicroFunction(Unaddressed):
-    """One launch: what its instructions issued, addresses and all; it meets no transfer at the ports of the buffer."""
+    """One launch with its issued instructions and addresses; it shares no buffer port with transfers."""
 
     name: str
     scope: Scope
@@ -374,11 +374,11 @@ class MicroFunction(Unaddressed):
 
     @property
     def issued(self) -> int:
-        """How many instructions the launch issues."""
+        """The number of instructions that the launch issues."""
         return sum(1 for _ in issues(self.scope.body))
 
     def timed(self, target: VectorFunctionTarget) -> ScopeTiming:
-        """Return its time; of the target that asked last it is remembered."""
+        """Return its time on a target; the last target's time is cached."""
         if not self._timed or self._timed[0][0] is not target:
             self._timed[:] = [(target, time_scope(self.scope, target))]
         return self._timed[0][1]
@@ -401,11 +401,11 @@ def check_scope(function: MicroFunction, target: VectorFunctionTarget) -> None:
 # What a vector-function engine can time, and the facts that every function rests on.
 
 FACTS = ("timing.launch", "timing.access", "timing.loops", "timing.chain", "timing.port", "banks")
-"""What the processes of every function read."""
+"""The timing facts that every function depends on."""
 
 
 def check_function(operation: object, target: VectorFunctionTarget) -> None:
-    """Refuse what is no vector function, and instructions for which the target has no latency.
+    """Refuse nodes other than vector functions, and instructions without a latency on the target.
 
     Raises:
         IllegalError: as said; names the latencies that the target has.
@@ -436,8 +436,8 @@ def _is_timed(item: Computing, target: VectorFunctionTarget) -> bool:
 class FunctionLaunch:
     """A vector function as one launch.
 
-    `scope` is what it issues, by the nests whose time counts; for lines stand the numbers of instructions and loops in
-    the order of the kernel.
+    `scope` are its issued instructions, by the timed nests; lines are numbers of instructions and loops in kernel
+    order.
     """
 
     def __init__(self, function: VectorFunction, target: VectorFunctionTarget) -> None:
@@ -451,7 +451,7 @@ class FunctionLaunch:
 
     @property
     def count(self) -> int:
-        """How many instructions and loops the kernel has."""
+        """The number of instructions and loops of the kernel."""
         return len(self._numbers)
 
     def _line(self, nest: int, part: str, item: int) -> int:
@@ -531,7 +531,7 @@ class FunctionLaunch:
 
 
 class _TripRemainder:
-    """A trip of a nest: what is left of its loads and stores."""
+    """A trip of a nest: the rest of its loads and stores."""
 
     def __init__(self, nest: Nest, row: int, trip: int, loads: Iterable[LoadStep], stores: Iterable[StoreStep]) -> None:
         self.nest, self.row, self.trip = nest, row, trip
@@ -565,7 +565,7 @@ _LAUNCH = "launch"
 
 @dataclass(slots=True)
 class _Total:
-    """What the launches of one instruction add up to."""
+    """The totals of an instruction's launches."""
 
     executions: int = 0
     cycles: int = 0
@@ -577,7 +577,7 @@ class _Total:
     waits: defaultdict[tuple[int, Cause, int], int] = field(default_factory=lambda: defaultdict(int))
 
     def add(self, timing: ScopeTiming, first: int = 0) -> None:
-        """Take in a launch whose lines are counted from `first` on."""
+        """Add a launch whose lines are counted from `first` on."""
         self.cycles += timing.cycles
         for (line, cause), cycles in timing.by_line.items():
             self.causes[line + first * (line > 0)][cause] += cycles
@@ -589,7 +589,7 @@ class _Total:
                 self.waits[number, cause, behind and behind + first] += waited
 
     def lines(self) -> tuple[LineLaunches, ...]:
-        """Return the lines in order, what belongs to the launch itself first."""
+        """Return the lines in order, after the entry of the launch itself."""
         waits: defaultdict[int, list[LineWait]] = defaultdict(list)
         for (number, cause, behind), waited in self.waits.items():
             made = (behind, self.texts.get(behind, _LOOP)) if behind else (None, None)

@@ -1,6 +1,6 @@
-"""The vector-function mechanism as program execution sees it: one target's lowering behind the common protocol.
+"""The vector-function mechanism behind the common lowering protocol, for one target.
 
-Facts of the kernels that rearrange or quantise, whose loop nests stand here, one layout for each structure of the table
+Facts of the kernels that rearrange or quantise, with their loop nests: one layout for each structure of the table
 of kernels: pto-isa include/pto/npu/a5 @ 3186c381 (docs/reference/pto.md sections 7.7 and 7.12).
 """
 
@@ -87,7 +87,7 @@ def _pattern_gather(k: KernelLayout) -> Nests:
 
 
 def _compare_gather(k: KernelLayout) -> Nests:
-    """Loaded, compared, the numbers squeezed and stored; the count of each row behind its last trip: assumed."""
+    """Load, compare, squeeze the numbers and store; the count of each row follows its last trip (assumed)."""
     region = k.rows(k.source)
     load = k.load("v0", "NORM", k.source.address, region.steps(k.source))
     trip: Trip = (load, region.predicate, *region.stored(chain(k.rule.instructions, ("v0",), region.width)))
@@ -97,7 +97,7 @@ def _compare_gather(k: KernelLayout) -> Nests:
 
 
 def _sort(k: KernelLayout) -> Nests:
-    """32 elements and their numbers per trip; what is loaded and stored is as long as the pairs."""
+    """Sort 32 elements and their numbers per trip; loads and stores are as long as the pairs."""
     source, places = k.work.sources
     step = GROUP * source.element_bits // 8
     region = NestRegion(source.element_bits, step, source.valid_rows, source.valid_cols)
@@ -110,7 +110,7 @@ def _sort(k: KernelLayout) -> Nests:
 
 
 def _merge(k: KernelLayout) -> Nests:
-    """Four blocks per trip; the first vector of each stands for all of it."""
+    """Merge four blocks per trip; the first vector of each represents all of it."""
     first = k.source
     length = 4 * block_pairs(k.work) * PAIR_BYTES if k.work.scalars else first.valid_cols * first.element_bits // 8
     region = NestRegion(first.element_bits, length, k.dst.valid_rows, first.valid_cols)
@@ -186,7 +186,7 @@ def _concatenation(k: KernelLayout) -> Nests:
 
 
 def _in_order(trip: Trip) -> Trip:
-    """Return a trip whose store, the last of it, waits for those before: the parts of a row share a line.
+    """Return a trip whose final store waits for earlier ones, because the parts of a row share a line.
 
     Inferred from the vendor's simulator, where rows of two vectors take 27 cycles whatever their type.
     """
@@ -316,14 +316,14 @@ _NARROW_OF_HALF = 19
 """Instructions that make the codes of a register of e2m1 from products of f32."""
 
 _ROWS_AT_ONCE = 4
-"""Rows of a group whose magnitudes are compared in one trip."""
+"""The rows of a group whose magnitudes one trip compares."""
 
 
 def _block_quantisation(k: KernelLayout) -> Nests:
     """Return the three passes over memory of one function.
 
-    Of short tiles of f32 each register gives the maxima of two groups by two reductions; of others four give those of
-    eight. Groups of rows take their columns register by register.
+    For short tiles of f32 each register gives the maxima of two groups by two reductions; for others four registers
+    give those of eight groups. Groups of rows take their columns register by register.
     """
     if grouping_of(k.work).columns:
         return _by_columns(k)
@@ -352,7 +352,7 @@ def _maxima(k: KernelLayout) -> Nests:
 
 
 def _shared(k: KernelLayout) -> Nest:
-    """One register of groups a trip; where exponents lie in rows one group."""
+    """Process one register of groups a trip; one group if exponents are in rows."""
     (_, maxima, scaling), groups, width = k.work.further, grouping_of(k.work), k.work.sources[0].element_bits
     widened = width == 16 and k.work.mode == "nv"
     trip_bytes = width // 8 if groups.by_rows else k.register_bytes // (2 if widened else 1)
@@ -502,7 +502,7 @@ def _boxing(k: KernelLayout) -> Nests:
 
 
 def _extent(work: ResolvedTileOp) -> tuple[int, int]:
-    """Return rows and columns that a pass walks: all elements in one line unless exponents lie in rows."""
+    """Return the rows and columns of a pass: all elements in one line unless exponents are in rows."""
     source = work.sources[0]
     if grouping_of(work).by_rows:
         return source.valid_rows, source.valid_cols
@@ -534,7 +534,7 @@ _REARRANGING: Mapping[str, Callable[[KernelLayout], Nests]] = {
     "boxing": _boxing,
     "combination": _combination,
 }
-"""What lays out a kernel of each structure that rearranges or quantises."""
+"""The layout functions of kernels that rearrange or quantise, by structure."""
 
 
 # From one vector operation other than a cast to control writes and one vector function.
@@ -545,8 +545,8 @@ _REARRANGING: Mapping[str, Callable[[KernelLayout], Nests]] = {
 _LAYOUTS = {**LAYOUTS, **_REARRANGING}
 
 _ONE_LOOP = ("compare", "part", "fill")
-"""Structures whose rows of one vector follow each other without a turn of the loop also where the valid region is known
-at run time only: 64 x 64 of f32 take 160 cycles in the vendor's simulator (tpartadd), 32 x 32 of f16 62 (tcmp);
+"""Structures in which rows of one vector follow each other without a turn of the loop, even if the valid region is
+known only at run time: 64 x 64 of f32 take 160 cycles in the vendor's simulator (tpartadd), 32 x 32 of f16 62 (tcmp);
 docs/reference/a5.md section 9."""
 
 
@@ -590,12 +590,12 @@ def kernel_of(target: VectorFunctionTarget, work: ResolvedTileOp) -> VectorFunct
     """Return the kernel of an operation.
 
     Raises:
-        IllegalError: there is none; names the closest operations.
+        IllegalError: there is no such operation; the message names the closest ones.
     """
     kernel = target.tile_operation(work.mnemonic)
     if kernel is None:
         raise IllegalError(
-            f"target '{target.name}' has no kernel of pto.{work.mnemonic}",
+            f"target '{target.name}' has no kernel for pto.{work.mnemonic}",
             span=work.span,
             legal=closest(work.mnemonic, [rule.mnemonic for rule in target.tile_operations]),
         )
@@ -610,7 +610,7 @@ def kernel_variant(target: VectorFunctionTarget, work: ResolvedTileOp) -> Kernel
 
 
 def left_ctrl(target: VectorFunctionTarget) -> int:
-    """Return CTRL as a quantisation of blocks leaves it: NaN are kept, all else is 0, or as it was."""
+    """Return CTRL after a block quantisation: NaN is kept and all other bits are 0, or CTRL is unchanged."""
     return 1 << target.control.nan_kept if target.option("tquant_mx_ctrl") == "written" else start_ctrl(target)
 
 
@@ -644,7 +644,7 @@ class VectorFunctionLowerer(DataflowLowerer):
         self._works: dict[ResolvedTileOp, Block] = {}
 
     def element_bits(self, fmt: Format) -> int:
-        """Return the bits one element takes in a tile's pitch and pointer arithmetic; 4-bit elements share bytes."""
+        """Return the bits of one element in a tile's pitch and in pointer arithmetic; 4-bit elements share bytes."""
         return fmt.bits if fmt.bits == 4 else fmt.storage_bits
 
     def cast(self, cast: TileCast) -> LoweredInstruction:
@@ -665,7 +665,7 @@ class VectorFunctionLowerer(DataflowLowerer):
         return found
 
     def assembled(self, cast: TileCast) -> tuple[TileCast, tuple[ProgramChoice, ...]]:
-        """Add the choice of the back end, where that decides what the cast gives."""
+        """Add the choice of the back end if it decides the cast's result."""
         asked, choices = super().assembled(cast)
         src, dst = cast.src.format, cast.dst.format
         if not backend_matters(self.target, src, dst):
@@ -674,14 +674,14 @@ class VectorFunctionLowerer(DataflowLowerer):
         return asked, (*choices, ProgramChoice(BACKEND, str(self.target.option(BACKEND)), effect))
 
     def differ(self, one: TileCast, other: TileCast) -> bool:
-        """Whether two casts, alike but for their saturation, can give different results."""
+        """Whether two casts that differ only in saturation can give different results."""
         return outcome(self._unwatched, one) != outcome(self._unwatched, other)
 
     def lower_work(self, work: ResolvedTileOp) -> Block:
         """Return the vector function of any other vector operation, with the control writes around it.
 
-        No source states the loops of a column-major move; they are taken to be those of the exchanged tile. Behind a
-        quantisation of blocks everything is lowered under the CTRL that it leaves.
+        No source states the loops of a column-major move; those of the exchanged tile are assumed. After a block
+        quantisation everything is lowered under its final CTRL.
         """
         work = as_rows(work)
         found = self._works.get(work)
@@ -698,7 +698,7 @@ class VectorFunctionLowerer(DataflowLowerer):
         return self._control
 
     def set_control(self, value: int | None) -> None:
-        """Take CTRL to hold a value, None for that at start; what was lowered before is lowered anew."""
+        """Set the assumed value of CTRL, None for that at start; earlier lowerings are discarded."""
         if value == self._control:
             return
         self._control, self.target = value, self._at_start
@@ -718,7 +718,7 @@ def _wraps(whole: WholeTile | None) -> bool | None:
 
 
 def _accesses(cast: TileCast, lowered: FunctionCast) -> tuple[Access, ...]:
-    """Return the bytes between first and last valid element of both tiles, and what a zero fill clears."""
+    """Return the bytes between the first and last valid element of both tiles, and those that a zero fill clears."""
     written, read = tile_access(cast.dst, write=True), tile_access(cast.src, write=False)
     if lowered.filled:
         end = max(written.end, cast.dst.address + lowered.filled)

@@ -1,7 +1,7 @@
 """Operations of the vector-function mechanism.
 
 A vector function is one operation of the vector pipe: it runs loop nests whose trips load registers from the buffer,
-compute, and store registers to it. Loops stay loops here: a nest says how often its trip runs and how far its
+compute, and store registers to it. Loops stay loops here: a nest states how often its trip runs and how far its
 addresses move, and engines and values read the same register operations. Meaning of each: docs/reference/a5.md sections
 1.1, 1.2.
 
@@ -36,8 +36,8 @@ from castsim.targets.vector_function import DistributionMode, distribution_of
 class Load:
     """Fill `results` from the trip's address of an operand by a distribution mode; not predicated.
 
-    `operand` 0 is the source, the others are the `operands` of the function; `steps` are the bytes from row to row and
-    from trip to trip, None for those of the nest's source. A load of the mode `MASK_B16` fills a predicate: one bit per
+    `operand` 0 is the source, the others are the `operands` of the function; `steps` are the bytes between rows and
+    between trips, None for those of the nest's source. A load of the mode `MASK_B16` fills a predicate: one bit per
     lane of 16 bits.
     """
 
@@ -80,12 +80,12 @@ class ConvertLanes:
 
     @property
     def results(self) -> tuple[str, ...]:
-        """What it writes."""
+        """The registers that it writes."""
         return (self.result,)
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """What it reads."""
+        """The registers that it reads."""
         return self.source, self.predicate
 
     @property
@@ -104,7 +104,7 @@ class SetAll:
 
 @dataclass(frozen=True, slots=True)
 class CountDown:
-    """`plt`: as many leading lanes of `width` bits as `counter` says, at most `take`; the counter loses `take`.
+    """`plt`: set the leading `counter` lanes of `width` bits, at most `take`; the counter decreases by `take`.
 
     A constant has no counter: `take` lanes.
     """
@@ -148,14 +148,14 @@ class Compute:
     """Cycles for which it holds the serial port where its addresses decide them; None: as the table of the target has
     it."""
     number: int | None = None
-    """Its scalar operand: the value of `vdup`, the start of `vci`, the factor of `vmuls`."""
+    """The scalar operand: the value of `vdup`, the start of `vci`, the factor of `vmuls`."""
 
 
 LONG_DIVISION = "division"
 """Mnemonic of the long body of the high-precision division, which is timed as a whole (`timing.division`)."""
 
 INTEGER_DIVISION = "integer_division"
-"""Mnemonic of the division of integers, which is no vector instruction either and timed likewise."""
+"""The mnemonic of integer division, which has the timing of a vector instruction but is none."""
 
 
 Computing = Compute | ConvertLanes
@@ -171,15 +171,15 @@ RegisterOperation = Load | StoreLanes | ConvertLanes | SetAll | CountDown | Trip
 class Nest:
     """A row loop around an inner loop (2D), or one loop (1D: `row_loop` False, `rows` 1).
 
-    A row consists of `count` elements, `elements` per trip. Trip k of row r loads from byte
-    `source + r * source_row + k * source_trip` and stores at `destination + r * destination_row + k *
-    destination_trip` of the function, unless a load has steps of its own. `counters` are set at the start of each row,
-    then `row` runs, then the trips, then `close`, whose stores write up to `close_bytes` at the row's own place.
+    A row consists of `count` elements, `elements` per trip. Trip k of row r loads from byte `source + r * source_row +
+    k * source_trip` and stores at `destination + r * destination_row + k * destination_trip` of the function, unless a
+    load has separate steps. `counters` are set at the start of each row, then `row` runs, then the trips, then `close`,
+    whose stores write up to `close_bytes` at the row's own place.
     `writes` is the operand that stores go to, None for the destination. `post_update`: loads advance their addresses
-    themselves. `runtime_trips`: how many trips a row has is known at run time only, so that the loop over them turns
-    from row to row also where it is a single trip, which folds away otherwise (docs/reference/a5.md section 9).
-    `broadcasts` are the scalars that each row of such a nest spreads before its trips. `paced` names the fact of
-    `timing.paced` that keeps trips apart for a reason of their own.
+    themselves. `runtime_trips`: the number of trips of a row is known only at run time, so the loop over them turns
+    between rows even for a single trip, which folds away otherwise (docs/reference/a5.md section 9). `broadcasts` are
+    the scalars that each row of such a nest spreads before its trips. `paced` names the fact of `timing.paced` that
+    separates trips.
     """
 
     rows: int
@@ -218,7 +218,7 @@ class VectorFunction:
     """One launch: `setup` once, then the nests in order, on registers of `register_bytes`.
 
     `source` and `destination` are the byte addresses of the tiles, `operands` those of further sources. `timed` are the
-    nests that an engine times; they differ from `nests` only where published cycles are those of another instruction
+    nests that an engine times; they differ from `nests` only if published cycles belong to another instruction
     sequence.
     """
 
@@ -263,10 +263,10 @@ VectorFunctionOperation = VectorFunction | Transfer | ControlWrite | ScalarWork 
 class NestProfile:
     """One loop nest as an engine sees it.
 
-    `rows` x `trips` executions of the trip; `row_loop` says whether the row loop exists at all. `barrier`: a barrier
-    between stores stands before each store. `branch`: the trip holds a scalar select that does not fold away.
-    `unpacks`: the load unpacks. `half_bytes`: an address counts half bytes (4-bit tiles). `source_bytes` is what a row
-    reads, tails included.
+    `rows` x `trips` executions of the trip; `row_loop` tells whether the row loop exists at all. `barrier`: a barrier
+    between stores precedes each store. `branch`: the trip holds a scalar select that does not fold away.
+    `unpacks`: the load unpacks. `half_bytes`: an address counts half bytes (4-bit tiles). `source_bytes` are the bytes
+    that a row reads, tails included.
     """
 
     rows: int

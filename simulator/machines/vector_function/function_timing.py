@@ -1,9 +1,9 @@
-"""What heads, trips, loads, instructions, stores and ports of a vector function cost (docs/reference/a5.md sections
-6.2, 7 and 8).
+"""Ticks of heads, trips, loads, instructions, stores and ports of a vector function (docs/reference/a5.md sections 6.2,
+7 and 8).
 
-Each rule stands here once, as a function on integers: times are ticks of 1/100 cycle unless they are said to be
-cycles. The event engine calls them as they are, the fast engine compiles them, the closed forms call them on single
-integers or, where they say so, on arrays.
+Each rule is defined here once, as a function on integers: times are ticks of 1/100 cycle unless stated as cycles. The
+event engine calls the functions directly, the fast engine compiles them, the closed forms call them on single integers
+or, where documented, on arrays.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FunctionTicks:
 
     @classmethod
     def of(cls, target: VectorFunctionTarget) -> FunctionTicks:
-        """Return those of a target."""
+        """Return the ticks of a target."""
         timing = target.timing
         return cls(
             startup=ticks(timing.launch.startup_cycles),
@@ -61,7 +61,7 @@ class FunctionTicks:
 
 
 def head_penalty(source_bytes: int, waits: int, wait: int, line_bytes: int, step_bytes: int, bank_bit: int) -> int:
-    """Return what an unpacking load adds to the start of a 1D kernel over so many source bytes; also on arrays.
+    """Return the delay that an unpacking load adds to the start of a 1D kernel, by source bytes; also on arrays.
 
     It is `waits` times `wait`, once less for each step of bytes; nothing on whole lines or where the size has the bit
     of a bank.
@@ -72,9 +72,9 @@ def head_penalty(source_bytes: int, waits: int, wait: int, line_bytes: int, step
 
 
 def row_turn(turnaround: int, hidden: int, hold: int) -> int:
-    """Return what the front end takes from row to row: it turns while the port is at work on the last trip.
+    """Return the front end's time between rows: it turns while the port works on the last trip.
 
-    `hidden` is what each cycle of the port hides, but for the first one of the trip's `hold`.
+    `hidden` is the time that each cycle of the port hides, except the first one of the trip's `hold`.
     """
     return max(0, turnaround - hidden * max(0, hold - TICKS) // TICKS)
 
@@ -85,7 +85,7 @@ def busy_of_hold(hold: int) -> int:
 
 
 def branch_rest(branch: int, hold: int) -> int:
-    """Return what is left of a serialising branch behind the hold of its trip; nothing if the hold is longer."""
+    """Return the remainder of a serialising branch after the hold of its trip; 0 if the hold is longer."""
     return max(0, branch - hold)
 
 
@@ -98,7 +98,7 @@ def function_end(completed: int, front_end: int, drain: int) -> int:
 
 
 def loaded(sent: int, number: int, second_load: int, wait: int, load_use: int) -> int:
-    """Return when the register can be used that load `number` of a trip fills: a wait may hide behind the distance."""
+    """Return the tick at which the register of load `number` of a trip is usable; the distance may hide a wait."""
     return sent + max(number * second_load, wait) + load_use
 
 
@@ -112,7 +112,7 @@ def path_through(free: int, arrival: int, hold: int, opened: int) -> int:
 
 
 def accumulation_start(ready: int, started: int, again: int) -> int:
-    """Return when an accumulation starts behind that of the trip before, `started` then; NO_TICK: there was none."""
+    """Return the start of an accumulation after that of the previous trip, `started`; NO_TICK: there was none."""
     return max(ready, started + again)
 
 
@@ -137,8 +137,8 @@ def bytes_of_store(size: int, row_bytes: int, start: int) -> int:
 def store_start(data_at: int, latest: int, interval: int, barrier_at: int, barrier: int) -> int:
     """Return when a store leaves: its data is there, the store before it, at `latest`, is an interval away.
 
-    Behind an earlier-stores-first barrier it waits for what precedes that in program order, `barrier_at` (NO_TICK:
-    there is no barrier), and all stores before.
+    After an earlier-stores-first barrier it waits for all preceding work in program order, `barrier_at` (NO_TICK: there
+    is no barrier), and all earlier stores.
     """
     start = max(data_at, latest + interval)
     if barrier_at != NO_TICK:
@@ -157,7 +157,7 @@ def store_asked(start: int) -> int:
 def group_has_room(
     reads: int, writes: int, write: int, reads_per_group: int, reads_beside_write: int, writes_per_group: int
 ) -> bool:
-    """Whether a bank group that serves so many reads and writes in a cycle serves one more."""
+    """Whether a bank group with these reads and writes in a cycle can serve one more."""
     if write:
         return writes < writes_per_group and reads <= reads_beside_write
     return reads < (reads_beside_write if writes else reads_per_group)

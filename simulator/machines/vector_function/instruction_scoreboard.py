@@ -33,10 +33,10 @@ class CauseSpan:
 
 @dataclass(slots=True)
 class LineUse:
-    """What a line of a launch did: how often it was executed, how long its executions waited from their dispatch on.
+    """The activity of a line of a launch: its executions, and their total wait after dispatch.
 
-    `texts` are what reports call its instructions. `waits` are ticks by cause and by the line that was waited for (0:
-    none); executions wait beside each other, so that these overlap.
+    `texts` are the report labels of its instructions. `waits` are ticks by cause and by the line waited for (0: none);
+    executions wait in parallel, so these overlap.
     """
 
     executions: int = 0
@@ -60,7 +60,7 @@ class LineUse:
 class ScopeTiming:
     """A launch: its cycles, and its spans without a gap; `facts` are the paths of the facts that it rests on.
 
-    `uses` are those of its lines that execute something.
+    `uses` are those of its lines that execute instructions.
     """
 
     cycles: int
@@ -130,7 +130,7 @@ class Queue:
 
     @property
     def gate(self) -> tuple[int, int]:
-        """When there is a place for the next instruction, and the number of the one that leaves it; (0, -1): now."""
+        """Return when the next instruction gets a place, and the number of the one that leaves it; (0, -1): now."""
         return self._latest[0] if len(self._latest) == self._places else (0, -1)
 
     def add(self, start: int, number: int) -> None:
@@ -162,7 +162,7 @@ class RegisterPool:
         self._held += 1
 
     def give(self, tick: int, number: int) -> None:
-        """Note that one returns at `tick`, as instruction `number` has read it."""
+        """Return a register to the pool at `tick`, after instruction `number` has read it."""
         self._held -= 1
         insort(self._returns, (tick, number))
         if len(self._returns) > self._physical:
@@ -172,8 +172,8 @@ class RegisterPool:
 class ExecutionPorts:
     """Execution ports: each starts one instruction a cycle, and one of its results returns a cycle.
 
-    A special function keeps others of its kind from its port for some cycles, all else may start behind it. Converts
-    and their like go to the first port alone.
+    A special function excludes others of its kind from its port for some cycles; other instructions may start after it.
+    Converts and similar instructions use only the first port.
     """
 
     def __init__(self, ports: int) -> None:
@@ -184,12 +184,12 @@ class ExecutionPorts:
         """When instructions for the first port alone hold it."""
 
     def start(self, ready: int, latency: int, cycles: int = 1) -> int:
-        """Start an instruction on whichever port is first, which it holds for so many cycles; return when."""
+        """Start an instruction on the port that is free first and hold it for `cycles`; return the start."""
         tick, port = min((self._first(port, ready, latency, cycles), -port) for port in range(len(self._starts)))
         return self._take(-port, tick, latency, cycles)
 
     def start_serial(self, ready: int, held: int) -> int:
-        """Start an instruction on the first port alone, which it holds for so long; its result has a way of its own."""
+        """Start an instruction on the first port only; its result has a separate path."""
         starts, serial, tick, cycles = self._starts[0], self._serial, ready, -(-held // TICKS)
         while True:
             near = bisect_right(serial, (tick, _ENDLESS))
@@ -208,13 +208,13 @@ class ExecutionPorts:
         return tick
 
     def start_special(self, ready: int, latency: int, held: int) -> int:
-        """Start a special function on whichever port is first; those of one port are `held` apart."""
+        """Start a special function on the port that is free first; those of one port are `held` apart."""
         tick, port = min((self._first_special(port, ready, latency, held), port) for port in range(len(self._starts)))
         insort(self._special[port], tick)
         return self._take(port, tick, latency)
 
     def forget(self, tick: int) -> None:
-        """Let go of the cycles before: nothing starts in them any more."""
+        """Discard the state of earlier cycles, in which no further instruction starts."""
         cycle = tick // TICKS
         for starts in self._starts:
             starts.forget(cycle)
@@ -269,7 +269,7 @@ class _Cycles:
         self._after[cycle] = cycle + 1
 
     def forget(self, cycle: int) -> None:
-        """Let go of the cycles before."""
+        """Discard the state of earlier cycles."""
         self._after = {key: after for key, after in self._after.items() if key >= cycle}
 
 
@@ -292,7 +292,7 @@ class BufferGroups:
         return last
 
     def forget(self, cycle: int) -> None:
-        """Let go of the cycles before: nothing asks for them any more."""
+        """Discard the state of earlier cycles, for which no further access asks."""
         self._used = {key: used for key, used in self._used.items() if key >= cycle}
 
     def _pass(self, group: int, cycle: int, *, write: bool) -> int:
@@ -315,7 +315,7 @@ class BufferGroups:
 
 
 _REMEMBERED = 2000 * TICKS
-"""After so long the board forgets what lies behind the front end."""
+"""The time after which the board forgets cycles before the front end."""
 
 _LINKS = 32
 """Links of a chain that are remembered."""
@@ -324,16 +324,16 @@ Chain = tuple[tuple[int, int], ...]
 """Lines and the ticks at which their instructions started, the earliest first."""
 
 INTERLEAVING = "INTLV"
-"""Stores of two registers have a distribution whose name begins so."""
+"""The name prefix of the distributions of stores of two registers."""
 
 
 @dataclass(slots=True)
 class ScoreboardValue:
-    """A register or mask: what made it and when, and how long its chain waited for ports and for the buffer.
+    """A register or mask: its producer, its ready time, and the waits of its chain for ports and for the buffer.
 
     `loaded` is when a loaded register can be used; NO_TICK if an instruction computed it. `physical`: it takes one of
-    the vector registers, as masks do not. `chain` are line and start of what it was made of, the latest operand each
-    time, up to its own.
+    the vector registers, unlike masks. `chain` are line and start of its inputs, the latest operand each time, up to
+    its own.
     """
 
     producer: ScopeInstruction
@@ -348,7 +348,7 @@ class ScoreboardValue:
 
 @dataclass(slots=True)
 class LastStore:
-    """How long each cause held the last store, and the chain that ends with it."""
+    """The delay of the last store by cause, and the chain that ends with it."""
 
     path: int = 0
     barrier: int = 0
@@ -394,7 +394,7 @@ class Board:
 
     @property
     def stored(self) -> int:
-        """Return the tick behind the last store's start."""
+        """Return the tick after the last store's start."""
         return self._latest_store + self.facts.function.store_interval
 
     # ------------------------------------------------------------------------------------------------- dispatching
@@ -425,7 +425,7 @@ class Board:
         self._cycle, self._sent, self._loads = self.account.now, 0, 0
 
     def _dispatch(self, issue: ScopeIssue) -> None:
-        """Let the front end send an instruction: so many a cycle, once there is a register and a place to wait."""
+        """Dispatch an instruction by the front end: a limited number a cycle, once there is a register and a place."""
         account, instruction = self.account, issue.instruction
         if account.now != self._cycle:
             self._arrive()
@@ -555,7 +555,7 @@ class Board:
         self.completed = max(self.completed, self._latest_store + takes)
 
     def _waited(self, line: int, data: int, start: int, held: LastStore, conflict: int) -> None:
-        """Note what a store waited for from its dispatch on: its data, the path, a barrier or those before it."""
+        """Record the waits of a store after its dispatch: for its data, the path, a barrier or earlier stores."""
         use = self.account.uses[line]
         use.wait(Cause.DEPENDENCE, held.chain[-1][0] if held.chain else 0, data - self.account.now)
         use.wait(Cause.MEMORY_BANDWIDTH, 0, held.path)
@@ -571,7 +571,7 @@ class Board:
                 self._values[name] = replace(latest, physical=False)
 
     def _order(self, word: str) -> None:
-        """Let later accesses of the second kind wait for earlier ones of the first (docs/reference/micro.md 6.4)."""
+        """Make later accesses of the second kind wait for earlier ones of the first (docs/reference/micro.md 6.4)."""
         before, _, after = word.partition("_")
         every = "VV_ALL" in word or "VS_ALL" in word or "SV_ALL" in word
         if word == "VST_VST":
@@ -589,7 +589,7 @@ class Board:
     # ------------------------------------------------------------------------------------------------------ registers
 
     def _read(self, issue: ScopeIssue, completed: int, number: int) -> None:
-        """Note that an instruction has read its registers: the last reader of each gives it back as it completes."""
+        """Record that an instruction has read its registers: the last reader of each returns it on completion."""
         for name in set(issue.reads):
             value = self._values.get(name)
             self._readers[name] -= 1

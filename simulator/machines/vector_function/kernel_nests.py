@@ -1,9 +1,8 @@
 """Loop nests of the kernels of vector operations, one layout for each structure of the table of kernels.
 
 Facts: docs/reference/a5.md section 9 (kernels of the operations other than casts), after pto-isa include/pto/npu/a5 @
-3186c381; which of the kernels are assumed is said in the table of kernels of the target. Constants (a scalar, the
-neutral value of a reduction, a pad value) are ready when wanted and left out. Values are no matter here: see
-`castsim.execution.vector_operations`.
+3186c381; the target's table of kernels marks assumed ones. Constants (a scalar, the neutral value of a reduction, a pad
+value) are ready in time and omitted. Values are computed elsewhere: see `castsim.execution.vector_operations`.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ class NestRegion:
         return StoreLanes(source, "p", f"NORM_B{self.width}")
 
     def stored(self, steps: Sequence[Compute]) -> Trip:
-        """Return instructions and the store of what the last of them makes."""
+        """Return instructions, and a store of the last one's result."""
         return *steps, self.store(steps[-1].results[0])
 
     @property
@@ -122,7 +121,7 @@ class NestRegion:
 
 @dataclass(frozen=True, slots=True)
 class KernelLayout:
-    """An operation whose kernel is laid out: its row of the table, the code variant that runs, what it works on.
+    """An operation with its kernel's layout: the row of the table, the code variant, and its operands.
 
     `addresses` are those that the function works on, in the order in which its loads number them.
     """
@@ -212,7 +211,7 @@ _DIVISION = ("vdiv",)
 
 
 def chain(mnemonics: Sequence[str], sources: tuple[str, ...], width: int) -> tuple[Compute, ...]:
-    """Return instructions one behind the other: the first reads `sources`, each later one the result before it."""
+    """Return dependent instructions: the first reads `sources`, each later one the previous result."""
     found: list[Compute] = []
     for number, mnemonic in enumerate(mnemonics):
         found.append(Compute(mnemonic, (f"r{number}",), sources, width))
@@ -223,7 +222,7 @@ def chain(mnemonics: Sequence[str], sources: tuple[str, ...], width: int) -> tup
 def steps_of(text: str, width: int, mnemonics: Sequence[str] = ()) -> tuple[Compute, ...]:
     """Return the instructions of a text: `result = mnemonic source source` each, between semicolons.
 
-    `{0}` stands for the first of `mnemonics`.
+    `{0}` is replaced by the first of `mnemonics`.
     """
     found = []
     for line in text.format(*mnemonics).split(";"):
@@ -241,7 +240,7 @@ def _joined(
 ) -> Nest:
     """Loads of all sources, the instructions, one store.
 
-    `peeled`: the tail of each row is a trip of its own, so that no trip makes a predicate.
+    `peeled`: the tail of each row is a separate trip, so no trip makes a predicate.
     """
     loads, names = k.wholes(region, sources)
     predicate: RegisterOperation = SetAll("p", region.width) if peeled else region.predicate
@@ -277,7 +276,7 @@ def _compare(k: KernelLayout) -> Nests:
 
 
 def _compared(k: KernelLayout, region: NestRegion) -> Nest:
-    """As elementwise, but what is stored is a predicate: one bit per element."""
+    """Lay out a comparison: element-wise, but it stores a predicate of one bit per element."""
     loads, names = k.wholes(region, k.work.sources)
     steps = chain(k.rule.instructions[:1], names, region.width)
     trip: Trip = (*loads, region.predicate, *steps, StoreLanes("r0", "p", f"MASK_B{region.width}"))
@@ -285,7 +284,7 @@ def _compared(k: KernelLayout, region: NestRegion) -> Nest:
 
 
 def _compared_in_pairs(k: KernelLayout, region: NestRegion) -> Nest:
-    """The same on 32 bits: two vectors a trip, whose predicates are stored as one.
+    """Lay out a comparison of 32 bits: two vectors a trip, whose predicates are stored as one.
 
     Source: vendor's simulator, 93 cycles for 16 vectors and 68 for 4; no kernel text at hand.
     """
@@ -340,7 +339,7 @@ def _select_one(k: KernelLayout, region: NestRegion, first: int, mask: Tile) -> 
 
 
 def _select_two(k: KernelLayout, region: NestRegion, mask: Tile) -> Nest:
-    """Two vectors per trip, whose masks are loaded as one."""
+    """Lay out a selection of two vectors per trip, whose masks are loaded as one."""
     half_bytes, half = region.trip_bytes // 2, region.elements // 2
     masked = k.load("m", f"MASK_B{region.width // 2}", mask.address, (mask.row_pitch, region.elements // 8))
     trip: list[RegisterOperation] = [masked, *steps_of("m0 m1 = pintlv m", region.width)]
@@ -370,7 +369,7 @@ def _move(k: KernelLayout) -> Nests:
 def _fill(k: KernelLayout) -> Nests:
     """Copy, then unaligned stores of the pad value right of every copied row, then the rows below.
 
-    A flush behind the unaligned stores of a row writes up to a block. Columns are padded up to the physical ones, rows
+    A flush after the unaligned stores of a row writes up to a block. Columns are padded up to the physical ones, rows
     down to the last valid one.
     """
     dst, region = k.dst, k.region(k.dst, k.source.valid_rows, k.source.valid_cols)
@@ -575,7 +574,7 @@ def _column_broadcast(k: KernelLayout) -> Nests:
 
 
 def _full_and_vector(work: ResolvedTileOp) -> tuple[Tile | None, Tile]:
-    """Return the operand with the shape of the result, None if there is none, and the one that is spread."""
+    """Return the operand with the shape of the result (None if there is none), and the broadcast one."""
     if len(work.sources) == 1:
         return None, work.sources[0]
     one, other = work.sources
@@ -606,7 +605,7 @@ LAYOUTS: Mapping[str, Callable[[KernelLayout], Nests]] = {
     "fill": _fill,
     "part": _part,
 }
-"""What lays out a kernel of each structure that works lane by lane, or folds or spreads an axis."""
+"""The layout functions of lane-by-lane, folding and spreading kernel structures."""
 
 
 # Nests that take the time where published cycles are those of others than the values go by.
@@ -644,7 +643,8 @@ def _timed_compare(k: KernelLayout) -> Nests:
 
 
 def _timed_part(k: KernelLayout) -> Nests:
-    """What both sources cover is joined, the rows below that only one covers are copied; or none if columns differ.
+    """Return the timed nests: combine the rows that both sources cover, copy those that only one covers; none if
+    columns differ.
 
     Extremes take a pass for each source, which loads the destination too: 2.06 cycles a vector each. Source: pto-isa
     include/pto/npu/a5 for the two loops; 8 and 64 rows of a vector take 120 cycles in the vendor's simulator.
@@ -669,4 +669,4 @@ TIMED: Mapping[str, Callable[[KernelLayout], Nests]] = {
     "compare": _timed_compare,
     "part": _timed_part,
 }
-"""What lays out the nests that take the time, none where it is those of the values."""
+"""The layout functions of the timed nests; None where they equal those of the values."""

@@ -1,7 +1,7 @@
 """Every register and predicate instruction but conversions, loads and stores: one row each.
 
-A row says what the instruction takes and yields, on which element formats, and the function that computes it. The
-verifier and the running of programs read the rows.
+A row gives the operands and results of an instruction, its element formats, and the function that computes it. The
+verifier and the execution of programs read the rows.
 """
 
 from __future__ import annotations
@@ -49,14 +49,13 @@ _OF = {
     "shr": ("shift_beyond_width",),
     "axpy": ("axpy_rounding",),
 }
-"""Options that say what functions make of operands about which no source speaks."""
+"""Options for results that no source states."""
 
 
 def behaviour(function: str, fmt: Format, operands: Operands, *names: str) -> Behaviour:
     """Return the target's part in a function that reads these options.
 
-    Results clamp as those of tile operations do, CTRL being what it is at this instruction (docs/reference/pto.md
-    section 7.1).
+    Results clamp like those of tile operations under the CTRL of this instruction (docs/reference/pto.md section 7.1).
     """
     target, ctrl = operands.target, operands.ctrl
     facts, bits = target.tile_arithmetic, target.control.options
@@ -80,7 +79,7 @@ def scalar_codes(operands: Operands) -> list[Codes]:
 
 
 def elementwise(function: str) -> Callable[[Operands], tuple[Value, ...]]:
-    """A function of the register operands and, behind them, of the scalar; lanes without mask bit become 0."""
+    """A function of the register operands, then the scalar; lanes without mask bit become 0."""
 
     def run(operands: Operands) -> tuple[Value, ...]:
         bits = operands.bits
@@ -167,7 +166,7 @@ def then_positive(function: str) -> Callable[[Operands], tuple[Value, ...]]:
 def accumulated(operands: Operands) -> tuple[Value, ...]:
     """`vmula %acc, %a, %b`: acc + a * b; `vmadd %a, %b, %c`: a * b + c; `vaxpy %a, %b, %s`: s * a + b.
 
-    Rounded as option `axpy_rounding` says.
+    Rounded according to option `axpy_rounding`.
     """
     sources = [each.lanes(operands.bits) for each in operands.registers]
     if operands.name == "vmula":
@@ -217,7 +216,7 @@ def compared(operands: Operands) -> tuple[Value, ...]:
     """
     (word,) = operands.words
     if word not in _COMPARISONS:
-        raise IllegalError(f"no comparison {word}", legal=COMPARISONS)
+        raise IllegalError(f"unknown comparison {word}", legal=COMPARISONS)
     codes = [*(each.lanes(operands.bits) for each in operands.registers), *scalar_codes(operands)]
     found = _COMPARISONS[word](*(numbers(each, operands.element) for each in codes))
     mask, bits = operands.masks[0], operands.bits
@@ -226,7 +225,7 @@ def compared(operands: Operands) -> tuple[Value, ...]:
 
 
 def selected(operands: Operands) -> tuple[Value, ...]:
-    """`vsel`: the lane of the first register where the mask is 1, of the second elsewhere."""
+    """`vsel`: the lane of the first register where the mask is 1, else of the second."""
     one, two = operands.registers
     mask, bits = operands.masks[0], operands.bits
     active = mask.lanes(bits)
@@ -278,7 +277,7 @@ def _picked(sources: tuple[VectorRegister, ...], places: Index) -> VectorRegiste
 
 
 def interleaved(operands: Operands) -> tuple[Value, ...]:
-    """`vintlv`: the lanes of both registers in turn; the first result has those of the lower halves."""
+    """`vintlv`: alternating lanes of both registers; the first result holds the lower halves."""
     places = interleave_maps(operands.bits, REGISTER_BYTES)
     return tuple(_picked(operands.registers, each) for each in places)
 
@@ -320,7 +319,7 @@ def duplicated(operands: Operands) -> tuple[Value, ...]:
         return (masked(np.repeat(scalar_codes(operands)[0], lanes), np.ones(lanes, np.bool_), mask),)
     word = operands.words[0] if operands.words else "LOWEST"
     if word not in POSITIONS:
-        raise IllegalError(f"vdup has no position {word}", legal=POSITIONS)
+        raise IllegalError(f"vdup does not take position {word}", legal=POSITIONS)
     source, place = operands.registers[0], 0 if word == "LOWEST" else lanes - 1
     defined = np.full(lanes, source.defined_lanes(bits)[place])
     return (masked(np.full(lanes, source.lanes(bits)[place]), defined, mask),)
@@ -334,7 +333,7 @@ def counted_up(operands: Operands) -> tuple[Value, ...]:
     """
     word = operands.words[0] if operands.words else "ASC"
     if word not in ORDERS:
-        raise IllegalError(f"vci has no order {word}", legal=ORDERS)
+        raise IllegalError(f"vci does not take order {word}", legal=ORDERS)
     fmt, (base,) = operands.element, scalar_codes(operands)
     lanes = REGISTER_BYTES * 8 // operands.bits
     steps = np.arange(lanes) if word == "ASC" else -np.arange(lanes)
@@ -391,7 +390,7 @@ def squeezed(operands: Operands) -> tuple[Value, ...]:
 
 
 def squeezed_bytes(mask: PredicateRegister, bits: int) -> int:
-    """Return how many bytes `vsqz` moves to the front: what it leaves in AR, which `vstur` stores."""
+    """Return the number of bytes that `vsqz` moves to the front and leaves in AR for `vstur`."""
     return int(mask.lanes(bits).sum()) * bits // 8
 
 
@@ -455,7 +454,7 @@ def pattern(operands: Operands) -> tuple[Value, ...]:
     """
     (word,) = operands.words
     if word not in PATTERNS:
-        raise IllegalError(f"no predicate pattern {word}", legal=PATTERNS)
+        raise IllegalError(f"unknown predicate pattern {word}", legal=PATTERNS)
     lanes = REGISTER_BYTES * 8 // operands.width
     lane = np.arange(lanes)
     if word in ("PAT_H", "PAT_Q"):
@@ -490,7 +489,7 @@ def inverted(operands: Operands) -> tuple[Value, ...]:
 
 
 def chosen(operands: Operands) -> tuple[Value, ...]:
-    """`psel`: the bit of the first where the third is 1, of the second elsewhere."""
+    """`psel`: the bit of the first where the third is 1, else of the second."""
     one, two, which = operands.masks
     bits = np.where(which.bits, one.bits, two.bits)
     return (PredicateRegister(bits, np.where(which.bits, one.defined, two.defined) & which.defined),)
@@ -515,7 +514,7 @@ def unpacked_bits(operands: Operands) -> tuple[Value, ...]:
 
 
 def interleaved_bits(operands: Operands) -> tuple[Value, ...]:
-    """`pintlv`: the lanes of both masks in turn; the first result has those of the lower halves."""
+    """`pintlv`: alternating lanes of both masks; the first result holds the lower halves."""
     one, two = operands.masks
     return _joined(operands.width, lambda a, b: np.stack((a, b), axis=1).ravel(), one, two)
 
@@ -578,7 +577,7 @@ def reduced(function: str, parts: int | None) -> Callable[[Operands], tuple[Valu
 
 
 def _without(function: str, fmt: Format, codes: Codes, active: Bits) -> Codes:
-    """Return rows of lanes with those that take no part made neutral: beside others a zero of a sum is -0."""
+    """Return rows of lanes with inactive ones neutral: beside others a zero of a sum is -0."""
     neutral = np.full((len(codes), 1), neutral_code(function, fmt), codes.dtype)
     if isinstance(fmt, FloatFormat) and function == "add":
         neutral[active.any(axis=1)] = fmt.sign_bit
@@ -614,9 +613,8 @@ class LaneOperation:
 
     `operands` are its forms, a letter per operand in the order of the text: `v` register, `m` mask, `s` scalar of the
     element format, `n` plain number (a count, a shift amount, a half), `w` word. A word may be left out where a form
-    without it stands behind. `results`: `v`, `m`, and `n` for the count that `plt` leaves. `types` are the formats of
-    the elements (none: masks only). `section` is that of
-    docs/reference/micro.md.
+    without it comes last. `results`: `v`, `m`, and `n` for the count that `plt` leaves. `types` are the formats of the
+    elements (none: masks only). `section` is that of docs/reference/micro.md.
     """
 
     name: str
@@ -715,11 +713,11 @@ def execute(operands: Operands) -> tuple[Value, ...]:
     """Run the instruction that the operands name; return its results in the order of the text.
 
     Raises:
-        IllegalError: no such instruction, a format that it does not take, or as the instruction's function says.
+        IllegalError: no such instruction, a format that it does not take, or the errors of the instruction's function.
     """
     row = OPERATIONS.get(operands.name)
     if row is None:
-        raise IllegalError(f"no instruction {operands.name}", legal=OPERATIONS)
+        raise IllegalError(f"unknown instruction {operands.name}", legal=OPERATIONS)
     if row.types and operands.element.name not in row.types:
         raise IllegalError(f"{operands.name} does not take {operands.element.name}", legal=row.types)
     return row.function(operands)
@@ -728,7 +726,7 @@ def execute(operands: Operands) -> tuple[Value, ...]:
 def run_instruction(
     name: str, width: int, registers: Sequence[VectorRegister], masks: Sequence[PredicateRegister], number: int | None
 ) -> tuple[Value, ...]:
-    """Run an instruction of a kernel, whose lanes are integers of `width` bits; without a mask all lanes take part."""
+    """Run an instruction of a kernel on integer lanes of `width` bits; without a mask all lanes are active."""
     element = format_named(f"i{width}")
     return execute(
         Operands(

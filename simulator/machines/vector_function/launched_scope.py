@@ -1,4 +1,4 @@
-"""One launch of a vector function as its instructions were issued: what a micro program hands to the engines.
+"""One launch of a vector function as its issued instructions: the engines' input from a micro program.
 
 A scope is a tree: instructions in program order and loops, whose trips are listed one by one, so that whatever decided
 the path (`scf.if`, counts, nested loops) has been decided. Registers and masks are numbers: each result is a new one.
@@ -19,7 +19,7 @@ from castsim.targets.vector_function import VectorFunctionTarget
 
 
 class TimingKind(Enum):
-    """What an instruction does to time."""
+    """The timing class of an instruction."""
 
     LOAD = auto()
     STORE = auto()
@@ -35,9 +35,9 @@ class TimingKind(Enum):
 class ScopeInstruction:
     """An instruction of the text: `mnemonic` without widths, `width` bits of a lane, `line` in its file (0: unknown).
 
-    `word` is the distribution of a load or store, and what a barrier orders (`VST_VLD`). `size` are the bytes of an
+    `word` is the distribution of a load or store, or the order of a barrier (`VST_VLD`). `size` are the bytes of an
     access; `updates`: it advances its address itself. `unpacks`: a load whose register holds more than its bytes.
-    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `text` is what reports call it.
+    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `text` is its report label.
     """
 
     mnemonic: str
@@ -57,8 +57,8 @@ class ScopeInstruction:
 class ScopeIssue:
     """One executed instruction: the registers and masks that it reads and writes, the byte its access begins at.
 
-    `rows` are count, distance and length of the stretches that an access touches whose operands say so; None: the
-    `size` of the instruction.
+    `rows` are count, distance and length of the stretches that an access with such operands touches; None: the `size`
+    of the instruction.
     """
 
     instruction: ScopeInstruction
@@ -70,10 +70,10 @@ class ScopeIssue:
 
 @dataclass(slots=True)
 class RecordedLoop:
-    """A loop that ran; each of its trips is a list of what it issued. `line` is that of its head.
+    """A loop that ran; each trip is a list of issued instructions. `line` is that of its head.
 
-    `lead` are the ticks that the addresses of its trips take before the first. `late`: it stands in another,
-    or has one inside, and only the run knows how many trips the inner one has, so that a single trip is a loop too.
+    `lead` are the ticks that the addresses of its trips take before the first. `late`: it is nested or contains a loop,
+    and the trip count of the inner one is known only at run time, so a single trip is a loop too.
     """
 
     trips: list[list[Item]] = field(default_factory=list)
@@ -88,7 +88,7 @@ class RecordedLoop:
 
     @property
     def innermost(self) -> bool:
-        """Whether no loop stands inside."""
+        """Whether it contains no loop."""
         return not any(isinstance(item, RecordedLoop) for trip in self.trips for item in trip)
 
 
@@ -101,13 +101,13 @@ class Scope:
 
     body: list[Item] = field(default_factory=list)
     leading: dict[int, int] = field(default_factory=dict)
-    """Of masks, by their numbers, how many of the leading bits may be set; a register is none of them."""
+    """The number of leading mask bits that may be set, by mask number; registers have no entry."""
     _open: list[tuple[RecordedLoop, int]] = field(default_factory=list)
     _registers: int = 0
 
     @property
     def in_loop(self) -> bool:
-        """Whether what comes next stands in a loop."""
+        """Whether the next instruction is inside a loop."""
         return bool(self._open)
 
     def register(self) -> int:
@@ -123,13 +123,13 @@ class Scope:
         address: int = 0,
         rows: tuple[int, int, int] | None = None,
     ) -> tuple[int, ...]:
-        """Add an executed instruction with so many results; return their numbers."""
+        """Add an executed instruction; return the numbers of its results."""
         writes = tuple(self.register() for _ in range(results))
         self._here().append(ScopeIssue(instruction, tuple(reads), writes, address, rows))
         return writes
 
     def begin_loop(self, trips: int, line: int = 0, lead: int = 0, *, fixed: bool = True) -> None:
-        """Begin a loop of so many trips, which `lead` ticks precede; one without any leaves nothing behind.
+        """Begin a loop after `lead` ticks; a loop without trips leaves no trace.
 
         `fixed`: how many they are is known before the run.
         """
@@ -155,7 +155,7 @@ class Scope:
 
 
 def issues(items: Sequence[Item]) -> Iterator[ScopeIssue]:
-    """Yield what was issued, in program order."""
+    """Yield the issued instructions in program order."""
     for item in items:
         if isinstance(item, ScopeIssue):
             yield item
@@ -205,7 +205,7 @@ class ScopeFacts:
         return cycles.get(instruction.mnemonic, cycles.get(instruction.word.partition("_")[0]))
 
     def cost(self, instruction: ScopeInstruction) -> ComputeCost:
-        """Return what a compute instruction costs; the target has its latency."""
+        """Return the cost of a compute instruction, whose latency the target must have."""
         key = instruction.mnemonic, instruction.width, instruction.integers
         known = self._costs.get(key)
         if known is None:

@@ -32,10 +32,10 @@ _BYTES = np.arange(REGISTER_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class LoadDistribution:
-    """Where the bytes of registers come from.
+    """The source bytes of loaded registers.
 
-    `places` holds for each register the byte of memory, counted from the address, that every register byte takes; -1
-    is a byte of zero. `alignment` is what the address must be a multiple of.
+    `places` holds for each register the memory byte, counted from the address, of every register byte; -1 is a zero
+    byte. `alignment` is the required divisor of the address.
     """
 
     name: str
@@ -44,13 +44,13 @@ class LoadDistribution:
 
     @property
     def size(self) -> int:
-        """Bytes of memory that belong to the access: always a power of two, those behind the last one used too."""
+        """The size of the access in bytes: a power of two, including unused bytes at the end."""
         return 1 << max(int(place.max()) for place in self.places).bit_length()
 
 
 @dataclass(frozen=True, slots=True)
 class StoreDistribution:
-    """Where bytes of memory come from: byte k of the target is byte `source[k]` of the registers laid end to end.
+    """The source bytes of a store: byte k of the target is byte `source[k]` of the concatenated registers.
 
     It is written if bit `governor[k]` of the mask is set, or always where `governor` is None. `width` is the lane
     width of the mask.
@@ -133,7 +133,7 @@ _FIXED: Mapping[str, LoadDistribution] = {
         LoadDistribution("BDINTLV", _BLOCK_PAIRS, 32),
     )
 }
-"""Loads whose name has no width."""
+"""The loads whose name contains no width."""
 
 LOADS: Mapping[str, LoadDistribution] = {
     **_FIXED,
@@ -170,7 +170,7 @@ STORES: Mapping[str, StoreDistribution] = {
         *(_interleaved(w) for w in (8, 16, 32)),
     )
 }
-"""Every distribution of a store by name; those of two registers are of `vstsx2`."""
+"""The distributions of stores by name; those of two registers belong to `vstsx2`."""
 
 SINGLE_STORES = tuple(name for name, each in STORES.items() if each.registers == 1)
 DOUBLE_STORES = tuple(name for name, each in STORES.items() if each.registers == 2)
@@ -180,10 +180,10 @@ UNSUPPORTED_STORES = ("MRG4CHN_B8", "MRG2CHN_B8", "MRG2CHN_B16")
 
 @lru_cache(maxsize=64)
 def load_distribution(name: str, registers: int = 1) -> LoadDistribution:
-    """Return a distribution of a load that fills so many registers.
+    """Return the distribution of a load that fills `registers` registers.
 
     Raises:
-        IllegalError: no such mode; lists those there are.
+        IllegalError: no such mode; the message lists the legal ones.
     """
     found = LOADS.get(name)
     if found is None or len(found.places) != registers:
@@ -195,10 +195,10 @@ def load_distribution(name: str, registers: int = 1) -> LoadDistribution:
 
 @lru_cache(maxsize=64)
 def store_distribution(name: str, registers: int = 1) -> StoreDistribution:
-    """Return a distribution of a store of so many registers.
+    """Return the distribution of a store of `registers` registers.
 
     Raises:
-        IllegalError: no such mode, or one that the chip lacks; lists those there are.
+        IllegalError: no such mode, or one that the chip lacks; the message lists the legal ones.
     """
     found = STORES.get(name)
     if found is None or found.registers != registers:
@@ -269,10 +269,10 @@ def store(
 ) -> None:
     """Store one register (`vsts`) or two (`vstsx2`); memory of inactive lanes stays as it is.
 
-    `1PT` and `INTLV` ignore the mask. Bytes that a mask of unknown bits may have written are no longer defined.
+    `1PT` and `INTLV` ignore the mask. Bytes that a mask of unknown bits may have written become undefined.
 
     Raises:
-        IllegalError, TileError: as `load`; what no lane writes may lie beyond the memory.
+        IllegalError, TileError: as `load`; bytes that no lane writes may be beyond the memory.
     """
     mode = store_distribution(dist, len(sources))
     size = mode.source.size
@@ -420,14 +420,14 @@ def gather_blocks(
     """Load the blocks of 32 bytes that the first eight lanes of 32 bits name (`vgatherb`); the others are 0, not read.
 
     Args:
-        memory: where from.
+        memory: the source.
         address: the byte to which offsets are added, a multiple of 32.
-        offsets: how many bytes further a block lies, unsigned, a multiple of 32.
-        mask: a block of which it has any bit is wanted.
-        defined: which bytes of memory have a value.
+        offsets: the unsigned byte offsets of the blocks, multiples of 32.
+        mask: a block with any set bit is read.
+        defined: the bytes of memory that have a value.
 
     Raises:
-        TileError: a block that is wanted is not aligned, or lies outside the memory.
+        TileError: a selected block is not aligned, or is outside the memory.
     """
     check_address("a gather of blocks", memory, address, 0, BLOCK_BYTES)
     active = _blocks_with_bits(mask)
@@ -463,20 +463,20 @@ def check_address(what: str, memory: Bytes, address: int, size: int, alignment: 
     """Reject an access that is not aligned or leaves the memory.
 
     Raises:
-        TileError: as said; names what would be legal.
+        TileError: as stated; the message names the legal values.
     """
     if address % alignment:
         raise TileError(f"{what} at byte {address} is not aligned", legal=(f"multiples of {alignment} bytes",))
     if address < 0 or address + size > memory.size:
         last = max(memory.size - size, 0)
         raise TileError(
-            f"{what} reaches bytes {address} .. {address + max(size, 1) - 1} of a memory of {memory.size}",
+            f"{what} accesses bytes {address} .. {address + max(size, 1) - 1} of a memory of {memory.size}",
             legal=(f"addresses 0 to {last}",),
         )
 
 
 def _picked(memory: Bytes, address: int, places: Index, defined: Bits | None) -> VectorRegister:
-    """Return the register whose bytes lie at `places` beyond the address; -1 is zero."""
+    """Return the register of the bytes at `places` after the address; -1 is zero."""
     none = places < 0
     where = np.where(none, 0, address + places)
     data = np.where(none, np.uint8(0), memory[where])
@@ -508,7 +508,7 @@ def _check_blocks(what: str, memory: Bytes, address: int, offsets: Index) -> Non
 def _check_elements(what: str, memory: Bytes, starts: Index, size: int) -> None:
     outside = starts[(starts < 0) | (starts + size > memory.size)]
     if outside.size:
-        raise TileError(f"{what} names byte {int(outside[0])} of a memory of {memory.size}")
+        raise TileError(f"{what} accesses byte {int(outside[0])} of a memory of {memory.size}")
 
 
 def _forget(defined: Bits, places: Index) -> None:

@@ -1,4 +1,4 @@
-"""Instructions as they are made: fresh names, constants, and places behind definitions where more may be put."""
+"""Builder of instructions: fresh names, constants, and insertion points after definitions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class OperationRun:
 
 @dataclass(frozen=True, slots=True)
 class Reg:
-    """A register: its name, the element of its type, and the place behind its definition."""
+    """A register: its name, the element of its type, and the insertion point after its definition."""
 
     name: str
     element: str
@@ -50,7 +50,7 @@ class Reg:
 
 @dataclass(frozen=True, slots=True)
 class Pred:
-    """A predicate: its name, the lane width of its type, and the place behind its definition."""
+    """A predicate: its name, the lane width of its type, and the insertion point after its definition."""
 
     name: str
     bits: int
@@ -73,7 +73,7 @@ class FunctionEmitter:
 
     taken: set[str]
     head: OperationRun = field(default_factory=OperationRun)
-    """Ahead of all else: the constants."""
+    """The insertion point of constants, before everything else."""
     scope: OperationRun = field(default_factory=OperationRun)
     """At the beginning of the vecscope."""
     current: OperationRun = field(default_factory=OperationRun)
@@ -82,7 +82,7 @@ class FunctionEmitter:
     _constants: dict[tuple[int | float, str], str] = field(default_factory=dict)
     _casts: dict[tuple[str, str | int], Reg | Pred] = field(default_factory=dict)
     _origins: dict[str, Reg] = field(default_factory=dict)
-    """What a register is but another element of."""
+    """The registers that other registers reinterpret."""
 
     def fresh(self, stem: str) -> str:
         """Return a name that nothing has yet."""
@@ -95,20 +95,20 @@ class FunctionEmitter:
                 return name
 
     def add(self, node: pto.Operation) -> OperationRun:
-        """Put an operation where things go now; return a place behind it."""
+        """Add an operation at the current insertion point; return the point after it."""
         home = OperationRun()
         self.current.items += [node, home]
         return home
 
     def place(self) -> OperationRun:
-        """Return a place here for what comes later."""
+        """Return an insertion point here for later use."""
         found = OperationRun()
         self.current.items.append(found)
         return found
 
     @contextmanager
     def at(self, place: OperationRun) -> Iterator[None]:
-        """Put what is made meanwhile into a place."""
+        """Insert new operations at a given point meanwhile."""
         before, self.current = self.current, place
         try:
             yield
@@ -151,7 +151,7 @@ class FunctionEmitter:
     def micro(
         self, mnemonic: str, operands: Iterable[Use], results: Sequence[tuple[str, Type]] = (), **words: str
     ) -> tuple[list[str], OperationRun]:
-        """Make a vector instruction; return the names of its results, and the place behind it."""
+        """Create a vector instruction; return the names of its results and the insertion point after it."""
         uses = list(operands)
         names = [self.fresh(stem) for stem, _ in results]
         node = MicroOperation(
@@ -166,7 +166,7 @@ class FunctionEmitter:
         return names, self.add(node)
 
     def registers(self, mnemonic: str, operands: Iterable[Use], *elements: str, **words: str) -> list[Reg]:
-        """Make an instruction whose results are registers of these elements."""
+        """Create an instruction whose results are registers of the given elements."""
         names, home = self.micro(mnemonic, operands, [("v", vector(element)) for element in elements], **words)
         return [Reg(name, element, home) for name, element in zip(names, elements, strict=True)]
 
@@ -216,7 +216,7 @@ _PHYSICAL = {"bf16_pair": "u32", "hif8_pair": "u16"}
 
 
 def physical(element: str) -> str:
-    """Return the element by which instructions know a logical element: pairs of 16 and 32 bits are integers."""
+    """Return the instruction element for a logical element: pairs of 16 and 32 bits are integers."""
     return _PHYSICAL.get(element, element)
 
 
@@ -226,13 +226,13 @@ def per_register(container: int) -> int:
 
 
 def register_count(lanes: int, container: int) -> int:
-    """Return how many registers hold so many containers."""
+    """Return the number of registers for a number of containers."""
     return -(-lanes // per_register(container))
 
 
 @dataclass(frozen=True, slots=True)
 class LogicalRegister:
-    """A logical register: its lanes and element, the bits of its containers, its registers, the place behind it."""
+    """A logical register: lanes, element, container bits, physical registers, and the insertion point after it."""
 
     lanes: int
     element: str
@@ -282,7 +282,7 @@ _PATTERNS = (1, 2, 3, 4, 8, 16, 32, 64, 128)
 
 @dataclass(slots=True)
 class Masks:
-    """Makes predicates; those that rest on nothing stand once at the head of the vecscope."""
+    """Factory of predicates; independent ones are created once at the head of the vecscope."""
 
     out: FunctionEmitter
     _fixed: dict[tuple[str, int, int], Pred] = field(default_factory=dict)
@@ -347,7 +347,7 @@ class Masks:
         return Pred(name, bits, home), left
 
     def _spread(self, pred: Pred, half: str, bits: int = 32) -> Pred:
-        """Make containers of twice the width of half of a predicate's; `bits` are those of its type."""
+        """Create containers of twice the width from half of a predicate; `bits` are those of its type."""
         return self.out.predicate("punpack", [pred.use], bits, half=half)
 
     def _logic(self, mnemonic: str, one: Pred, other: Pred, container: int) -> Pred:
@@ -475,7 +475,7 @@ class RegisterShapes:
         self._indices.clear()
 
     def made(self, lanes: int, element: str, container: int, regs: tuple[Reg, ...]) -> LogicalRegister:
-        """Return a logical register made of registers, of those that its lanes need."""
+        """Return a logical register from the physical registers that its lanes need."""
         regs = regs[: register_count(lanes, container)]
         return LogicalRegister(lanes, element, container, regs, self.out.place())
 
@@ -520,7 +520,7 @@ class RegisterShapes:
     # ------------------------------------------------------------------------------------------------------- lanes
 
     def lane_numbers(self, bits: int, start: int) -> Reg:
-        """Return the register whose lane i of so many bits is `start` + i, kept at the head of the vecscope."""
+        """Return the register whose lane i holds `start` + i, created at the head of the vecscope."""
         return self._kept(("lanes", bits, start), lambda: self._lane_numbers(bits, start))
 
     def _lane_numbers(self, bits: int, start: int) -> Reg:
@@ -538,7 +538,7 @@ class RegisterShapes:
         )
 
     def group_numbers(self, bits: int, start: int, size: int) -> Reg:
-        """Return the register whose lane i is (start + i) div size less start div size, kept at the head."""
+        """Return the register whose lane i is (start + i) div size less start div size, created at the head."""
         return self._kept(
             (f"groups of {size}", bits, start % size), lambda: self._group_numbers(bits, start % size, size)
         )
@@ -579,7 +579,7 @@ class RegisterShapes:
         return self.out.register("vadds", [numbers.use, (more, kind), self.masks.whole(bits).use], f"u{bits}")
 
     def shifted(self, reg: Reg, by: int, bits: int) -> Reg:
-        """Return the register whose lane i is lane i + `by`; lanes from beyond are not defined."""
+        """Return the register whose lane i is lane i + `by`; lanes beyond the end are undefined."""
         return reg if by == 0 else self.picked(reg, self.lane_numbers(bits, by), bits)
 
     def chosen(self, one: Reg, other: Reg | None, mask: Pred, bits: int) -> Reg:

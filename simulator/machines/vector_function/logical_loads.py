@@ -63,7 +63,7 @@ class Divisors:
     strides: dict[int, int] = field(default_factory=dict)
 
     def see(self, body: Sequence[pto.Operation]) -> list[str]:
-        """Take in a region; return what it yields."""
+        """Process a region; return its yielded values."""
         for node in body:
             if isinstance(node, pto.Yield):
                 return list(node.values)
@@ -144,7 +144,7 @@ class Divisors:
             self._set(name, divisor)
 
     def _access(self, node: VmiOperation) -> None:
-        """Note the divisors of an access: of its address in bytes, of its stride in elements."""
+        """Record the divisors of an access: of its address in bytes, of its stride in elements."""
         place = next((n for n, kind in enumerate(node.operand_types) if isinstance(kind, PointerType)), None)
         if place is None:
             return
@@ -200,7 +200,7 @@ class AddressArithmetic:
         return self.out.arith("addi", (name, self.constant(more)), INDEX)
 
     def times(self, name: str, factor: int) -> str:
-        """Return an index so many times."""
+        """Return an index multiplied by a number."""
         known = self.known(name)
         if known is not None or factor == 0:
             return self.constant((known or 0) * factor)
@@ -231,11 +231,11 @@ class Address:
 
     @property
     def unit(self) -> int:
-        """How many of the pointer's elements one of these is."""
+        """The number of the pointer's elements per element here."""
         return self.width // lane_bits(self.kind.element)
 
     def further(self, elements: int) -> Address:
-        """Return the address so many elements on."""
+        """Return the address a number of elements later."""
         offset = self.scalars.plus(self.offset, elements * self.unit)
         return self._at(offset, gcd(self.divisor, abs(elements) * self.width // 8))
 
@@ -248,7 +248,7 @@ class Address:
         return Address(self.scalars, self.pointer, self.kind, offset, self.width, divisor)
 
     def is_aligned(self, number: int) -> bool:
-        """Whether the address is a multiple of so many bytes for all that is known."""
+        """Whether the address is known to be a multiple of a number of bytes."""
         return self.divisor % number == 0
 
     def operands(self) -> list[Use]:
@@ -286,7 +286,7 @@ class Loads:
     shapes: RegisterShapes
 
     def row(self, kind: LogicalVectorType, place: Address, container: int) -> LogicalRegister:
-        """Load elements that stand one after the other."""
+        """Load contiguous elements."""
         far, near = place.width, lane_bits(kind.element)
         held = loaded_container(far, container)
         alignment = BLOCK_BYTES if held == far else _UNPACKED_ALIGNMENT
@@ -327,7 +327,7 @@ class Loads:
     def rows(
         self, kind: LogicalVectorType, place: Address, groups: int, stride: str, divisor: int, container: int
     ) -> LogicalRegister:  # fmt: skip
-        """Load rows that stand `stride` of the pointer's elements apart; `divisor` divides that."""
+        """Load rows that are `stride` of the pointer's elements apart; `divisor` divides the stride."""
         size, known = kind.lanes // groups, place.scalars.known(stride)
         if known is not None and known == size * place.unit:
             return self.row(kind, place, container)
@@ -344,7 +344,7 @@ class Loads:
     def _joined(
         self, kind: LogicalVectorType, parts: list[LogicalRegister], size: int, container: int
     ) -> LogicalRegister:
-        """Put logical registers of `size` lanes behind each other."""
+        """Concatenate logical registers of `size` lanes."""
         lanes, found = per_register(container), list[Reg]()
         for number in range(register_count(kind.lanes, container)):
             start = number * lanes
@@ -392,7 +392,7 @@ class Loads:
     # ----------------------------------------------------------------------------------------- blocks, one element
 
     def blocks(self, kind: LogicalVectorType, place: Address, stride: Use, container: int) -> LogicalRegister:
-        """Load blocks of 32 bytes that stand so many blocks apart."""
+        """Load blocks of 32 bytes at a distance in blocks."""
         name, _ = stride
         known, pointer = place.scalars.known(name), place.moved()
         element, size = physical(kind.element), lane_bits(kind.element)
@@ -521,7 +521,7 @@ class Lanewise:
     def broadcast(self, kind: LogicalVectorType, scalar: Use, container: int) -> LogicalRegister:
         """Make `vbrc` of a scalar: one register serves all lanes."""
         if lane_bits(kind.element) == _WIDEST:
-            raise IllegalError("64 bits in all lanes have no instruction", legal=("i32",))
+            raise IllegalError("no instruction copies 64 bits to all lanes", legal=("i32",))
         reg = self.out.register("vbr", [scalar], physical(kind.element))
         return self.shapes.made(kind.lanes, kind.element, container, (reg,) * register_count(kind.lanes, container))
 
@@ -623,7 +623,7 @@ class Lanewise:
         return reg
 
     def reinterpretation(self, source: LogicalRegister, kind: LogicalVectorType, container: int) -> LogicalRegister:
-        """Return the same bits as other elements; of another width they stand without gaps."""
+        """Return the same bits as other elements; those of another width are contiguous."""
         width = lane_bits(kind.element)
         if source.width != width:
             source = self.shapes.within(source, source.width)
@@ -638,4 +638,4 @@ def _range(fmt: IntFormat) -> tuple[int, int]:
 
 def _check_width(node: VmiOperation, value: LogicalRegister) -> None:
     if value.width == _WIDEST:
-        raise IllegalError(f"pto.vmi.{node.mnemonic} of 64 bits has no instruction", span=node.span, legal=("32 bits",))
+        raise IllegalError(f"pto.vmi.{node.mnemonic} cannot use 64-bit elements", span=node.span, legal=("32 bits",))

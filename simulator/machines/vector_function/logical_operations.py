@@ -1,4 +1,4 @@
-"""Every operation on logical registers: its operands sorted out, and handed to what makes its instructions."""
+"""Lowering of every operation on logical registers: it prepares the operands and calls the emitter."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from castsim.targets.dataflow import BLOCK_BYTES
 # a gather of its indices do not tie.
 
 Key = tuple[int, str, int]
-"""The node that defines a value, what it is there, and its number."""
+"""The node that defines a value, the value's role there, and its number."""
 _DEFAULT = 32
 _MADE_TO_ORDER = ("pset", "create_mask", "create_group_mask")
 _WIDEST = 64
@@ -70,7 +70,7 @@ class Containers:
         return self._widths.get(self._root((id(node), what, number)), _DEFAULT)
 
     def see(self, body: Sequence[pto.Operation]) -> list[str]:
-        """Take in a region; return what it yields."""
+        """Process a region; return its yielded values."""
         for node in body:
             match node:
                 case pto.Yield():
@@ -236,14 +236,14 @@ class LogicalStores:
 
     def _check_unit(self, place: Address) -> None:
         if place.unit != 1 or place.width > 32:
-            raise IllegalError("such a store has no instructions", legal=("a pointer to the elements of the register",))
+            raise IllegalError("no instruction stores this", legal=("a pointer to the elements of the register",))
 
     # -------------------------------------------------------------------------------------------------- rows apart
 
     def rows(
         self, value: LogicalRegister, place: Address, groups: int, stride: str, divisor: int, mask: LogicalMask | None
     ) -> None:  # fmt: skip
-        """Store rows that stand `stride` of the pointer's elements apart; `divisor` divides that."""
+        """Store rows that are `stride` of the pointer's elements apart; `divisor` divides the stride."""
         size, known = value.lanes // groups, place.scalars.known(stride)
         if known is not None and known == size * place.unit:
             self.row(value, place, mask)
@@ -283,7 +283,7 @@ class LogicalStores:
         """Scatter lanes from `first` on to an address."""
         self._check_unit(place)
         if value.container != value.width:
-            raise IllegalError("rows of such lanes need aligned addresses", legal=("multiples of 32 bytes",))
+            raise IllegalError("rows of these lanes need aligned addresses", legal=("multiples of 32 bytes",))
         self._scatter(value, number, place, self.shapes.lane_numbers(value.width, -first), pred)
 
     def _slots(
@@ -316,7 +316,7 @@ class LogicalStores:
     # ------------------------------------------------------------------------------------------------------ blocks
 
     def blocks(self, value: LogicalRegister, place: Address, stride: Use) -> None:
-        """Store blocks of 32 bytes that stand so many blocks apart."""
+        """Store blocks of 32 bytes at a distance in blocks."""
         value = self.shapes.within(value, value.width)
         name, _ = stride
         known = place.scalars.known(name)
@@ -374,7 +374,7 @@ class Groups:
         return self.out.register(instruction, [reg.use, self.out.as_bits(pred, bits).use], reg.element)
 
     def _neutral(self, name: str, source: LogicalRegister, preds: tuple[Pred, ...] | None) -> list[Reg]:
-        """Return registers whose inactive lanes change nothing; None: all are active."""
+        """Return registers whose inactive lanes are neutral; None: all are active."""
         if preds is None:
             return list(source.regs)
         scalar = _neutral(name, source.element)
@@ -412,7 +412,7 @@ class Groups:
         return self._placed(found, _BLOCKS // blocks, groups, source.width)
 
     def _placed(self, parts: list[Reg], each: int, lanes: int, container: int) -> list[Reg]:
-        """Put the first `each` containers of every register behind each other."""
+        """Concatenate the first `each` containers of every register."""
         size, found = per_register(container), list[Reg]()
         for number in range(register_count(lanes, container)):
             whole: Reg | None = None
@@ -428,7 +428,7 @@ class Groups:
         return found
 
     def _moved(self, part: Reg, each: int, place: int, container: int) -> Reg:
-        """Return a register whose first containers stand from `place` on."""
+        """Return a register with its first containers moved to `place`."""
         if each > 1 or place == 0:
             return self.shapes.shifted(part, -place, container)
         kind = f"u{container}"
@@ -453,7 +453,7 @@ class Groups:
         return regs
 
     def _one_by_one(self, name: str, source: LogicalRegister, preds: tuple[Pred, ...], groups: int) -> list[Reg]:
-        """Reduce every group by instructions of its own: groups that registers do not hold evenly."""
+        """Reduce every group by separate instructions, for groups that do not fit evenly into registers."""
         lanes, size = per_register(source.container), source.lanes // groups
         slots = []
         for group in range(groups):
@@ -500,7 +500,7 @@ class Groups:
 
 
 def _neutral(name: str, element: str) -> int:
-    """Return what changes no sum, maximum or minimum: a number of integers, a bit pattern of floats."""
+    """Return the neutral element of a sum, maximum or minimum: a number for integers, a bit pattern for floats."""
     fmt = FORMATS[element]
     if isinstance(fmt, IntFormat):
         most = fmt.maximum if fmt.signed else -1
@@ -544,7 +544,7 @@ class LogicalOperations:
         self.shapes.forget()
 
     def make(self, node: VmiOperation, values: Sequence[Logical | None]) -> Logical | None:
-        """Make the instructions of one operation; return what it defines.
+        """Create the instructions of one operation; return its results.
 
         Raises:
             IllegalError: there are none.
@@ -639,7 +639,7 @@ class LogicalOperations:
         return Lanewise(self.out, self.masks, self.shapes).zeroed(value, given.mask)
 
     def _stride(self, node: VmiOperation, given: _Given, scalars: AddressArithmetic, default: int) -> tuple[str, int]:
-        """Return the stride of rows as an index, and what divides it; rows without one stand side by side."""
+        """Return the stride of rows as an index, and its divisor; rows without a stride are contiguous."""
         if len(given.scalars) < 2:
             return scalars.constant(default), default
         return scalars.as_index(given.scalars[1]), self.facts.strides[id(node)]

@@ -1,4 +1,4 @@
-"""From one tile cast to control writes and one vector function.
+"""Lowering of one tile cast to control writes and one vector function.
 
 Source: docs/reference/a5.md section 2 (choice of variant, loops, counters, zero fill) after pto-isa
 include/pto/npu/a5/TCvt.hpp @ 3186c381; the kernels themselves are data of the target.
@@ -70,7 +70,7 @@ def _bind(
 
 
 def _bind_count(target: VectorFunctionTarget, result: str, width: int, operands: tuple[str, ...]) -> CountDown:
-    """Bind `plt`, of a counter or of a number of lanes."""
+    """Bind `plt` to a counter or to a number of lanes."""
     lanes = target.registers.register_bytes * 8 // width
     if operands[0].isdecimal():
         return CountDown(result, width, min(int(operands[0]), lanes), None)
@@ -95,9 +95,9 @@ def _lane_width(kernel: KernelText, predicate: str) -> int:
 
 
 def check_cast(target: VectorFunctionTarget, cast: TileCast, *, fills: bool) -> Warnings:
-    """Refuse tiles that one cast cannot combine; return warnings about combinations that merely surprise.
+    """Refuse tiles that one cast cannot combine; return warnings about unusual combinations.
 
-    `fills` says whether the cast clears its destination first.
+    `fills` tells whether the cast clears its destination first.
 
     Raises:
         TileError: see `castsim.execution.pipe_operations.check_tile`; also different valid regions, a
@@ -156,7 +156,7 @@ def lower_cast(target: VectorFunctionTarget, cast: TileCast) -> FunctionCast:
 
 
 def outcome(target: VectorFunctionTarget, cast: TileCast) -> tuple[object, ...]:
-    """Return what decides the results of a cast: equal outcomes mean equal results."""
+    """Return a key of a cast's results: equal keys mean equal results."""
     src, dst = cast.src.format, cast.dst.format
     contiguous = form_of(cast.src.type, cast.dst.type) == "1d"
     plan = plan_cast(target, src, dst, cast.rounding, cast.saturation, contiguous=contiguous, scratch=False)
@@ -211,7 +211,7 @@ def _start(counter: Counter, count: int, elements: int) -> int:
 
 
 def _timed_nest(target: VectorFunctionTarget, plan: FunctionCastPlan, main: Nest) -> Nest:
-    """Return the nest whose published cycles the function takes: as a rule its own."""
+    """Return the nest with the published cycles of the function: usually its own."""
     if target.option("profiled_sequences") == "text":
         return main
     for profiled in target.profiled_sequences:
@@ -283,7 +283,7 @@ def _fill_warnings(target: VectorFunctionTarget, cast: TileCast, filled: int) ->
     capacity = target.memories["ub"].capacity_bytes
     if end > capacity:
         raise TileError(
-            f"the zero fill of %{dst.name} writes bytes {dst.address} .. {end - 1}, the buffer has {capacity}",
+            f"the zero fill of %{dst.name} writes bytes {dst.address} .. {end - 1}, but the buffer has {capacity}",
             span=cast.span,
         )
     hit = (
@@ -299,7 +299,7 @@ def _dropped_columns(plan: FunctionCastPlan, cast: TileCast) -> Warnings:
     dst = cast.dst
     if not plan.kernel.fill or dst.valid_cols % 2 == 0 or not dst.valid_rows:
         return ()
-    text = f"%{dst.name} has {dst.valid_cols} valid columns: the last one shares its byte with none and becomes 0"
+    text = f"%{dst.name} has {dst.valid_cols} valid columns: the other half of the last byte becomes 0"
     return (WarningText(WarningKind.COLUMN, text),)
 
 
@@ -315,7 +315,7 @@ def cast_elements(target: VectorFunctionTarget, codes: Codes, asked: CastAsked) 
 
     Raises:
         ReadError, IllegalError: see `castsim.machines.mechanisms.tile_mode`.
-        IllegalError: no such type pair, or a kernel of a description that converts something else.
+        IllegalError: no such type pair, or a description's kernel that converts something else.
     """
     src, dst, mode = asked.src, asked.dst, tile_mode(asked.rounding, target.name)
     size = target.registers.register_bytes
@@ -325,7 +325,7 @@ def cast_elements(target: VectorFunctionTarget, codes: Codes, asked: CastAsked) 
     lowered = lower_cast(target, TileCast(source, destination, tmp, mode, asked.saturation, _HERE))
     chain = trace_nest(lowered.function, lowered.function.nests[-1])
     if chain is None:  # tests trace every variant of every pair of shipped targets
-        raise IllegalError(f"{target.name}: the kernel of {src.name} -> {dst.name} converts no register lane by lane")
+        raise IllegalError(f"{target.name}: the kernel of {src.name} -> {dst.name} does not convert lane by lane")
     plan = lowered.plan
     overflow = next(step.policy.overflow for step in reversed(chain) if not isinstance(step, MaskStep))
     saturation = saturation_in_force(src, dst, overflow, switched_saturation(target, plan))
@@ -333,7 +333,7 @@ def cast_elements(target: VectorFunctionTarget, codes: Codes, asked: CastAsked) 
 
 
 def _tile(name: str, fmt: Format, address: int, valid: int, form: CastForm | None) -> Tile:
-    """Rows of `valid` elements, whole trips of every kernel: one full row, or two that go on behind them."""
+    """Return rows of `valid` elements, in whole trips of every kernel: one full row, or two partial ones."""
     bits = fmt.bits if fmt.bits == 4 else fmt.storage_bits
     rows, cols = (2, 2 * valid) if form == "2d" else (1, valid)
     return Tile(name, fmt, TileType("vec", fmt.name, rows, cols, rows, valid), address, rows, valid, bits)

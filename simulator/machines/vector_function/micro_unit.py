@@ -80,7 +80,7 @@ from castsim.targets.vector_function import VectorFunctionTarget
 # Instructions whose results nothing uses, and that do nothing else: taken out.
 
 _PURE = frozenset(("vbitcast", "pbitcast", "vbr", "vci", "vshrs", "pset_b8", "pset_b16", "pset_b32"))
-"""What lowering makes ahead of knowing whether it will be wanted."""
+"""Operations that the lowering creates before it knows whether they are used."""
 
 
 def without_unused(body: tuple[pto.Operation, ...]) -> tuple[pto.Operation, ...]:
@@ -132,7 +132,7 @@ def lower_function(function: pto.Function) -> pto.Function:
     """Return the function with every operation on logical registers as vector instructions; itself if it has none.
 
     Raises:
-        IllegalError: an operation for which there are no instructions; carries its place.
+        IllegalError: an operation without instructions, with its place.
     """
     body = function.body or ()
     if next(logical_operations(body), None) is None:
@@ -173,7 +173,7 @@ class _Lowering:
     def region(self, body: Sequence[pto.Operation], owner: pto.Operation | None = None, what: str = "") -> tuple[
         pto.Operation, ...
     ]:  # fmt: skip
-        """Return a region; what it yields has the containers of the owner's results."""
+        """Return a region whose yielded values have the containers of the owner's results."""
         place = OperationRun()
         with self.out.at(place):
             for node in body:
@@ -197,7 +197,7 @@ class _Lowering:
             case pto.If():
                 self._branch(node)
             case pto.While() if next(logical_operations((node,)), None) is not None:
-                raise IllegalError("logical registers in scf.while: known, not modelled", legal=("scf.for",))
+                raise IllegalError("logical registers in scf.while are not modelled", legal=("scf.for",))
             case pto.Yield() if owner is not None:
                 names, kinds = self._flat(owner, what, node.values, node.types)
                 self.out.add(replace(node, values=names, types=kinds))
@@ -272,7 +272,7 @@ class _Lowering:
         return tuple(flat), tuple(types)
 
     def _fresh(self, node: pto.For | pto.If, what: str, names: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the names of what values become."""
+        """Return the names of the new values."""
         found = []
         for number, (name, kind) in enumerate(zip(names, node.result_types, strict=True)):
             logical = isinstance(kind, LogicalVectorType | LogicalMaskType)
@@ -303,13 +303,13 @@ def _joined(parts: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class ConversionCounts:
-    """Counts conversions line by line: those of one line and pair together, whichever part of a register each fills."""
+    """Counts of conversions by line; those of one line and pair are counted together for all parts of a register."""
 
     tally: CastTally
     _known: dict[tuple[int, int], Callable[[Policy, Codes, Codes], None]] = field(default_factory=dict)
 
     def of(self, node: MicroOperation, pair: Conversion, control: int) -> Callable[[Policy, Codes, Codes], None]:
-        """Return what takes in the policy and the codes of an execution, before and after."""
+        """Return a listener for the policy and the codes of an execution, before and after."""
         key = id(node), control  # instructions of a program live as long as its run
         found = self._known.get(key)
         if found is None:
@@ -317,7 +317,7 @@ class ConversionCounts:
         return found
 
     def listener(self, node: MicroOperation, operands: Operands) -> Listener:
-        """Return what hears of an instruction that saturates, in lanes that are active and hold something known."""
+        """Return a listener for saturating instructions, in active lanes with known values."""
 
         def hear(judge: Judge, before: Codes, after: Codes, converts: bool) -> None:
             active = operands.masks[-1].lanes(operands.width)
@@ -330,7 +330,7 @@ class ConversionCounts:
         return hear
 
     def count(self, node: MicroOperation, judge: Judge, before: Codes, after: Codes, *, converts: bool) -> None:
-        """Count what an instruction has done to the numbers of active lanes."""
+        """Count the effect of an instruction on the numbers of active lanes."""
         counts = changes(judge, before, after, converts=converts)
         if counts is not None:
             src, dst = (judge.src if converts else judge.dst).name, judge.dst.name
@@ -359,12 +359,12 @@ class _Conversion:
 
 
 _NO_FORMAT = FORMATS["u8"]
-"""What stands for the element of instructions on masks alone."""
+"""The placeholder element of instructions that only use masks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The state of an unaligned store: bytes behind its base that have been stored."""
+    """The state of an unaligned store: the number of bytes stored after its base."""
 
     stored: int = 0
 
@@ -380,18 +380,17 @@ class LaneUnits:
         return LaneUnit(memory, self.target, None if casts is None else ConversionCounts(casts))
 
     def recorder(self, *, as_written: bool) -> ScopeRecorder:
-        """Return what records a program for the engines, one without flags as written or to wait for bytes."""
+        """Return a recorder of a program for the engines; without flags it runs as written or waits for bytes."""
         return ScopeRecorder(self.target, as_written)
 
     def control_at_start(self, *, saturating: bool) -> int:
-        """Return CTRL as the options have it; the tool chain clears the bit that holds for all conversions at the head
-        of functions with a `sat` (docs/reference/micro.md section 3.4).
-        """
+        """Return CTRL by the options; the tool chain clears its bit 60 at the head of functions with a `sat`
+        (docs/reference/micro.md section 3.4)."""
         start = ctrl_of_level(self.target, "micro")
         return start & ~(1 << self.target.control.saturation_global) if saturating else start
 
     def lowered(self, function: pto.Function) -> pto.Function:
-        """Return a function whose operations on logical registers are vector instructions."""
+        """Return a function in which vector instructions replace operations on logical registers."""
         found = lower_function(function)
         for node in micro_operations(found.body or ()):
             if node.mnemonic == "vcvt":
@@ -407,7 +406,7 @@ class LaneUnits:
         if self.target.interface_cast(src, dst, level="micro") is None:
             raise IllegalError(f"{self.target.name} has no vcvt {src} -> {dst}", span=node.span)
         raise IllegalError(
-            f"vcvt {src} -> {dst}: the vendor's verifier refuses the pair, another text has it{detour(src, dst)}",
+            f"vcvt {src} -> {dst}: the vendor's verifier rejects this pair, another source lists it{detour(src, dst)}",
             span=node.span,
             legal=("option interface_casts=accept",),
         )  # fmt: skip
@@ -417,7 +416,7 @@ class LaneUnits:
         return body_cycles(body, self.target)
 
     def expanded(self, function: pto.Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
-        """Return what a tile function executes, as text; its scalar arguments stay open if it has not been walked."""
+        """Return the instructions of a tile function as text; its scalar arguments stay open unless it was walked."""
         needed: dict[str, str] = {}
         while True:
             attributes = Attributes(self.target, dict(needed))
@@ -474,9 +473,9 @@ class LaneUnit(Followed):
 
 @dataclass(frozen=True, slots=True)
 class _ExecutionPlan:
-    """What all executions of an instruction of the text have in common; `codes` makes the numbers of scalars.
+    """The common properties of all executions of an instruction of the text; `codes` converts scalars.
 
-    The masks of its operands are those of an instruction that is written without any: all lanes.
+    The masks of its operands are those of an unmasked instruction: all lanes.
     """
 
     operands: Operands
@@ -488,7 +487,7 @@ def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _ExecutionPl
     row = ROWS[name]
     plain = row.family or name
     if plain not in OPERATIONS:
-        raise IllegalError(f"pto.{name}: known, not modelled: its values", legal=sorted(OPERATIONS))
+        raise IllegalError(f"the values of pto.{name} are not modelled", legal=sorted(OPERATIONS))
     sources = [kind for kind in node.operand_types if isinstance(kind, VectorType)]
     results = [kind for kind in node.result_types if isinstance(kind, VectorType)]
     element = _element(sources or results)
@@ -510,7 +509,7 @@ def _element(kinds: list[VectorType]) -> Format:
 
 
 def _coder(kind: object) -> Callable[[Value], int] | None:
-    """Return what makes a number of a scalar operand: the code of a float, an integer as it is."""
+    """Return the converter of a scalar operand: the code of a float, an integer unchanged."""
     if not isinstance(kind, ScalarType):
         return None
     name = kind.name
@@ -623,7 +622,7 @@ def _pointed_bits(issue: VectorIssue) -> int:
 
 
 def _lanes_taken(issue: VectorIssue, width: int) -> PredicateRegister:
-    """Return the mask of an instruction that has one, or says how many of the first lanes are active."""
+    """Return the mask of an instruction: its operand, or the given number of leading active lanes."""
     mask = next((each for each in issue.operands if isinstance(each, PredicateRegister)), None)
     if mask is not None:
         return mask
@@ -676,7 +675,7 @@ def _load_unaligned(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
 
 
 def _store_unaligned(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    """Store as many elements as an operand says (`vstus`), or as many bytes as AR says (`vstur`)."""
+    """Store the number of elements of an operand (`vstus`), or the number of bytes in AR (`vstur`)."""
     state = next(each for each in issue.operands if isinstance(each, Alignment))
     by_register = issue.node.mnemonic == "vstur"
     count = unit.counted if by_register else _stride(issue) * _pointed_bits(issue) // 8
@@ -695,7 +694,7 @@ def _clear_counted(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
 def _opaque(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     del unit
     raise IllegalError(
-        f"pto.{issue.node.mnemonic}: no text at hand says what it writes, so that values are not known",
+        f"pto.{issue.node.mnemonic}: no source documents what it writes, so its values are unknown",
         legal=("--timing-only",),
     )
 

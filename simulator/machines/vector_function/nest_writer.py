@@ -1,4 +1,4 @@
-"""One loop nest of a vector function: rows, trips, and what is carried from trip to trip."""
+"""One loop nest of a vector function: rows, trips, and the values carried from trip to trip."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TripCount:
         return max(-(-extents[self.name] * self.times // self.over) - self.less, 0)
 
     def text(self, out: FunctionTextWriter) -> str:
-        """Write what computes it; return a value of type index."""
+        """Write its computation; return a value of type index."""
         if self.name is None:
             return out.constant(self.less)
         found = self.name
@@ -92,10 +92,10 @@ def samples(most: Extents) -> list[dict[str, int]]:
 
 
 def rules_of(most: Extents, lowered: Callable[[Extents], Block]) -> tuple[Block, tuple[NestRules, ...]]:
-    """Return what an operation is lowered to at its greatest extents, and how its nests follow them.
+    """Return the lowering of an operation at its greatest extents, and the rules by which its nests follow them.
 
     Raises:
-        IllegalError: they follow in no such way.
+        IllegalError: they do not follow the extents in this way.
     """
     found = [(extents, lowered(extents)) for extents in samples(most)]
     last = found[-1][1]
@@ -127,12 +127,12 @@ def _row_bytes(function: VectorFunction) -> list[int]:
 
 
 def _function(block: Block, pattern: Block) -> VectorFunction:
-    """Return the one vector function of a lowered operation, around which all is as in the pattern."""
+    """Return the single vector function of a lowered operation, which otherwise equals the pattern."""
     items, others = _plain(block), _plain(pattern)
     found = [each for each in items if isinstance(each, VectorFunction)]
     rest = [each for each in items if not isinstance(each, VectorFunction)]
     if len(found) != 1 or rest != [each for each in others if not isinstance(each, VectorFunction)]:
-        raise IllegalError("the loops of its vector function do not follow its extents")
+        raise IllegalError("the loops of its vector function do not match its extents")
     return found[0]
 
 
@@ -141,7 +141,7 @@ def _plain(block: Block) -> list[Node]:
 
 
 def _fixed(function: VectorFunction) -> tuple[object, ...]:
-    """Return what of a function extents must leave alone."""
+    """Return the parts of a function that must not depend on extents."""
 
     def fixed(nest: Nest) -> Nest:
         return replace(nest, rows=1, trips=1, count=1, counters=dict.fromkeys(nest.counters, 0))
@@ -165,7 +165,7 @@ def _rule(seen: Sequence[tuple[Extents, int]], divisors: Sequence[int], factors:
 
 def _unsteady(extents: Extents) -> IllegalError:
     names = " and ".join(extents)
-    return IllegalError(f"its loops follow {names} in a way that expand does not write", legal=("--arg NAME=VALUE",))
+    return IllegalError(f"its loops depend on {names} in a way that expand cannot write", legal=("--arg NAME=VALUE",))
 
 
 # The loop nests of a function as they are written: what differs from the nests that are timed.
@@ -181,7 +181,7 @@ MASK_ELEMENT = "u8"
 
 @dataclass(frozen=True, slots=True)
 class WrittenNest:
-    """A nest that is written. `offsets` are bytes by which loads stand beyond their trip's place."""
+    """A written nest; `offsets` are the bytes between a load and its trip's address."""
 
     nest: Nest
     offsets: Mapping[Load, int] = field(default_factory=dict)
@@ -208,7 +208,7 @@ def _spread(item: RegisterOperation, width: int) -> RegisterOperation:
 
 
 def _with_destination(nest: Nest) -> Nest:
-    """Load what the destination holds too, which an instruction that adds to it needs."""
+    """Add a load of the destination, for an instruction that adds to it."""
     load = Load(("before",), "NORM", -1, (nest.destination_row, nest.destination_trip))
     return replace(nest, trip=(load, *nest.trip))
 
@@ -289,7 +289,7 @@ def _compared(
 
 
 def needs_barrier(given: Given | None) -> bool:
-    """Whether each nest of an operation loads what the one before it has stored."""
+    """Whether each nest of an operation loads bytes that the previous one has stored."""
     return given is not None and (given.structure == "part" or given.work.binary)
 
 
@@ -322,7 +322,7 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """A value that is handed on from trip to trip: its type, what it starts from, and its name inside."""
+    """A value carried from trip to trip: its type, its initial value, and its name inside."""
 
     key: str
     kind: Type
@@ -348,7 +348,7 @@ class NestWriter:
     row: str = ""
     """The variable of the row loop."""
     trips: str = ""
-    """How often the inner loop runs, where extents decide that."""
+    """The trip count of the inner loop, where extents decide it."""
     sides: dict[Load | StoreLanes, _Side] = field(default_factory=dict)
 
     @property
@@ -380,7 +380,7 @@ class NestWriter:
             self.out.close()
 
     def _bounds(self) -> tuple[str, dict[str, str]]:
-        """Return how many rows there are, and what each counter that is used starts with."""
+        """Return the number of rows, and the initial value of each counter."""
         nest, out, rules = self.nest, self.out, self.rules
         used = [name for name in nest.counters if any(_takes(item, name) for item in (*nest.row, *nest.trip))]
         if rules is None:
@@ -412,7 +412,7 @@ class NestWriter:
         return self.out.define("last", f"arith.subi {self._end(step)}, {self.out.constant(step)} : index")
 
     def _side(self, item: Load | StoreLanes) -> _Side:
-        """Return what an access goes by."""
+        """Return the operand of an access."""
         nest = self.nest
         if isinstance(item, Load):
             row, trip = item.steps or (nest.source_row, nest.source_trip)
@@ -495,7 +495,7 @@ class NestWriter:
         return inside.registers[each.key].name
 
     def _carried(self, outer: NamedRegisters) -> tuple[list[_Carried], int]:
-        """Return what is carried, and the first trip: the second one, where accumulations start from the first."""
+        """Return the carried values, and the first trip: the second one if accumulations start from the first."""
         nest, out, first = self.nest, self.out, 0
         found = [
             _Carried(name, I32, outer.scalars[name], out.fresh(name))
@@ -519,7 +519,7 @@ class NestWriter:
         return found, first
 
     def _begin(self, item: Compute, outer: NamedRegisters) -> int:
-        """Define the register in which an accumulation starts; return how many trips it stands for."""
+        """Define the register in which an accumulation starts; return the number of trips that it represents."""
         given, (result,) = self.given, item.results
         assert given is not None
         width = 32 if given.operation.function == "add" and item.width == 16 and self._widens(given) else item.width
@@ -546,7 +546,7 @@ class NestWriter:
             held.step(operation)
 
     def _close(self, inside: NamedRegisters) -> None:
-        """Write what follows the trips of a row."""
+        """Write the statements after the trips of a row."""
         if not self.nest.close:
             return
         inside.governing = ""
@@ -571,7 +571,7 @@ class NestWriter:
         inside.step(CountDown("p", width, 2048 // width, "columns"))
 
     def _unaligned(self, inside: NamedRegisters) -> None:
-        """Write stores of a constant, one behind the other from any byte on, and the flush behind them."""
+        """Write consecutive stores of a constant from any byte on, and the flush after them."""
         out, nest = self.out, self.nest
         (store,) = (item for item in nest.trip if isinstance(item, StoreLanes))
         side, kind = self.sides[store], near(self.sides[store].element)

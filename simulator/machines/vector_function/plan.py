@@ -1,4 +1,4 @@
-"""What one tile cast means on a vector-function chip: modes in force, CTRL, policies of its conversions.
+"""The plan of one tile cast on a vector-function chip: modes, CTRL, and the policies of its conversions.
 
 Everything that differs from pair to pair is read from the target; nothing here knows a chip. Facts:
 docs/reference/a5.md section 4 (rounding, saturation, CTRL) and section 5 (values).
@@ -29,7 +29,7 @@ def is_micro(target: VectorFunctionTarget) -> bool:
 
 
 def micro_rule(target: VectorFunctionTarget, rule: VectorCast) -> VectorCast | None:
-    """Return the rule of a cast whose instruction saturates by itself, None where the library's holds."""
+    """Return the rule of a cast whose instruction saturates by itself; None where the library's rule applies."""
     facts = target.instruction_saturation
     if facts is None or not _is_listed(target, rule.src, rule.dst) or not is_micro(target):
         return None
@@ -38,12 +38,12 @@ def micro_rule(target: VectorFunctionTarget, rule: VectorCast) -> VectorCast | N
 
 
 def backend_matters(target: VectorFunctionTarget, src: Format, dst: Format) -> bool:
-    """Whether a cast gives something else by one back end than by the other."""
+    """Whether the back ends give different results for a cast."""
     return BACKEND in target.options and _is_listed(target, src.name, dst.name)
 
 
 def backend_effect(target: VectorFunctionTarget) -> str:
-    """Return what the back end that is chosen makes of numbers beyond the range, and what the other one does."""
+    """Return the effects of the chosen and the other back end on out-of-range numbers."""
     if is_micro(target):
         return "clamps, turns NaN into 0, rounds as asked (library: follows CTRL, rounds RINT)"
     return "follows CTRL beyond the range (vpto: clamps, turns NaN into 0)"
@@ -56,11 +56,11 @@ def _is_listed(target: VectorFunctionTarget, src: str, dst: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCastPlan:
-    """How a tile cast runs.
+    """The plan of one tile cast.
 
-    `rounding` and `saturation` are those in force after fallbacks and defaults, `ctrl` the CTRL register during the
-    conversion, `writes` its successive values before it and `restores` those after it; the warnings tell what the
-    program asked for in vain.
+    `rounding` and `saturation` are the modes after fallbacks and defaults, `ctrl` the CTRL register during the
+    conversion, `writes` its successive values before it and `restores` those after it; the warnings name requests
+    without effect.
     """
 
     rule: VectorCast
@@ -88,10 +88,11 @@ def plan_cast(
 ) -> FunctionCastPlan:
     """Settle mode, saturation, CTRL and code variant of one cast.
 
-    `contiguous` says whether the tile condition of the 1D kernels holds, `scratch` whether a tmp tile is given.
+    `contiguous` tells whether the tile condition of the 1D kernels holds, `scratch` whether a tmp tile is given.
 
     Raises:
-        IllegalError: the chip has no such type pair; names those it has for this source, and a detour if one exists.
+        IllegalError: the chip has no such type pair; the message names those of this source, and a detour if one
+            exists.
     """
     rule = target.cast(src.name, dst.name)
     if rule is None:
@@ -103,7 +104,7 @@ def plan_cast(
     choice = target.variant_choice.contiguous if contiguous else target.variant_choice.padded
     name = choice[int(target.option("implementation_kind"))]
     variant = target.variant(rule.src, rule.dst, name, saturation_off=in_force is Saturation.OFF)
-    ignored = f"the tmp tile is ignored: no cast of {target.name} uses scratch"
+    ignored = f"the tmp tile is ignored: casts on {target.name} need no scratch"
     return FunctionCastPlan(
         rule=rule,
         src=src,
@@ -135,7 +136,7 @@ def ctrl_of_level(target: VectorFunctionTarget, level: Level) -> int:
 
 
 def step_policy(target: VectorFunctionTarget, plan: FunctionCastPlan, src: Format, dst: Format) -> Policy:
-    """Return the policy of one conversion of the plan; the conversions before the last are those of multi-step routes.
+    """Return the policy of one conversion of the plan; those before the last belong to multi-step casts.
 
     Source: docs/reference/a5.md sections 4.1 and 5.
     """
@@ -158,7 +159,7 @@ def conversion_policy(
     *,
     first_of_many: bool = False,
 ) -> Policy:
-    """Return what a conversion does while CTRL holds `ctrl`."""
+    """Return the policy of a conversion while CTRL is `ctrl`."""
     if isinstance(dst, IntFormat):
         return _integer_policy(target, src, dst, rounding, ctrl, first_of_many=first_of_many)
     return _float_policy(target, dst, rounding, ctrl)
@@ -220,7 +221,7 @@ def _settle_mode(rule: VectorCast, asked: RoundMode | None) -> tuple[Rounding, W
         if wanted is None or wanted in rule.suffixes:
             return wanted or fallback, ()
         legal = ", ".join(name.upper() for name in rule.suffixes)
-        text = f"rounding {mode.name} silently becomes {fallback.upper()}: {pair} has {legal}"
+        text = f"rounding {mode.name} becomes {fallback.upper()}: {pair} has {legal}"
         return fallback, (WarningText(WarningKind.ROUNDING, text),)
     if asked in (None, RoundMode.NONE):
         return fallback, ()
@@ -229,7 +230,7 @@ def _settle_mode(rule: VectorCast, asked: RoundMode | None) -> tuple[Rounding, W
         text = f"rounding {mode.name} is ignored: {pair} always rounds {fallback.upper()}"
     else:
         ignored = mode is not DEFAULT_MODE
-        text = f"rounding {mode.name} has no effect: {pair} rounds nothing"
+        text = f"rounding {mode.name} has no effect: {pair} never rounds"
     return fallback, (WarningText(WarningKind.ROUNDING, text),) if ignored else ()
 
 
@@ -284,11 +285,11 @@ def _saturation_in_vain(
     rounding: Rounding,
     asked: Saturation | None,
 ) -> Warnings:
-    """Warn where ON and OFF come to the same, and that is not what was asked for."""
+    """Warn if ON and OFF have the same effect, other than the requested one."""
     if asked is None:
         return ()
     on, off = _by_saturation(target, rule, src, dst, rounding)
     if on != off or (asked is Saturation.ON and on.overflow is Overflow.SATURATE):
         return ()
-    text = f"saturation {asked.upper()} has no effect: {rule.src} -> {rule.dst} gives the same with ON and OFF"
+    text = f"saturation {asked.upper()} has no effect: {rule.src} -> {rule.dst} gives the same result with ON and OFF"
     return (WarningText(WarningKind.SATURATION, text),)

@@ -136,7 +136,7 @@ class FunctionTextWriter:
 
 
 _SPELLINGS = {"hif8": "!pto.hif8", "e2m1": "!pto.f4E2M1x2", "e1m2": "!pto.f4E1M2x2"}
-"""Elements that the vendor's tools know as types of the dialect alone."""
+"""Elements that exist only as dialect types in the vendor's tools."""
 
 
 def buffer_pointer(element: str) -> PointerType:
@@ -159,7 +159,7 @@ def far(kind: PointerType) -> str:
 
 
 def unwritten(what: str) -> IllegalError:
-    """Return the refusal of an operation for what its lowering has."""
+    """Return the refusal of an operation because of its lowering."""
     return IllegalError(f"its lowering has {what}, which expand does not write as vector instructions")
 
 
@@ -168,11 +168,11 @@ def unwritten(what: str) -> IllegalError:
 # Nothing here knows a pair: what an instruction does is asked of the unit's own rules.
 
 _ADJUSTABLE = ("micro_integer_to_float", "micro_infinity_to_integer")
-"""Options that stand for what instructions leave open and tile casts settle."""
+"""Options for behaviour that instructions leave open and tile casts define."""
 
 
 class UnsettledError(Exception):
-    """An option is needed under which an instruction that is written already differs: all is to be written again."""
+    """An error that restarts the writing: an option is needed that changes an instruction already written."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__()
@@ -181,7 +181,7 @@ class UnsettledError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The attributes of a `vcvt`; `without_infinity`: of lanes that are not infinite, as those are to become 0."""
+    """The attributes of a `vcvt`; `without_infinity` excludes infinite lanes, which are to become 0."""
 
     words: Mapping[str, str]
     without_infinity: bool = False
@@ -218,7 +218,7 @@ class Attributes:
                 sought = _Sought(pair, words, replace(wanted, infinity_wrap=InfinityWrap.EXTREME), ctrl, finite)
                 if sought.is_met(target):
                     return Found(words, without_infinity=True)
-        raise IllegalError(f"no vcvt {pair.src} -> {pair.dst} does what the tile cast does: {_shown(operation.policy)}")
+        raise IllegalError(f"no vcvt {pair.src} -> {pair.dst} matches the tile cast: {_shown(operation.policy)}")
 
     def _need(self, chosen: Mapping[str, str]) -> None:
         self.needed.update(chosen)
@@ -229,7 +229,7 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True)
 class _Sought:
-    """An instruction, and the policy that it is to have."""
+    """An instruction, and its required policy."""
 
     pair: Conversion
     words: Mapping[str, str]
@@ -244,7 +244,7 @@ class _Sought:
 
 
 def _effective(policy: Policy, pair: Conversion, *, finite: bool) -> Policy:
-    """Return a policy without what can make no difference to a pair: rounding where nothing is rounded, and so on."""
+    """Return a policy without settings that have no effect on a pair, such as rounding of an exact cast."""
     src, dst = format_named(pair.src), format_named(pair.dst)
     if not pair.roundings:
         policy = replace(policy, rounding=Rounding.RINT)
@@ -283,7 +283,7 @@ def _shown(policy: Policy) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A register: the name of its value, and of what element it is."""
+    """A register: the name of its value and its element."""
 
     name: str
     element: str
@@ -293,7 +293,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class TripAddress:
-    """Where a trip loads or stores: a pointer, and how many of its elements beyond it."""
+    """The address of a trip's load or store: a pointer and an offset in its elements."""
 
     pointer: str
     element: str
@@ -309,7 +309,7 @@ class TripAddress:
 
 @dataclass(slots=True)
 class Prelude:
-    """What is written ahead of the loops of a vecscope, once: constants in registers, predicates of all lanes."""
+    """The code before the loops of a vecscope: constants in registers, predicates of all lanes."""
 
     out: FunctionTextWriter
     registers: dict[str, Held] = field(default_factory=dict)
@@ -324,21 +324,21 @@ class NamedRegisters:
     attributes: Attributes
     ctrl: int
     prelude: Prelude | None = None
-    """Where constants are written; None: where they are first wanted."""
+    """The insertion point of constants; None: where they are first used."""
     registers: dict[str, Held] = field(default_factory=dict)
     predicates: dict[str, tuple[str, MaskType]] = field(default_factory=dict)
     scalars: dict[str, str] = field(default_factory=dict)
     last: str = ""
     """The condition that a trip is the last of its row."""
     position: str = ""
-    """Of a ramp: the number of the first element of the trip, of type index."""
+    """The ramp's position: the number of the trip's first element, of type index."""
     governing: str = ""
     """The predicate that was made last."""
     _casts: dict[tuple[str, str], str] = field(default_factory=dict)
     _full: dict[int, str] = field(default_factory=dict)
 
     def inner(self) -> NamedRegisters:
-        """Return a copy for a region: what it defines is not seen outside."""
+        """Return a copy for a region, whose definitions are invisible outside."""
         return replace(
             self,
             registers=dict(self.registers),
@@ -349,12 +349,12 @@ class NamedRegisters:
         )
 
     def define(self, result: str, element: str, mnemonic: str, uses: Sequence[Use], **words: str) -> None:
-        """Write what defines a register of a kernel."""
+        """Write the definition of a kernel's register."""
         (name,) = self.out.micro(mnemonic, uses, [(result, vector(element))], **words)
         self.registers[result] = Held(name, element)
 
     def define_mask(self, result: str, width: int, mnemonic: str, uses: Sequence[Use], **words: str) -> None:
-        """Write what defines a predicate of a kernel for lanes of `width` bits."""
+        """Write the definition of a kernel's predicate for lanes of `width` bits."""
         (name,) = self.out.micro(mnemonic, uses, [(result, MaskType(width))], **words)
         self.predicates[result] = name, MaskType(width)
 
@@ -452,7 +452,7 @@ class NamedRegisters:
                 raise unwritten(f"an instruction {name}")
 
     def spread(self, operation: Compute) -> None:
-        """Write what makes a predicate of lanes twice as wide of the lower half of one."""
+        """Write the widening of a predicate's lower half to lanes twice as wide."""
         (source,), (result,) = operation.sources, operation.results
         mask = self.mask(source)
         self.define_mask(result, 2 * mask[1].bits, "punpack", [mask], half="LOWER")
@@ -515,7 +515,7 @@ class NamedRegisters:
         """Return a predicate and its type."""
         found = self.predicates.get(name)
         if found is None:
-            raise unwritten(f"the predicate {name}, which nothing makes")
+            raise unwritten(f"the predicate {name}, which is never defined")
         return found
 
     # ---------------------------------------------------------------------------------------------------- elements
@@ -529,12 +529,12 @@ class NamedRegisters:
         return self.as_element(name, element), vector(element)
 
     def _element(self, name: str, width: int) -> str:
-        """Return as what an operation on lanes of `width` bits sees a register."""
+        """Return the element under which an operation on lanes of `width` bits sees a register."""
         element = self.register(name).element
         return element if lane_bits(element) == width else f"u{width}"
 
     def as_element(self, name: str, element: str) -> str:
-        """Return a register whose lanes are of `element`."""
+        """Return a register with lanes of `element`."""
         held = self.register(name)
         if held.element == element:
             return held.name
@@ -545,7 +545,7 @@ class NamedRegisters:
         return self._casts[key]
 
     def register(self, name: str) -> Held:
-        """Return what a register of the kernel holds."""
+        """Return the value of a kernel's register."""
         found = self.registers.get(name)
         if found is None:
             raise unwritten(f"a constant in register {name}")

@@ -1,4 +1,4 @@
-"""What a micro program issues, recorded as it is walked: a tree for the engines (docs/reference/micro.md 6.1)."""
+"""Recording of a micro program's issued instructions as a tree for the engines (docs/reference/micro.md 6.1)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ REGISTER_BYTES = REGISTER_BITS // 8
 """Bytes of a register, and bits of a mask: one for each."""
 
 MASK_WIDTH = re.compile(r"_b(8|16|32)$")
-"""The bits of a lane, in the mnemonics of what makes masks."""
+"""The lane bits in the mnemonics of mask instructions."""
 _FIRST = re.compile(r"PAT_VL(\d+)$")
 _BY_LANES = ("NORM", "UNPK", "US", "DS", "PK", "DINTLV", "")
 """Distributions that take the lanes of a register in the order of memory, first part of their names."""
@@ -117,10 +117,10 @@ def rows_of(node: MicroOperation, numbers: Sequence[int]) -> tuple[int, int, int
 
 
 def extents(scope: Scope) -> Iterator[tuple[ScopeIssue, int, int]]:
-    """Yield what was issued in program order, with the first byte that it touches and the first behind the last.
+    """Yield the issued accesses in program order, with the first byte and the end of each.
 
-    Of a load only the bytes count that some instruction may look at; others than accesses touch none. An access to
-    blocks comes once for each block.
+    For a load only the bytes count that some instruction may use; instructions other than accesses touch none. A block
+    access appears once for each block.
     """
     needed = _needed(scope)
     for issue in issues(scope.body):
@@ -156,7 +156,7 @@ def touched(scope: Scope, buffer: str, capacity: int) -> tuple[Access, ...]:
 
 
 def _needed(scope: Scope) -> Mapping[int, int]:
-    """Return for every register that something reads how many of its leading bytes matter."""
+    """Return the number of leading bytes that are used of every register."""
     needed: dict[int, int] = {}
     for issue in issues(scope.body):
         kind, name = issue.instruction.kind, issue.instruction.mnemonic
@@ -182,13 +182,13 @@ def _by_lanes(issue: ScopeIssue) -> bool:
 
 
 def _part(issue: ScopeIssue, leading: int) -> int:
-    """Return the bytes of an access of which so many leading bytes of the register count."""
+    """Return the bytes of an access if only a number of leading bytes of the register count."""
     size = issue.instruction.size
     return -(-size * leading // REGISTER_BYTES) if _by_lanes(issue) else size
 
 
 def _spaced(stretches: Sequence[tuple[int, int]], buffer: str, *, write: bool) -> list[Access]:
-    """Return stretches in order as accesses: each takes in those of its length that follow at one distance."""
+    """Return ordered stretches as accesses: each covers equal ones that follow at one distance."""
     found: list[Access] = []
     index = 0
     while index < len(stretches):
@@ -300,17 +300,16 @@ def _bytes(node: MicroOperation, name: str, word: str) -> int:
 # Loads of a launch that nothing keeps behind an earlier store of the same bytes (docs/reference/micro.md 6.5).
 
 STORE_ORDERING = ("VST_VST", "VV_ALL")
-"""What a `mem_bar` orders that keeps vector stores behind earlier vector stores."""
+"""The effect of a `mem_bar` that orders vector stores after earlier vector stores."""
 
 ORDERING = ("VST_VLD", "VV_ALL")
-"""What a `mem_bar` orders that keeps vector loads behind earlier vector stores."""
+"""The effect of a `mem_bar` that orders vector loads after earlier vector stores."""
 
 
 def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, int]]:
     """Yield the lines of a load and of the store before it, and the first byte both touch, once for each pair of lines.
 
-    An access counts as far as its mask may reach. `capacity` are the bytes of the buffer; what lies beyond it is
-    not looked at.
+    An access counts as far as its mask may reach. `capacity` are the bytes of the buffer; bytes beyond it are ignored.
     """
     found: set[tuple[int, int]] = set()
     for issue, store, byte in _behind_stores(scope, capacity, TimingKind.LOAD, ORDERING):
@@ -350,7 +349,7 @@ def _behind_stores(
 
 
 _FIRST_BUFFER = 1 << 10
-"""Numbers of the flags that stand for buffers begin here, beyond those of events."""
+"""The first number of the flags for buffers, beyond those of events."""
 _WORDS: Mapping[type[pto.Operation], str] = {
     pto.SetFlag: "set_flag",
     pto.WaitFlag: "wait_flag",
@@ -360,7 +359,7 @@ _WORDS: Mapping[type[pto.Operation], str] = {
 
 @dataclass(frozen=True, slots=True)
 class UncomputedRegister:
-    """A register or mask of a program whose values nobody computes."""
+    """A register or mask whose values are not computed."""
 
     number: int
 
@@ -369,7 +368,7 @@ class UncomputedRegister:
 class ScopeRecorder:
     """Follows a walk (`castsim.execution.interpreter.vector_unit.VectorUnit`) and computes nothing.
 
-    `untimed` says why the program has no cycles; the empty text if it has; `incomplete`: the tree lacks something that
+    `untimed` is the reason why the program has no cycles, empty if it has; `incomplete`: the tree lacks work
     a pipe does. `warnings` tell of loads that may overtake stores. `as_written`: a program without flags is taken at
     its word too.
     """
@@ -386,7 +385,7 @@ class ScopeRecorder:
     _places: dict[int, Span] = field(default_factory=dict)
     _scope: Scope | None = None
     _released: dict[int, tuple[str, int]] = field(default_factory=dict)
-    """Of buffers, by their numbers, the pipe that released them last, and where in the program."""
+    """The last releasing pipe of each buffer by number, and its place in the program."""
     _unrolled: set[int] = field(default_factory=set)
     """Loops that are written out."""
     _flags: bool = False
@@ -397,7 +396,7 @@ class ScopeRecorder:
 
     @property
     def tree(self) -> Tree:
-        """What the machine issues; without flags its instructions wait for each other's bytes."""
+        """The issued tree; in programs without flags its instructions wait for each other's bytes."""
         items = tuple(each for each in self._items if each.accesses or each.body.items)
         return Tree(Block(items), tuple(self._nodes), interlocked=not (self._flags or self.as_written))
 
@@ -419,7 +418,7 @@ class ScopeRecorder:
         self._add(scope, "vecscope", pipe, (function,), accesses)
 
     def loop(self, loop: pto.For, trips: int, *, fixed: bool) -> None:
-        """Begin a loop of so many trips inside a vecscope, unless the device compiler writes it out.
+        """Begin a loop inside a vecscope, unless the device compiler unrolls it.
 
         It does so with a short loop of constant bounds inside of another, that carries nothing from trip to trip:
         functions with a published length are met so. Kernels of the tile library, which carry a count, turn theirs.
@@ -453,12 +452,12 @@ class ScopeRecorder:
             instruction = self._known[id(node)] = instruction_of(node)
             self._places[instruction.line] = node.span
             if instruction.kind is TimingKind.COMPUTE and not self._facts.has(instruction.mnemonic, instruction.width):
-                self._refuse(f"no cycles of pto.{node.mnemonic} are known")
+                self._refuse(f"the cycles of pto.{node.mnemonic} are unknown")
         kinds = [kind for kind in node.result_types if not isinstance(kind, PointerType | ScalarType)]
         if self._scope is None:
             if node.mnemonic in OPAQUE:
                 self.incomplete = True
-                self._refuse(f"no cycles of pto.{node.mnemonic} are known")
+                self._refuse(f"the cycles of pto.{node.mnemonic} are unknown")
             return (None,) * len(kinds)
         reads = [each.number for each in issue.operands if isinstance(each, UncomputedRegister)]
         numbered = [isinstance(kind, VectorType | MaskType) for kind in kinds]
@@ -479,7 +478,7 @@ class ScopeRecorder:
         load = copy.source.argument is not None
         if load == (copy.destination.argument is not None):
             self.incomplete = True
-            self._refuse(f"no cycles of pto.{node.mnemonic} are known")
+            self._refuse(f"the cycles of pto.{node.mnemonic} are unknown")
             return
         if 0 in copy.shape:
             return
@@ -521,7 +520,7 @@ class ScopeRecorder:
         """Record an element that the scalar unit reads or writes; one of the buffer counts as one of a tile."""
         if self._scope is not None:
             self._scope.issue(ScopeInstruction("select", TimingKind.SELECT, line=node.span.line, text=node.mnemonic))
-            text = f"pto.{node.mnemonic} inside a vecscope: its cycles are assumed, those of a scalar branch"
+            text = f"pto.{node.mnemonic} inside a vecscope: its cycles are assumed to be those of a scalar branch"
             self.warnings = tuple(dict.fromkeys((*self.warnings, WarningText(WarningKind.UNTIMED, text, node.span))))
             return
         pipe = self.target.pipes.scalar
@@ -603,7 +602,7 @@ def body_cycles(body: Body, target: VectorFunctionTarget) -> int:
 
 
 def _scope(body: Body, register_bytes: int) -> Scope:
-    """Write the loops out; every buffer has room for the trips of one, behind those before."""
+    """Unroll the loops; every buffer has room for the trips of one, after earlier ones."""
     scope = Scope()
     buffers = list(dict.fromkeys(step.buffer for step in body.steps if step.buffer))
     places = {name: number * register_bytes * body.trips for number, name in enumerate(buffers)}

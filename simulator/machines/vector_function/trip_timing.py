@@ -56,8 +56,9 @@ class LoadStep:
 class ComputeStep:
     """One compute instruction of a trip: its results are ready `latency` ticks after its start.
 
-    `occupancy` is how long it holds the serial port, `special` how long a port of the special functions, None for what
-    does not pass them. `again` is the distance to its execution in the trip before, None unless it accumulates.
+    `occupancy` is how long it holds the serial port, `special` how long a port of the special functions, None for
+    instructions that use neither. `again` is the distance to its execution in the previous trip, None unless it
+    accumulates.
     """
 
     sources: tuple[str, ...]
@@ -72,7 +73,7 @@ class ComputeStep:
 class StoreStep:
     """One store: `barrier` if an earlier-stores-first barrier precedes it, `size` its bytes when the trip is full.
 
-    `closing`: it belongs to the row, behind its last trip.
+    `closing`: it belongs to the row, after its last trip.
     """
 
     source: str
@@ -87,8 +88,8 @@ class StoreStep:
 class TripShape:
     """A trip: its loads, compute instructions and stores in program order.
 
-    `row_loads` come before those of the first trip of each row and hold for all its trips; `closing` and the stores so
-    marked follow the last trip. `hold` are the ticks for which a trip keeps the front end.
+    `row_loads` precede those of the first trip of each row and serve all its trips; `closing` and the stores so marked
+    follow the last trip. `hold` are the ticks for which a trip keeps the front end.
     """
 
     row_loads: tuple[LoadStep, ...]
@@ -103,7 +104,7 @@ def trip_shape(nest: Nest, target: VectorFunctionTarget) -> TripShape:
     """Work out the trips of a nest.
 
     A trip keeps the front end while its converts pass the serial port, and as long as its loads and stores take to
-    issue (docs/reference/a5.md section 6.2, rules 3 and 5); what only stores is paced by the store queue.
+    issue (docs/reference/a5.md section 6.2, rules 3 and 5); the store queue paces trips that only store.
     """
     timing, register_bytes = target.timing, target.registers.register_bytes
     operations = of_every_trip(nest)
@@ -156,9 +157,9 @@ def _steps(operations: Iterable[RegisterOperation], target: VectorFunctionTarget
 
 
 def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarget) -> int:
-    """Return the ticks for which the accesses of a trip keep the front end; what only stores is paced by the queue.
+    """Return the ticks for which a trip's accesses hold the front end; the queue paces trips that only store.
 
-    A cycle takes two loads, or one beside a store (docs/reference/a5.md section 1). `lines` of the loads fill a
+    A cycle takes two loads, or a load and a store (docs/reference/a5.md section 1). `lines` of the loads fill a
     register each; every two of them take as long as those of a kernel with two, whose trips wait in the memory path
     (timing.memory_floor).
     """
@@ -178,7 +179,7 @@ def division_ticks(mnemonic: str, width: int, target: VectorFunctionTarget) -> t
     """Return how late the results of a division that is timed as a whole are, and how long it holds the serial port.
 
     The long body of the high-precision division, and that of integers, keeps the front end for a whole trip; its end
-    overlaps with what follows (docs/reference/a5.md section 6.3). None: another instruction.
+    overlaps with later work (docs/reference/a5.md section 6.3). None: another instruction.
     """
     if mnemonic not in (LONG_DIVISION, INTEGER_DIVISION):
         return None
@@ -189,7 +190,7 @@ def division_ticks(mnemonic: str, width: int, target: VectorFunctionTarget) -> t
 
 
 def compute_step(item: Computing, target: VectorFunctionTarget) -> ComputeStep:
-    """Return what an instruction that computes asks for."""
+    """Return the timing step of a compute instruction."""
     timing, kind = target.timing, "f32" if item.width >= 32 else "f16"
     division = division_ticks(item.mnemonic, item.width, target)
     if division is not None:
@@ -216,7 +217,7 @@ def compute_step(item: Computing, target: VectorFunctionTarget) -> ComputeStep:
 def _exclusive(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> int:
     """Return the ticks for which trips that split a mask over two predicates keep the next one waiting; else 0.
 
-    From the load to the end of what reads the predicates.
+    From the load to the end of the instruction that reads the predicates.
     """
     split: set[str] = set()
     held = 0
@@ -259,10 +260,10 @@ class NestPlan:
     """One nest as the front end walks it.
 
     `row_loop`, `unpack_head` and `post_update` are spent before its first row, `next_row` from row to row; `first_row`
-    is what `row_loop` holds for the address of the first row. `branches`:
-    a serialising branch stands before each row and around each trip. Lines hold the memory path for `path_hold` each
-    (0: there is none); if `path_opened` is not None they follow each other from that many ticks after the nest was
-    begun, whenever they arrive. `facts` are the paths of the facts it rests on, beyond those of every function.
+    is what `row_loop` holds for the address of the first row. `branches`: a serialising branch precedes each row and
+    surrounds each trip. Lines hold the memory path for `path_hold` each (0: there is none); if `path_opened` is not
+    None they follow each other from that many ticks after the start of the nest, whenever they arrive. `facts` are the
+    paths of the facts behind it, beyond those of every function.
     """
 
     nest: Nest
@@ -334,12 +335,11 @@ def row_address(function: VectorFunction, nest: Nest, target: VectorFunctionTarg
 
 
 HEAD_FACTS = ("timing.unpack_head", "timing.store_barrier")
-"""What the head of a kernel with an unpacking load rests on."""
+"""The facts behind the start of a kernel with an unpacking load."""
 
 
 def head_of(target: VectorFunctionTarget, source_bytes: int) -> int:
-    """Return the ticks by which an unpacking load delays the start of a 1D kernel over so many source bytes; also on
-    arrays.
+    """Return the ticks by which an unpacking load delays the start of a 1D kernel, by source bytes; also on arrays.
 
     Source: docs/reference/a5.md section 6.2, rule 9.
     """
@@ -365,9 +365,9 @@ def _told_facts(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> I
 
 
 def _memory_path(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> tuple[int, int | None, set[str]]:
-    """Return what the lines of a nest pass between load and store (docs/reference/a5.md section 6.2, rule 5).
+    """Return the memory path of a nest's lines between load and store (docs/reference/a5.md section 6.2, rule 5).
 
-    The floor of two loads counts from launch to end of a function: less what surrounds its trips.
+    The floor of two loads counts from launch to end of a function, less the time around its trips.
     """
     timing = target.timing
     lines = sum(not load.mask for load in shape.loads)
@@ -383,7 +383,7 @@ def _memory_path(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> 
 
 
 class MemoryPath:
-    """What the lines of a function pass between load and store, nest after nest."""
+    """The memory path of a function's lines between load and store, nest by nest."""
 
     def __init__(self) -> None:
         self._free = 0
@@ -407,7 +407,7 @@ class SpecialPorts:
         self._next = 0
 
     def take(self, ready: int, held: int) -> int:
-        """Return the tick at which an instruction starts whose operands are there at tick `ready`."""
+        """Return the start tick of an instruction whose operands are ready at tick `ready`."""
         port, self._next = self._next, (self._next + 1) % len(self._free)
         start = max(ready, self._free[port])
         self._free[port] = start + held
@@ -416,7 +416,7 @@ class SpecialPorts:
 
 @dataclass(slots=True)
 class RowState:
-    """What the trips of a row share: registers that outlive a trip, and when their last accumulation started."""
+    """The state that the trips of a row share: long-lived registers, and the start of their last accumulation."""
 
     ready: dict[str, int] = field(default_factory=dict)
     started: dict[str, int] = field(default_factory=dict)
@@ -436,7 +436,7 @@ class ComputeWaits:
 
 @dataclass(slots=True)
 class Computation:
-    """A trip that was sent at tick `sent`; `ready` says when each of its registers can be used."""
+    """A trip sent at tick `sent`; `ready` gives the tick at which each of its registers is usable."""
 
     sent: int
     ready: dict[str, int]

@@ -1,4 +1,4 @@
-"""What vector functions compute: register by register, or a whole tile at once where that is proven the same.
+"""Values of vector functions: register by register, or a whole tile at once where this is proven equal.
 
 Nothing here knows time. Operations run in program order.
 """
@@ -66,7 +66,7 @@ def execute_function(function: VectorFunction, buffer: Bytes) -> None:
 
 
 def run_nest(function: VectorFunction, nest: Nest, state: RegisterState, buffer: Bytes) -> None:
-    """Run one loop nest, trip by trip, on registers that hold what came before it."""
+    """Run one loop nest, trip by trip, on registers with their earlier contents."""
     for row in range(nest.rows):
         state.scalars.update(nest.counters)
         for operation in nest.row:
@@ -84,7 +84,7 @@ def run_nest(function: VectorFunction, nest: Nest, state: RegisterState, buffer:
 
 
 def _load(operation: Load, state: RegisterState, buffer: Bytes, address: int) -> None:
-    """Loads are not predicated; what lies beyond the buffer reads as zero and is never stored."""
+    """Load without predicate; bytes beyond the buffer read as zero and are never stored."""
     mode = load_distribution(operation.distribution, len(operation.results))
     memory = np.zeros(mode.size + 1, np.uint8)  # the last byte stays zero: index -1 means "not part of an element"
     window = buffer[address : address + mode.size]
@@ -99,9 +99,7 @@ def _store(operation: StoreLanes, state: RegisterState, buffer: Bytes, address: 
         return
     start = address + operation.offset
     if start < 0 or start + int(written[-1]) >= buffer.size:
-        raise TileError(
-            f"a vector store reaches bytes {start} .. {start + int(written[-1])} of a buffer of {buffer.size}"
-        )
+        raise TileError(f"a store writes bytes {start} .. {start + int(written[-1])} of a buffer of {buffer.size}")
     buffer[start + written] = state.registers[operation.source].data[source]
 
 
@@ -122,7 +120,7 @@ class RegisterState:
         self.scalars: dict[str, int] = {}
 
     def step(self, operation: RegisterOperation, *, last: bool = False) -> None:
-        """Execute one operation that touches no memory; `last` says whether the trip is the last of its row."""
+        """Execute one operation without memory access; `last` marks the last trip of its row."""
         match operation:
             case SetAll(result, width):
                 self.predicates[result] = every_lane(width)
@@ -172,7 +170,7 @@ class RegisterState:
 # counters; all other trips are copies of a traced one, moved.
 
 RAW, ZERO, UNKNOWN = 0, -1, -2
-"""Chain numbers of nibbles as loaded, of known zeros, and of anything the proof cannot use."""
+"""Chain numbers of nibbles: as loaded, known zeros, and unusable for the proof."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +202,7 @@ Chain = tuple[Step, ...]
 
 
 def trace_nest(function: VectorFunction, nest: Nest) -> Chain | None:
-    """Return the chain that leads from every source element of a row to the destination element of its own number.
+    """Return the chain from every source element of a row to the destination element of the same number.
 
     None unless that holds for each of the `count` elements of a row, and nothing else is stored.
     """
@@ -260,7 +258,7 @@ class _Symbol:
         return chain
 
     def take(self, places: NDArray[np.int64]) -> _Symbol:
-        """Return the bytes at `places`; -1 gives what the proof cannot use."""
+        """Return the bytes at `places`; -1 gives the number of values unusable for the proof."""
         taken = self.fields[:, places]
         taken[:, places < 0] = _NOTHING
         return _Symbol(taken)
@@ -364,7 +362,7 @@ class _Tracer:
         return _Symbol(np.where(first, other.fields, one.fields)).with_chain(np.where(active, chain, ZERO))
 
     def _mask(self, operation: Compute, symbols: dict[str, _Symbol], chains: list[Chain]) -> _Symbol:
-        """AND with a constant register whose lanes are all equal."""
+        """Return the AND with a constant register whose lanes are all equal."""
         name, constant, _ = operation.sources
         source = self._of(name, symbols)
         lanes = self.state.registers[constant].lanes(operation.width)

@@ -46,8 +46,8 @@ def _all_defined() -> Bits:
 class VectorRegister:
     """The 256 bytes of a vector register, and for each whether the program has given it a value.
 
-    A register takes its arrays over and makes them read-only. Bytes that are not defined read as they stand in `data`:
-    what the chip would hold there is unknown.
+    A register takes over its arrays and makes them read-only. Undefined bytes read as in `data`: the chip's value there
+    is unknown.
     """
 
     data: Bytes
@@ -128,7 +128,7 @@ def masked(codes: Codes, defined: Bits, mask: PredicateRegister) -> VectorRegist
 
 
 def mask_of(lanes: Bits, width: int, defined: Bits | None = None) -> PredicateRegister:
-    """Return the mask whose lanes of `width` bits have these bits; the bits between are 0."""
+    """Return the mask with the given bits in lanes of `width` bits; the bits between are 0."""
     bits = np.zeros(REGISTER_BYTES, np.bool_)
     bits[:: width // 8] = lanes
     if defined is None:
@@ -191,7 +191,7 @@ def half_of(word: str) -> int:
 
 
 def signed(value: int, bits: int) -> int:
-    """Return what the low bits of a number are as a two's complement."""
+    """Return the low bits of a number as a two's complement value."""
     low = low_bits(value, bits)
     return low - (1 << bits) if low >> (bits - 1) else low
 
@@ -230,14 +230,14 @@ def convert(
 
     Args:
         source: lanes of `pair.src`.
-        pair: from and to.
-        part: `EVEN`, `ODD`, `P0` .. `P3`, None where the pair takes none; so for the others.
+        pair: the formats (from, to).
+        part: `EVEN`, `ODD`, `P0` .. `P3`, None if the pair takes none; the same for the others.
         mask: governs the source lanes.
         rounding: `R`, `A`, `F`, `C`, `Z`, `O`, `H`.
         saturation: `SAT`, `NOSAT`.
-        target: whose options decide what the sources leave open; None: as shipped.
-        ctrl: the CTRL register, which holds for all conversions while its bit for that is set.
-        seen: hears of the policy and of the codes before and after, of active lanes that hold something known.
+        target: the target whose options decide what the sources leave open; None: as shipped.
+        ctrl: the CTRL register, which applies to all conversions while its bit for that is set.
+        seen: receives the policy and the codes before and after, for active lanes with known values.
 
     Raises:
         IllegalError: rounding H, which has no meaning for the pair, under option `micro_hybrid_elsewhere = refuse`.
@@ -265,16 +265,16 @@ def converted(
     change: Callable[[Codes], Codes],
     heard: Callable[[Codes, Codes], None] | None = None,
 ) -> VectorRegister:
-    """Return the register that a conversion makes: elements without mask bit and those of other parts are 0.
+    """Return the result register of a conversion: elements without mask bit and those of other parts are 0.
 
     Args:
-        source: what is converted.
-        formats: of its elements and of those of the result.
-        places: which elements are read and written.
+        source: the input elements.
+        formats: of the input and of the result.
+        places: the positions read and written.
         governors: the mask bit of each.
         mask: enables elements.
-        change: makes codes of codes.
-        heard: is told the codes before and after, of active elements that hold something known.
+        change: a function from codes to codes.
+        heard: receives the codes before and after, for active elements with known values.
     """
     src, dst = formats
     before = _elements(source, src)[places.source]
@@ -344,7 +344,7 @@ def policy_of(
 
 
 def holds_for_all(target: VectorFunctionTarget, ctrl: int) -> bool:
-    """Whether CTRL decides for all instructions, whatever their own operand says."""
+    """Whether CTRL decides for all instructions, whatever their own operand."""
     return bool(ctrl >> target.control.saturation_global & 1)
 
 
@@ -360,7 +360,7 @@ def _is_integer_to_float(src: Format, dst: Format) -> bool:
 
 
 def _is_recorded(target: VectorFunctionTarget, pair: Conversion, saturation: str | None) -> bool:
-    """Whether overflow gives what the vendor's case file of f32 to 8-bit floats has."""
+    """Whether overflow follows the vendor's case file of f32 to 8-bit floats."""
     if (pair.src, len(pair.parts)) != ("f32", 4) or not isinstance(format_named(pair.dst), FloatFormat):
         return False
     return plain_word(saturation or "") == "SAT" and target.option("micro_fp8_overflow") == "recorded"

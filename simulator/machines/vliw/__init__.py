@@ -2,7 +2,7 @@
 
 Source: docs/reference/tpc.md sections 1, 6 and 7.
 
-Here: assembly programs, and the targets that they are for: the one asked for, or the one that the text declares.
+Here: assembly programs, and their targets: the requested one, or the one that the text declares.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ def chosen_target(
     target: str | Path | Target | None,
     prepare: Callable[[Target], Target] = lambda chosen: chosen,
 ) -> VliwTarget:
-    """Return the target asked for, else the one that the text declares.
+    """Return the requested target, else the one that the text declares.
 
     Raises:
-        ReadError: neither names one, or there is no such target. IllegalError: it runs no assembly.
-        Errors about a target that the text declares carry the place of the declaration.
+        ReadError: neither names one, or there is no such target.
+        IllegalError: it runs no assembly. Errors about a target that the text declares carry the place of the
+            declaration.
     """
     from castsim.isa.tpc.parser import target_declared_in  # noqa: PLC0415 - tells what is assembly without reading it
 
@@ -40,7 +41,7 @@ def chosen_target(
         declared = target_declared_in(text, file)
         if declared is None:
             raise ReadError(
-                f"{file} names no target, and none is given",
+                f"{file} does not declare a target",
                 legal=("--target NAME", "// castsim: target NAME"),
             )
         target, place = _declared_target(declared), declared.span

@@ -1,4 +1,4 @@
-"""An assembly or binary program made ready to run: its declarations, its inputs, and what a run of it leaves.
+"""An assembly or binary program ready to run: its declarations, inputs, and results.
 
 Grammar of the declarations: design of castsim, section 5.
 """
@@ -67,7 +67,7 @@ _MOST_ELEMENTS = sys.maxsize // 8
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AssembledProgram:
-    """A program read for one target; `remarks` is what reading it gave cause to say."""
+    """A program for one target; `remarks` are the notes from reading it."""
 
     file: str
     program: TpcProgram
@@ -90,16 +90,16 @@ class AssembledProgram:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """The outcome of a run: what was issued, the outputs, and the findings of the checked mode."""
+    """The outcome of a run: the issued bundles, the outputs, and the findings of the checked mode."""
 
     tree: Tree
     outputs: Mapping[str, Codes]
     stale_reads: tuple[StaleRead, ...]
     warnings: Warnings
     casts: Mapping[CastPlace, Outcomes]
-    """What conversions did to their numbers; empty where no values were computed."""
+    """The counts of conversions; empty if no values were computed."""
     dropped: Mapping[str, Span] = field(default_factory=dict)
-    """Stores that lay outside of their tensor as a whole, in words, and where they stand."""
+    """Dropped stores, completely outside of their tensor, in words and with their lines."""
     unwritten: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     """The elements of outputs that nothing wrote, in their shape; empty where no values were computed."""
 
@@ -111,7 +111,7 @@ def assemble(
     start: Mapping[str, int | float],
     max_statements: int = MAX_STATEMENTS,
 ) -> AssembledProgram:
-    """Read a program; `start` are values of S registers by name, in place of what the text declares.
+    """Read a program; `start` gives initial values of S registers by name, which override the text.
 
     Raises:
         ReadError: the text cannot be read; a name that is not an S register, a value of more than 32 bits.
@@ -156,19 +156,19 @@ def execute(
         assembled: the program.
         inputs: arrays or specifications (`random:SEED`, `zeros`, a file) by the names of declarations.
         values: False computes only what path and addresses need.
-        checked: gather stale reads.
-        max_bundles: bundles after which the run is given up.
-        max_walk: bundles that are executed one by one, those of trips that are skipped left out; None: any number.
-        heard: is told now and then how many bundles have been issued.
-        skip: without values, go past trips of loops that do what earlier ones did (False: walk every trip).
+        checked: record stale reads.
+        max_bundles: the limit of bundles.
+        max_walk: the limit of bundles that are executed one by one, without those of skipped trips; None: any number.
+        heard: receives the number of issued bundles at intervals.
+        skip: without values, skip trips of loops that repeat earlier ones (False: walk every trip).
         stop: end the run at the first stale read; needs `checked`.
-        watch: hears of every bundle, by its place in the program, before the core issues it.
+        watch: receives every bundle, by its place in the program, before the core issues it.
 
     Raises:
         ReadError: an unknown name, a missing input, an array that does not fit, overlapping declarations.
         IllegalError, TileError: an instruction is refused.
-        StaleReadError: there is a stale read, and `stop` is asked for.
-        EngineError: the limit, or a program that will never end.
+        StaleReadError: there is a stale read, and `stop` is set.
+        EngineError: the limit, or a program that never ends.
         LimitError: more bundles than may be executed one by one.
     """
     uses = assembled.arguments
@@ -188,7 +188,7 @@ def execute(
     outputs = _outputs(machine, tensors, vlm, uses) if values else {}
     casts = {} if machine.casts is None else machine.casts.tally.finish()
     dropped = {
-        f"a store lies outside of {name}, the first at ({', '.join(map(str, place))}): it is dropped": span
+        f"some stores are outside {name}, the first at ({', '.join(map(str, place))}): it is dropped": span
         for (_, _, name), (span, place) in machine.globals.dropped.items()
     }
     held = machine.globals.memory.tensors.values() if values else ()
@@ -231,7 +231,7 @@ def _inputs(assembled: AssembledProgram, inputs: Mapping[str, Codes | str]) -> d
     missing = [name for name, use in uses.items() if use.needs_input and name not in inputs]
     if missing:
         raise ReadError(
-            f"the program declares {', '.join(missing)} as input: none given",
+            f"no input for {', '.join(missing)}, which the program declares",
             legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
         )
     arrays: dict[str, Codes] = {name: each for name, each in inputs.items() if not isinstance(each, str)}
@@ -260,7 +260,7 @@ def _codes_of(declared: Data, use: ArgumentUse, array: Codes | None, folder: Pat
     if np.size(array) != use.elements:
         found = f"shape {list(np.shape(array))}, {np.size(array)} elements"
         raise ReadError(
-            f"input '{declared.name}' has {found}; its declaration asks for {_sizes(declared)}",
+            f"input '{declared.name}' has {found}, but is declared as {_sizes(declared)}",
             span=declared.span,
             legal=(f"shape {list(use.shape)}: dimension 0 of a declaration is the last of an array",),
         )
@@ -276,8 +276,8 @@ def _sizes(declared: Data) -> str:
 def _check_declared(name: str, uses: Mapping[str, ArgumentUse]) -> None:
     if not uses:  # a binary brings no declarations, and text may forget them
         raise ReadError(
-            f"the program declares no tensors, so nothing is known of '{name}'; declare them in comments, those of a "
-            "binary in a file of their own, given by --declare FILE",
+            f"the program does not declare a tensor '{name}'; declare tensors in comments, or for a binary in a file "
+            "given with --declare FILE",
             legal=(f"// castsim: tensor 0 {name} in f32 [64, 16]",),
         )
     check_known(name, uses)
@@ -301,8 +301,8 @@ def _fill_vlm(machine: VliwCore, declared: tuple[VlmDeclaration, ...], codes: Ma
         size = -(-prod(each.shape) * fmt.bits // 8)
         if each.address + size > machine.local.vlm.capacity:
             raise TileError(
-                f"{each.name} ends at VLM address {each.address + size:#x}, beyond the {machine.local.vlm.capacity} "
-                "bytes of the memory",
+                f"{each.name} ends at VLM address {each.address + size:#x}, past the end of the memory "
+                f"({machine.local.vlm.capacity} bytes)",
                 span=each.span,
             )
         for start, end, name in taken:
@@ -344,7 +344,7 @@ def _start(name: str, value: int | float, target: VliwTarget) -> RegisterDeclara
     last = target.registers.S - 1
     digits = name[1:]
     if name[:1].upper() != "S" or not digits.isdecimal() or int(digits) > last:
-        raise ReadError(f"--arg {name}: an assembly program takes values of S registers", legal=(f"S0 .. S{last}",))
+        raise ReadError(f"--arg {name}: assembly takes only values of S registers", legal=(f"S0 .. S{last}",))
     if not isinstance(value, int) or not -(1 << (WORD_BITS - 1)) <= value < 1 << WORD_BITS:
         raise ReadError(f"--arg {name}={value}: not an integer of {WORD_BITS} bits")
     register = Register(File.S, int(digits))
@@ -359,7 +359,7 @@ def load_assembly(
     prepare: Callable[[Target], Target],
     max_statements: int = MAX_STATEMENTS,
 ) -> AssembledProgram:
-    """Read an assembly program for the target asked for, else the one that it declares.
+    """Load an assembly program for the requested target, else the one that it declares.
 
     Raises:
         ReadError: no target, a named entry, the text cannot be read, a value for something else than an S register.
@@ -368,7 +368,7 @@ def load_assembly(
     """
     file, text = source.file, source.text
     if entry is not None:
-        raise ReadError(f"{file}: assembly has one entry, its first bundle; --entry is for .pto programs")
+        raise ReadError(f"{file}: --entry applies only to .pto programs; assembly starts at its first bundle")
     return assemble(text, file, chosen_target(text, file, target, prepare), args, max_statements)
 
 
@@ -378,7 +378,7 @@ def load_assembly(
 # binary with the suffix `.decl`; `// castsim:` comments as in assembly, alone or in the source itself.
 
 COMPANION = ".decl"
-"""Suffix of the file of declarations beside a binary."""
+"""The suffix of the declarations file beside a binary."""
 
 
 def load_binary(
@@ -393,17 +393,18 @@ def load_binary(
 ) -> AssembledProgram:
     """Read a binary program, raw or the section `.text` of an ELF file.
 
-    Places in messages and reports are lines of what `castsim disasm --text` prints. `machine` is an ELF machine number
-    to accept besides those of the target.
+    Places in messages and reports are lines of the text that `castsim disasm --text` prints. `machine` is an ELF
+    machine number to accept besides those of the target.
 
     Raises:
         ReadError: no target, a named entry, a file of the wrong size, a damaged ELF file or one of another machine; a
-            companion that is missing or cannot be read; a value for something else than an S register.
-        IllegalError: a target that runs no assembly; bytes that are not a bundle, with their offset; what it declares.
+            companion that is missing or unreadable; a value for something other than an S register.
+        IllegalError: a target that runs no assembly; bytes that are not a bundle, with their offset; an illegal
+            declaration.
     """
     file, data = source.file, source.data
     if entry is not None:
-        raise ReadError(f"{file}: a binary has one entry, its first bundle; --entry is for .pto programs")
+        raise ReadError(f"{file}: --entry applies only to .pto programs; a binary starts at its first bundle")
     companion = declare
     if companion is None and (beside := Path(file).with_suffix(COMPANION)).is_file():
         companion = beside
@@ -427,14 +428,14 @@ def load_binary(
 
 
 def _declarations(text: str, companion: Path, target: VliwTarget) -> tuple[Declaration, ...]:
-    """Read the declarations of a companion; it may be the source of the program, whose instructions do not count.
+    """Read the declarations of a companion file, which may be the program's source; its instructions are ignored.
 
     Raises:
         ReadError: a declaration or instruction that cannot be read; instructions in a file of declarations.
     """
     program = parse(text, target.dialect, str(companion))
     if program.items and companion.suffix not in ASSEMBLY_SUFFIXES:
-        message = "a file of declarations holds comments only"
+        message = "a file of declarations can contain only comments"
         raise ReadError(message, span=program.items[0].span, legal=("// castsim: tensor 0 x in f32 [64, 16]",))
     return tuple(each for each in program.declarations if not isinstance(each, TargetDeclaration))
 
@@ -458,7 +459,7 @@ MOST_BYTES = 1 << 20
 
 
 def declared_codes(table: TableDeclaration, folder: Path) -> Codes | None:
-    """Return the elements that a declaration gives, itself or by a file beside the program; None if it gives none.
+    """Return the elements of a declaration, from itself or from a file beside the program; None without values.
 
     Raises:
         ReadError: a file that cannot be read, another number of elements, numbers that the format does not hold.
@@ -476,7 +477,7 @@ def declared_codes(table: TableDeclaration, folder: Path) -> Codes | None:
             found = _numbers(_cells(path), fmt)
         if found.size != prod(table.shape):
             shape = ", ".join(map(str, reversed(table.shape)))
-            message = f"{table.file} holds {found.size} elements, table {table.name} {prod(table.shape)}"
+            message = f"{table.file} holds {found.size} elements, but table {table.name} has {prod(table.shape)}"
             raise ReadError(message, legal=(f"an array of shape [{shape}]",))
         return found
     except ReadError as error:

@@ -1,7 +1,7 @@
-"""The recurrence over bundles. Rules and names are those of `event_vliw`.
+"""The recurrence over bundles, with the rules and names of `event_vliw`.
 
-The core stands still for a VPU that is occupied, for a load that is due, and for a place in the queue of accesses. An
-access crosses its port behind all earlier ones, so the cycle in which it is done is known when it is issued.
+The core stalls for an occupied VPU, for a due load, and for a place in the queue of accesses. An access crosses its
+port after all earlier ones, so its end is known when it is issued.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VPU = SLOTS.index("VPU")
 
 @dataclass(frozen=True, slots=True)
 class BundleKind:
-    """One distinct bundle: what the recurrence needs of it, in plain integers.
+    """One distinct bundle: the data that the recurrence needs, as plain integers.
 
     `vpu` are the cycles for which it occupies the VPU, `accesses` its loads and stores together, `count` the occupied
     slots. A `plain` one takes a cycle and nothing can wait for it but its results.
@@ -104,9 +104,9 @@ class Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """Rows [first, end) happened `times` times more, right behind themselves.
+    """Rows [first, end), which repeat `times` more times directly after themselves.
 
-    `rows`, `cycles` and `operations` are what one of these repetitions adds, nested repetitions counted.
+    `rows`, `cycles` and `operations` are the contribution of one of these repetitions, nested repetitions included.
     """
 
     first: int
@@ -129,9 +129,9 @@ class IssueHistory:
     """The cycle in which the last access of the bundle is done, 0 for bundles without."""
     issued_at: array[int] = field(default_factory=lambda: array("q"))
     waits: dict[int, dict[Cause, int]] = field(default_factory=dict)
-    """What the core stood still for before a row."""
+    """The causes of core stalls before a row."""
     repetitions: list[Repetition] = field(default_factory=list)
-    """In the order of `end`; those within another one come before it."""
+    """Repetitions ordered by `end`; nested ones come first."""
 
     def start(self, row: int) -> int:
         """Return the cycle in which a row was issued."""
@@ -180,7 +180,7 @@ class Totals:
         return Totals(list(self.issues), dict(self.stalls))
 
     def repeat(self, before: Totals, after: Totals, times: int) -> None:
-        """Add what came between two earlier states so many times more."""
+        """Add the difference of two earlier states `times` more times."""
         for number, count in enumerate(after.issues):
             then = before.issues[number] if number < len(before.issues) else 0
             self.issues[number] += times * (count - then)
@@ -250,7 +250,7 @@ class RecurrenceCore:
             place += 1
 
     def _issue_plain(self, numbers: Sequence[int], place: int) -> int:
-        """Issue what can neither wait nor make others wait, from `place` on; return where that ends."""
+        """Issue bundles that cannot wait or delay others, from `place` on; return the end."""
         history, issues, kinds = self.history, self.totals.issues, self.history.kinds
         first, now, clock = place, self.now, self.clock
         end = min(len(numbers), place + self.max_cycles - self.skipped - now)
@@ -303,7 +303,7 @@ class RecurrenceCore:
             self.outstanding = [each for each in waiting if each.done_at > self.now]
 
     def _wait_for(self, access: AccessInFlight) -> None:
-        """Stand still until an access is done, and charge the cycles to what kept it."""
+        """Stall until an access is done, and charge the cycles to its cause."""
         self.facts.add(LATENCY_FACT)
         if self.now < access.crossed_at:
             self._stand_until(min(access.crossed_at, access.done_at), Cause.MEMORY_BANDWIDTH)
@@ -371,7 +371,7 @@ class RecurrenceCore:
         return last
 
     def _jump(self, bubbles: int) -> None:
-        """Let the bubbles behind a taken jump pass; the slots in between have no bundle."""
+        """Pass the bubbles after a taken jump; their slots have no bundle."""
         self.facts.add(JUMP_FACT)
         self._check(self.now + bubbles)
         self.now += bubbles
@@ -380,7 +380,7 @@ class RecurrenceCore:
         stalls[Cause.SERIALISING_BRANCH] = stalls.get(Cause.SERIALISING_BRANCH, 0) + bubbles
 
     def drain(self) -> None:
-        """Let the last effects happen: nothing stands still any more, so every slot that is left takes a cycle."""
+        """Complete the last effects without stalls: every remaining slot takes a cycle."""
         issued_at = self.history.issued_at
         issued_at.extend([self.now] * (self.clock - len(issued_at)))
         reach = max((kind.effect for kind in self.history.kinds), default=0)
@@ -400,7 +400,7 @@ class RecurrenceCore:
         """Reject to go on to a cycle beyond the limit.
 
         Raises:
-            EngineError: it is.
+            EngineError: the limit is exceeded.
         """
         if cycle + self.skipped > self.max_cycles:
             raise self.beyond_limit()

@@ -45,7 +45,7 @@ Source: docs/reference/tpc.md section 8.
 
 @dataclass(frozen=True, slots=True)
 class LoopShape:
-    """A hardware loop: the bundle of LOOP, first bundle of the body, first bundle behind it, nesting depth."""
+    """A hardware loop: the bundle of LOOP, the first bundle of the body, the first one after it, nesting depth."""
 
     number: int
     head: int
@@ -64,7 +64,7 @@ def nested(
     limit: int,
     legal: tuple[Sequence[str], Sequence[str]] = ((), ()),
 ) -> tuple[LoopShape, ...]:
-    """Return the loops of some bodies (head, start, end); `legal` is what their refusals offer.
+    """Return the loops of some bodies (head, start, end); refusals list `legal`.
 
     Raises:
         IllegalError: a loop in more than `limit` - 1 others, or one that crosses another.
@@ -73,16 +73,16 @@ def nested(
     for number, ((head, start, end), span) in enumerate(zip(bodies, spans, strict=True)):
         around = [last for _, first, last in bodies if first <= head < last]
         if len(around) >= limit:
-            message = f"loops are nested {len(around) + 1} deep; there are {limit} iterators"
+            message = f"loops are nested {len(around) + 1} deep; the target has {limit} iterators"
             raise IllegalError(message, span=span, legal=legal[0])
         if any(end > last for last in around):
-            raise IllegalError("the loop ends after the loop around it", span=span, legal=legal[1])
+            raise IllegalError("the loop ends after its enclosing loop", span=span, legal=legal[1])
         found.append(LoopShape(number, head, start, end, len(around)))
     return tuple(found)
 
 
 def innermost(loops: Sequence[LoopShape], place: int) -> LoopShape | None:
-    """Return the innermost loop whose body holds a place, None if there is none."""
+    """Return the innermost loop whose body contains a bundle; None if there is none."""
     return max((loop for loop in loops if loop.holds(place)), key=lambda loop: loop.depth, default=None)
 
 
@@ -102,7 +102,7 @@ class Structure:
 
     Raises:
         IllegalError: a loop without a body, beyond the program, too deep or crossing another; a jump that leaves the
-            program or crosses the border of a loop body; a body that writes its loop's iterator; bytes that are no
+            program or enters or leaves a loop body; a body that writes its loop's iterator; bytes that are no
             bundle.
     """
 
@@ -130,7 +130,7 @@ class Structure:
                 self.check_jump(index, target_index, jump.span)
 
     def _deciding(self, mnemonics: Collection[str]) -> list[Jump]:
-        """Return the instructions of some mnemonics that decide what is executed next, with their bundles."""
+        """Return the instructions of some mnemonics that decide the next bundle, with their bundles."""
         return [
             (index, bundle.spu)
             for index, bundle in enumerate(self.bundles)
@@ -138,7 +138,7 @@ class Structure:
         ]
 
     def static_target(self, index: int, jump: TpcInstruction) -> int | None:
-        """Return the bundle that a jump goes to, None if a register says so. Errors as `target_of`."""
+        """Return the target bundle of a jump; None if a register gives it. Errors as `target_of`."""
         operand = jump.operand("src_a")
         if isinstance(operand, LabelUse):
             return self._labels[operand.name]
@@ -168,14 +168,14 @@ class Structure:
         """Reject a jump out of the program or across the border of a loop body.
 
         Raises:
-            IllegalError: says which.
+            IllegalError: the message names the rule.
         """
         if not 0 <= target < len(self.bundles):
             raise IllegalError(
-                f"the jump leaves the program, to bundle {target}", span=span, legal=(f"0 .. {len(self.bundles) - 1}",)
+                f"the jump to bundle {target} leaves the program", span=span, legal=(f"0 .. {len(self.bundles) - 1}",)
             )
         if self.enclosing[index] != self.enclosing[target]:
-            raise IllegalError(f"the jump to bundle {target} crosses the border of a loop body", span=span)
+            raise IllegalError(f"the jump to bundle {target} enters or leaves a loop body", span=span)
 
     def _range(self, index: int, loop: TpcInstruction) -> tuple[int, int]:
         """Return the body of a loop as a range of bundles."""
@@ -188,12 +188,12 @@ class Structure:
             end = self.target_of(index, loop, operand.signed + self._bundle_bytes)
         if end <= start:
             raise IllegalError(
-                f"the body of the loop is empty: it begins in bundle {start} and ends before bundle {end}",
+                f"the body of the loop is empty: it starts at bundle {start} and ends before bundle {end}",
                 span=loop.span,
             )
         if end > len(self.bundles):
             raise IllegalError(
-                f"the body of the loop ends beyond the program, in bundle {end - 1}",
+                f"the body of the loop ends past the end of the program, in bundle {end - 1}",
                 span=loop.span,
                 legal=(f"up to {len(self.bundles) - 1}",),
             )
@@ -209,9 +209,7 @@ class Structure:
             for inner in bundle.slots:
                 written = None if inner is None else inner.operand("dest")
                 if inner is not None and written == iterator:
-                    raise IllegalError(
-                        f"{written} is written in the body of the loop that counts by it", span=inner.span
-                    )
+                    raise IllegalError(f"the body of the loop writes its own counter, {written}", span=inner.span)
 
     def iterator(self, depth: int) -> Register:
         """Return the register that counts the loops of a nesting depth."""
@@ -219,7 +217,7 @@ class Structure:
 
 
 def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
-    """Return the byte address of every bundle of so many bytes, and of the end.
+    """Return the byte address of every bundle, and of the end.
 
     Raises:
         IllegalError: a directive that stands for bytes that are not a bundle.
@@ -233,7 +231,7 @@ def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
         elif isinstance(item, Directive):
             name = item.name.lower()
             if name == BYTE:
-                message = f"the bytes at {address:#x} are not a bundle of this generation and cannot run"
+                message = f"the bytes at {address:#x} are not a bundle of this generation"
                 raise IllegalError(message, span=item.span)
             halves = _PAIR if name == COMPRESSED else halves
     return [*found, address]
@@ -260,7 +258,7 @@ def trips_of(loop: TpcInstruction, start: int, bound: int, step: int, most: int)
 
 
 def begins_loop(bundle: Bundle) -> bool:
-    """Whether a bundle holds LOOP, which stands alone."""
+    """Whether a bundle contains LOOP, which is alone in its bundle."""
     return bundle.spu is not None and bundle.spu.mnemonic == "loop"
 
 
@@ -326,7 +324,7 @@ class _Frame:
 
 
 class IssueTrace:
-    """Receives what the machine issues, in order."""
+    """A receiver of the machine's issued bundles, in order."""
 
     def __init__(self) -> None:
         self._frames = [_Frame()]
@@ -345,7 +343,7 @@ class IssueTrace:
 
     @property
     def stands_still(self) -> bool:
-        """Whether the last trip of the innermost loop was the one before it again, at the same addresses."""
+        """Whether the last trip of the innermost loop repeated the previous one at the same addresses."""
         return self._frames[-1].still
 
     def repeat(self, times: int) -> None:
@@ -379,7 +377,7 @@ class RunningLoop:
 
 @dataclass(slots=True)
 class _Pending:
-    """The jump behind the delay bundles: where to go on, and the loop that begins there."""
+    """A jump after its delay bundles: the target, and the loop that begins there."""
 
     bundles: int
     target: int
@@ -413,7 +411,7 @@ class Control:
         """Take a jump; `source` is the content of its register.
 
         Raises:
-            IllegalError: it leaves the program or its loop, or stands in a delay bundle.
+            IllegalError: it leaves the program or its loop, or is in a delay bundle.
         """
         self._refuse_in_delay(instruction)
         target = self._structure.static_target(self.pc, instruction)
@@ -427,17 +425,15 @@ class Control:
     def loop(self, instruction: TpcInstruction, bounds: dict[str, int], *, active: bool) -> RunningLoop | None:
         """Begin a hardware loop and return it; None if it has no trip.
 
-        `bounds` are start, bound and step, `active` says whether its predicate holds.
+        `bounds` are start, bound and step, `active` tells whether its predicate is true.
 
         Raises:
-            IllegalError: it stands in a delay bundle, or asks to repeat at most once.
+            IllegalError: it is in a delay bundle, or requests at most one repetition.
         """
         self._refuse_in_delay(instruction)
         once = instruction.operand("once")
         if isinstance(once, Immediate) and once.value:
-            raise IllegalError(
-                "what the last operand of LOOP does is not documented", span=instruction.span, legal=("0",)
-            )
+            raise IllegalError("the last operand of LOOP is not documented", span=instruction.span, legal=("0",))
         shape = self._structure.by_head[self.pc]
         compare = instruction.operand("compare")
         assert isinstance(compare, LoopComparison)
@@ -484,7 +480,7 @@ class Control:
         return turn
 
     def pass_time(self, since: int, cycles: int) -> None:
-        """Record that what has happened since a time happens again and again until `cycles` later."""
+        """Record that the events since a time repeat until `cycles` later."""
         self._visits.update({pc: time + cycles for pc, time in self._visits.items() if time >= since})
         if self.changed_at >= since:
             self.changed_at += cycles
@@ -514,8 +510,7 @@ class Control:
         if visited is not None and self.changed_at + horizon < visited:
             span = self._structure.bundles[self.pc].span
             raise EngineError(
-                f"the program never ends: it is in bundle {self.pc} again, and nothing that decides its path has "
-                "changed since",
+                f"the program never ends: it is back at bundle {self.pc} in the same state",
                 span=span,
             )
         self._visits[self.pc] = now
@@ -523,9 +518,7 @@ class Control:
     def _check_place(self) -> None:
         if self.pc < len(self._structure.bundles) and self._structure.enclosing[self.pc] != self._inside:
             bundle = self._structure.bundles[self.pc]
-            raise IllegalError(
-                f"the program runs across the border of a loop body into bundle {self.pc}", span=bundle.span
-            )
+            raise IllegalError(f"the program enters or leaves a loop body at bundle {self.pc}", span=bundle.span)
 
     def _refuse_in_delay(self, instruction: TpcInstruction) -> None:
         if self._pending is not None:

@@ -1,7 +1,7 @@
 """The fast engine of a core that issues bundles: the same cycles and causes as the event engine, without events.
 
-`bundle_recurrence` steps bundle by bundle and keeps what happened in columns; here trips that repeat are skipped, and
-the columns read back as executions and operations.
+`bundle_recurrence` steps bundle by bundle and stores events in columns; here repeated trips are skipped, and the
+columns are read back as executions and operations.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from castsim.targets.vliw import VliwTarget
 # Reading the history back: executions and operations in order, with real times, made when they are asked for.
 
 _AT_ONCE = 1 << 16
-"""Rows that are worked on together: what is made on the way is to stay small beside the history."""
+"""The number of rows processed together, which keeps temporary data small beside the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryShift:
-    """The distance of a copy behind the stepped original: cycles, rows and operations."""
+    """The distance of a copy from the stepped original: cycles, rows and operations."""
 
     cycles: int = 0
     rows: int = 0
     operations: int = 0
 
     def plus(self, repetition: Repetition, times: int) -> HistoryShift:
-        """Return the shift behind so many repetitions more."""
+        """Return the shift after a number of further repetitions."""
         return HistoryShift(
             self.cycles + times * repetition.cycles,
             self.rows + times * repetition.rows,
@@ -114,7 +114,7 @@ def _parts(first: int, end: int, repetitions: Sequence[Repetition], base: Histor
 
 
 class Finishes:
-    """The cycle after the last effect of every stepped row, in stepped cycles, worked out when asked for."""
+    """The cycle after the last effect of every stepped row, in stepped cycles, computed on demand."""
 
     def __init__(self, history: IssueHistory) -> None:
         self._effects = np.array([max(kind.effect, 1) for kind in history.kinds], np.int64)
@@ -124,7 +124,7 @@ class Finishes:
         self._issued = np.frombuffer(history.issued_at, np.int64)
 
     def of(self, first: int, end: int) -> NDArray[np.int64]:
-        """Return those of rows [first, end)."""
+        """Return the finish cycles of rows [first, end)."""
         found = np.empty(end - first, np.int64)
         for start in range(first, end, _AT_ONCE):
             part = slice(start, min(end, start + _AT_ONCE))
@@ -224,7 +224,7 @@ _Item = TypeVar("_Item")
 
 
 class _ReadBack(Sequence[_Item]):
-    """So many items, each made of the rows when it is asked for."""
+    """A sequence of items that are created from the rows on demand."""
 
     def __init__(self, rows: Rows, count: int) -> None:
         self._rows = rows
@@ -273,7 +273,7 @@ class Executions(_ReadBack[Execution]):
 
 
 class SlotOperations(_ReadBack[OperationTiming]):
-    """The instructions in their slots; what the core stood still for goes to the first of its bundle."""
+    """The instructions in their slots; stalls of the core count for the first of a bundle."""
 
     def _item(self, number: int) -> OperationTiming:
         row, shift = self._rows.find(self._row_of(number))
@@ -290,7 +290,7 @@ class SlotOperations(_ReadBack[OperationTiming]):
                 yield one, other, times
 
     def _row_of(self, number: int) -> int:
-        """Return the real row of an operation: the last one before which no more operations lie."""
+        """Return the real row of an operation: the last one before which no more operations exist."""
         rows = self._rows
 
         def before(real: int) -> int:
@@ -330,7 +330,7 @@ _TRIP = 16
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """The run behind a trip; `rows` are those stepped through, `real_rows` and `real_now` count skipped ones too."""
+    """The run after a trip; `rows` are those stepped through, `real_rows` and `real_now` include skipped ones."""
 
     trip: int
     rows: int
@@ -370,7 +370,7 @@ class TreeStepper:
             raise TypeError("an operation outside an instruction")
 
     def _straight(self, numbers: Sequence[int]) -> None:
-        """Issue bundles in a row, what repeats as a loop."""
+        """Issue consecutive bundles, repetitions as a loop."""
         first = 0
         while first < len(numbers):
             size, end = _repetition(numbers, first) if self._skip else (0, len(numbers))
@@ -383,7 +383,7 @@ class TreeStepper:
                 first = end
 
     def _trips(self, trips: int, walk: Callable[[], None]) -> None:
-        """Walk so many trips of a loop."""
+        """Walk trips of a loop."""
         seen: dict[tuple[object, ...], list[_Mark]] = {}
         trip = 0
         while trip < trips:
@@ -453,7 +453,7 @@ def simulate_bundles(
 
     Raises:
         IllegalError: the tree holds operations of another mechanism.
-        EngineError: the end lies beyond `max_cycles`.
+        EngineError: the end is beyond `max_cycles`.
     """
     issued = _operations(tree, target)
     kinds = Kinds()
@@ -485,7 +485,7 @@ def simulate_bundles(
 
 
 def _operations(tree: Tree, target: VliwTarget) -> list[BundleOperation]:
-    """Return the distinct bundles of a tree; a node that stands in many places is looked at once."""
+    """Return the distinct bundles of a tree; a shared node is visited once."""
     found: list[BundleOperation] = []
     seen: set[int] = set()
     nodes: list[Node] = [tree.root]
@@ -515,7 +515,7 @@ def _memory(target: VliwTarget) -> MemoryTiming:
 
 
 def _slots(core: RecurrenceCore, kinds: Kinds, stepped: int, total: int) -> Mapping[str, PipeTiming]:
-    """Return the cycles of the slots: they stand still together."""
+    """Return the cycles of the slots, which stall together."""
     bundles = sum(core.totals.issues)
     busy = [0] * len(SLOTS)
     for kind, count in zip(kinds.all, core.totals.issues, strict=True):

@@ -1,4 +1,4 @@
-"""What a run tells of itself: registers read too early, in the bundle of their write, or never written."""
+"""Findings of a run: registers that are read too early, read in the bundle of their write, or never written."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class StaleReadKind(StrEnum):
     EARLY = "early"
     """The reader was issued inside the latency window of the write and got the older value."""
     SAME_BUNDLE = "same bundle"
-    """Reader and writer stand in one bundle; the reader gets the older value, by the definition of a bundle."""
+    """Reader and writer are in one bundle; by definition the reader gets the older value."""
     OVERTAKEN = "overtaken"
     """A write of a predicate lands before an earlier load into it, which then has the last word."""
     UNWRITTEN = "unwritten"
-    """Nothing has written what is read; it is zero."""
+    """A read of a register that was never written and is zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class StaleRead:
 
     @property
     def stale(self) -> bool:
-        """Whether a stale value was left behind."""
+        """Whether it leaves a stale value."""
         return self.kind in STALE
 
     @property
@@ -84,10 +84,10 @@ class StaleRead:
         """Return the finding in words, for messages."""
         reader = f"'{self.reader.text}' (line {self.reader.span.line}, bundle {self.reader.bundle})"
         if self.writer is None:
-            return f"{reader} reads {self.place}, which nothing wrote"
+            return f"{reader} reads {self.place}, which is never written"
         writer = f"'{self.writer.text}' (line {self.writer.span.line}, bundle {self.writer.bundle})"
         if self.kind is StaleReadKind.OVERTAKEN:
-            return f"{reader} writes {self.place} before {writer} lands, which overwrites it: {self._distances()}"
+            return f"{reader} writes {self.place} before {writer} lands, which then overwrites it: {self._distances()}"
         return f"{reader} reads the old value of {self.place}, written by {writer}: {self._distances()}"
 
     def _distances(self) -> str:
@@ -95,10 +95,10 @@ class StaleRead:
 
 
 STALE = (StaleReadKind.EARLY, StaleReadKind.OVERTAKEN)
-"""Kinds of findings that leave a stale value behind; the others are told beside them."""
+"""The kinds of findings that leave a stale value; reports list the others separately."""
 
 Counts = Mapping[tuple[object, ...], int]
-"""How often each finding was made."""
+"""The number of occurrences of each finding."""
 
 
 class Findings:
@@ -141,7 +141,7 @@ class Findings:
         return dict(self._times)
 
     def repeat(self, before: Counts, after: Counts, times: int) -> None:
-        """Count what was found between two moments some times more."""
+        """Add the findings between two moments `times` more times."""
         for key, count in after.items():
             self._times[key] += times * (count - before.get(key, 0))
 

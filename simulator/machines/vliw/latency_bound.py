@@ -1,9 +1,8 @@
-"""Least time that the dependences of a program of bundles leave it, and what its latencies cost.
+"""The least time that the dependences of a bundle program allow, and the cost of its latencies.
 
-Bundles are issued as they are written, so that a result which comes late shows as bundles with little in them, on no
-pipe. A stretch is a run of bundles that is entered at its first and left behind its last. A chain goes from a result
-to who reads it, and from an access of global memory to the next one on its port. Other memory, and registers that are
-used again, hold back nothing here.
+Bundles are issued as written, so a late result shows as nearly empty bundles on no pipe. A stretch is a run of bundles
+that is entered at its first and left after its last. A chain connects a result with its reader, and an access of global
+memory with the next one on its port. Other memory, and reuse of registers, delay nothing here.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ from castsim.targets.vliw_latency import PREDICATE, DistanceRule, OperandKey, Sm
 
 _NEVER = 1 << 40
 _WORTH = 5
-"""Latencies bind from one cycle in so many: below, the busiest pipe leaves little for another order to gain."""
+"""The share of cycles from which latencies count as binding: below, the busiest pipe leaves no gain to another order.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,20 @@ class AwaitedResult:
 
 @dataclass(frozen=True, slots=True)
 class LeastCycles:
-    """Cycles that no order of the instructions of a run goes below, and what takes them.
+    """The lower bound of cycles over all orders of a run's instructions, with its causes.
 
-    `loop` is where most bundles are issued again and again: its first line, its trips, the bundles of one trip and the
-    initiation interval that slots, ports and what a trip needs of the last one allow; None without loops.
+    `loop` is the loop with most issued bundles: its first line, its trips, the bundles of one trip and the initiation
+    interval that slots, ports and dependences between trips allow; None without loops.
     """
 
     cycles: int
     limit: str
     loop: LeastInterval | None
+
+    def sentence(self) -> str:
+        """Return it in words."""
+        loop = "" if self.loop is None else f"; {self.loop.sentence()}"
+        return f"no order of these instructions takes fewer than {self.cycles:,} cycles ({self.limit}){loop}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +80,18 @@ class LeastInterval:
 
     def sentence(self) -> str:
         """Return it in words."""
-        return f"loop of line {self.span.line}: {self.trips:,} trips of {bundles(self.bundles)}, at least {self.least}"
+        trips = f"the loop of line {self.span.line} takes {self.trips:,} trips of {bundles(self.bundles)}"
+        return f"{trips}, initiation interval at least {self.least:,}"
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyBound:
     """The dependences of a run.
 
-    `cycles` is the sum of the longest chains of all stretches that ran, with the distances of the target, and
-    `gained` what the run would save if every result could be read in the next bundle; it never goes below the
-    `occupied` cycles of the busiest pipe. `links` are the chain that costs most of it, in the order of the program:
-    `trips` times `length` bundles. `least` bounds what any order of the same instructions takes.
+    `cycles` is the sum of the longest chains of all executed stretches, with the distances of the target, and `gained`
+    the saving if every result could be read in the next bundle; it never goes below the
+    `occupied` cycles of the busiest pipe. `links` are the chain with the largest share, in program order: `trips` times
+    `length` bundles. `least` bounds any order of the same instructions.
     """
 
     cycles: int
@@ -109,13 +115,12 @@ class LatencyBound:
 
     def sentence(self) -> str:
         """Return it in words."""
-        return f"Latency binds: {self.longest.words()}"
+        return f"Latency limits: {self.longest.words()}"
 
     def costs(self) -> str:
-        """Return how much of the run the chains take, and what latencies are to blame for."""
-        return (
-            f"latencies cost {share(self.gained, self.total)}: chains take {share(self.cycles, self.total)} of the time"
-        )
+        """Return how much of the run the chains of dependences take, and how much of it latencies cost."""
+        gained, chains = share(self.gained, self.total), share(self.cycles, self.total)
+        return f"latencies cost {gained} of the run, and chains of dependences take {chains}"
 
 
 def bundles(count: int) -> str:
@@ -168,7 +173,7 @@ def _least(stretches: Sequence[_Stretch]) -> LeastCycles:
 
 
 def _stretches(program: TpcProgram, target: VliwTarget, counts: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first bundle of each stretch that ran, and the first behind it."""
+    """Yield the first bundle and the end of each executed stretch."""
     structure, size = Structure(program, target), len(program.bundles)
     leaders = {0, size}
     for loop in structure.loops:
@@ -191,7 +196,7 @@ class _Ports:
 
     @classmethod
     def of(cls, target: VliwTarget) -> _Ports:
-        """Return those of a target."""
+        """Return the ports of a target."""
         return cls(target.global_memory.cycles_per_access, target.option("global_ports") == "separate")
 
     def used(self, plan: InstructionPlan) -> tuple[int, int]:
@@ -217,7 +222,7 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """A stretch that ran so many `times`: bundles of its longest chain, those it loses to latencies, the chain.
+    """A stretch that ran `times` times: the bundles of its longest chain, those lost to latencies, and the chain.
 
     `used` are the cycles of each slot and port in one trip, `again` the bundles that dependences add with each trip,
     `through` the cycles of all trips that they ask for at least.
@@ -240,7 +245,7 @@ class _Stretch:
 
     @classmethod
     def of(cls, plans: Sequence[Sequence[InstructionPlan]], times: int, ports: _Ports) -> _Stretch:
-        """Find the longest chain of a stretch, or what one adds to each trip where the stretch repeats."""
+        """Return the longest chain of a stretch, or its growth per trip if the stretch repeats."""
         once = _Chains(plans, ports)
         twice = _Chains([*plans, *plans], ports)
         chain, links = once.longest(lambda read: read.distance)
@@ -329,7 +334,7 @@ class _Chains:
 
 
 def _operands(plan: InstructionPlan) -> Iterator[OperandPlan]:
-    """Yield what an instruction waits for: sources, predicate, and the lanes of its destination that it keeps."""
+    """Yield the operands that an instruction waits for: sources, predicate, and the kept lanes of its destination."""
     yield from plan.sources
     if plan.predicate is not None:
         yield plan.predicate
@@ -396,8 +401,8 @@ def pair_distance(
 ) -> PairDistance | None:
     """Return the distances of a pair; None if it shares no register and no rule is known.
 
-    Of several registers the first one decides, in the order of the producer's destination; of several operands that
-    read it the one with the greatest distance.
+    Among several registers the first one decides, in the order of the producer's destination; among several operands
+    that read it the one with the greatest distance.
     """
     written, read = tuple(_written(target, producer)), tuple(_read(target, consumer))
     shared = None

@@ -50,7 +50,7 @@ def unread_result(flow: Flow) -> Iterator[LintFinding]:
     for index, plan in flow.every:
         names = [cell.name for cell in plan.results]
         if names and not plan.samples and not live[index].intersection(names):
-            message = f"nothing reads what {plan.instruction.mnemonic} leaves in {', '.join(names)}"
+            message = f"the result of {plan.instruction.mnemonic} is never read: {', '.join(names)}"
             yield LintFinding("unread result", index, message, plan.site.span, certain=False)
 
 
@@ -69,7 +69,7 @@ Wanted = Callable[[InstructionPlan], bool]
 
 
 def tensor_store_spacing(flow: Flow) -> Iterator[LintFinding]:
-    """A tensor access exactly so many bundles behind a tensor store."""
+    """Tensor accesses at a forbidden distance after a tensor store."""
     distance = flow.target.issue_rules.forbidden_after_tensor_store
     if not distance:
         return
@@ -80,7 +80,7 @@ def tensor_store_spacing(flow: Flow) -> Iterator[LintFinding]:
 
 
 def tensor_half_spacing(flow: Flow) -> Iterator[LintFinding]:
-    """Loads of halves of tensors too close to each other, and a whole one too close behind a lower half."""
+    """Loads of tensor halves too close to each other, and whole loads too close after a lower half."""
     needed = flow.target.issue_rules.tensor_half_distance
     low, high = _loads_half(Half.LOW), _loads_half(Half.HIGH)
     yield from _too_close(flow, "tensor half spacing", low, _loads_half(Half.HIGH, None), needed)
@@ -90,7 +90,7 @@ def tensor_half_spacing(flow: Flow) -> Iterator[LintFinding]:
 
 
 def mapped_store(flow: Flow) -> Iterator[LintFinding]:
-    """Something that depends on the configuration space too soon behind a store there."""
+    """Instructions that depend on the configuration space too soon after a store there."""
     rules = flow.target.issue_rules
     stores: Wanted = lambda plan: plan.stores_mapped  # noqa: E731
     yield from _too_close(flow, "mapped store", stores, _rounds_by_register, rules.mapped_store_to_rounding)
@@ -107,7 +107,7 @@ def random_spacing(flow: Flow) -> Iterator[LintFinding]:
 
 
 def product_write(flow: Flow) -> Iterator[LintFinding]:
-    """A write of a register too soon behind the result of the multiplier pipe that goes there."""
+    """Writes of a register too soon after a result of the multiplier pipe for it."""
     distances = range(1, flow.target.issue_rules.product_write_distance)
     multiplies: Wanted = lambda plan: in_multiplier(plan.instruction, flow.target)  # noqa: E731
     for index, plan, distance, later, other in _pairs(flow, multiplies, distances):
@@ -154,14 +154,14 @@ def _too_close(flow: Flow, rule: str, first: Wanted, second: Wanted, needed: int
 def _pairs(
     flow: Flow, first: Wanted, distances: Iterable[int]
 ) -> Iterator[tuple[int, InstructionPlan, int, int, InstructionPlan]]:
-    """Yield the wanted instructions and those at some distances behind: bundle and plan, distance, bundle and plan."""
+    """Yield the wanted instructions, and those at some distances after them: bundle, plan, distance, bundle, plan."""
     for index, plan in flow.every:
         for distance, later, other in _behind(flow, index, distances) if first(plan) else ():
             yield index, plan, distance, later, other
 
 
 def _behind(flow: Flow, index: int, distances: Iterable[int]) -> Iterator[tuple[int, int, InstructionPlan]]:
-    """Yield the instructions that may be issued at some distances behind a bundle: distance, bundle, plan."""
+    """Yield the instructions that may be issued at some distances after a bundle: distance, bundle, plan."""
     for distance in distances:
         for later in sorted(flow.after(index, distance)):
             yield from ((distance, later, other) for other in flow.plans[later])
@@ -207,7 +207,7 @@ def unwritten_register(flow: Flow) -> Iterator[LintFinding]:
     for index, plan in flow.every:
         for cell in (cell for operand in plan.operands for cell in operand.cells):
             if index in flow.reached and cell.name not in written.get(index, ()) and not cell.written:
-                message = f"{plan.instruction.mnemonic} reads {cell.name}, which nothing has written"
+                message = f"{plan.instruction.mnemonic} reads {cell.name}, which is never written"
                 yield LintFinding("unwritten register", index, message, plan.site.span, certain=False)
 
 
@@ -223,7 +223,7 @@ def _sentence(reading: ReadPlace, missed: MissedWrite) -> str:
 
 
 class _AccessedPlaces:
-    """The places that a program writes and reads: registers, and the state beside them that is written late."""
+    """The places that a program writes and reads: registers, and other state that is written late."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
@@ -237,7 +237,7 @@ class _AccessedPlaces:
                     found.setdefault((plan.stage, plan.random.commit, plan.reseeds is None), plan)
 
     def readings(self) -> Iterator[ReadPlace]:
-        """Yield the reads that could be stale: of a place that something writes late enough."""
+        """Yield the reads that may be stale: of a place that is written late enough."""
         for index, plan in self._flow.every:
             if index in self._flow.reached and not _never_acts(plan):
                 yield from self._of_registers(index, plan)
@@ -266,7 +266,7 @@ class _AccessedPlaces:
                 yield ReadPlace(index, plan, "configuration", name, _always(needed), needed)
 
     def _seen_by(self, plan: InstructionPlan) -> Callable[[InstructionPlan], int]:
-        """Return from which distance on a draw sees what another instruction did to its generator."""
+        """Return the distance from which a draw sees the effect of another instruction on its generator."""
         reseed = self._flow.target.distances.reseed
         return lambda writer: plan.random.distance_from(writer.random.commit) if writer.reseeds is None else reseed
 
@@ -324,7 +324,7 @@ def jump_delay(flow: Flow) -> Iterator[LintFinding]:
                 continue
             for plan in flow.plans[delay]:
                 if plan.site.slot.name.lower() not in rules.delay_slots:
-                    message = f"{plan.instruction.mnemonic} in the delay bundle of {jump.mnemonic}, which may only use"
+                    message = f"{plan.instruction.mnemonic} in the delay bundle of {jump.mnemonic}, which allows only"
                     yield LintFinding("jump delay", delay, f"{message} {', '.join(rules.delay_slots)}", plan.site.span)
 
 
@@ -345,7 +345,7 @@ def convert_before_delay(flow: Flow) -> Iterator[LintFinding]:
 
 
 def after_jump(flow: Flow) -> Iterator[LintFinding]:
-    """A scalar conversion or HALT too soon behind a jump, whether or not it is taken."""
+    """A scalar conversion or HALT too soon after a jump, whether or not it is taken."""
     rules = flow.target.jump_rules
     for index, jump in flow.jumps:
         for distance in range(1, max(rules.scalar_convert_after, rules.halt_distance)):
@@ -431,7 +431,7 @@ def jump_in_loop(flow: Flow) -> Iterator[LintFinding]:
 
 
 def halt(flow: Flow) -> Iterator[LintFinding]:
-    """No HALT, or one that does not stand in all slots that it needs."""
+    """A missing HALT, or one without all the slots that it needs."""
     wanted = flow.target.end_rules.halt_slots
     found = [index for index in range(len(flow.bundles)) if flow.halts(index)]
     if not found:
@@ -446,7 +446,7 @@ def halt(flow: Flow) -> Iterator[LintFinding]:
 
 
 def stores_at_end(flow: Flow) -> Iterator[LintFinding]:
-    """Too few empty bundles behind the last store; those behind HALT count."""
+    """Too few empty bundles after the last store; those after HALT count."""
     needed = flow.target.end_rules.empty_after_store
     stores = [(index, plan) for index, plans in enumerate(flow.plans) for plan in plans if plan.memory in STORES]
     if not stores:
@@ -485,7 +485,7 @@ def slot_count(flow: Flow) -> Iterator[LintFinding]:
     """A line that leaves slots out: a slot forgotten at its beginning looks the same as one left out at its end."""
     for index, bundle in enumerate(flow.bundles):
         if bundle.written is not None and bundle.written < len(Slot):
-            message = f"{bundle.written} of {len(Slot)} slots are written; those left out at the end count as nop"
+            message = f"{bundle.written} of {len(Slot)} slots are written; the missing ones count as nop"
             yield LintFinding("slot count", index, message, bundle.span)
 
 
@@ -499,7 +499,7 @@ def field_overlay(flow: Flow) -> Iterator[LintFinding]:
                 yield LintFinding(
                     "field overlay",
                     index,
-                    f"{_name(one)} needs {overlay.first}, which shares its bits with {overlay.second} of {_name(two)}",
+                    f"{_name(one)} needs {overlay.first}, which has the same bits as {overlay.second} of {_name(two)}",
                     two.site.span,
                 )
 
@@ -507,7 +507,7 @@ def field_overlay(flow: Flow) -> Iterator[LintFinding]:
 def immediates(flow: Flow) -> Iterator[LintFinding]:
     """More different 32-bit immediates than the bundle has fields for.
 
-    Small ones are operand codes of their own on some generations (docs/reference/tpc.md section 8).
+    Small ones are separate operand codes on some generations (docs/reference/tpc.md section 8).
     """
     short = flow.target.encoding.short
     limit = flow.target.bundle_rules.immediates
@@ -516,7 +516,7 @@ def immediates(flow: Flow) -> Iterator[LintFinding]:
         different = list(dict.fromkeys(values))
         if len(different) > limit:
             shown = ", ".join(different)
-            message = f"{len(different)} different immediates ({shown}); a bundle has room for {limit}"
+            message = f"{len(different)} different immediates ({shown}); a bundle can hold {limit}"
             yield LintFinding("immediates", index, message, flow.bundles[index].span)
 
 
@@ -528,7 +528,7 @@ def shared_predicate(flow: Flow) -> Iterator[LintFinding]:
         different = {str(plan.instruction.predicate) for plan in inside}
         if len(different) > 1:
             shown = " and ".join(f"{_name(p)} under {p.instruction.predicate or 'SP0'}" for p in inside)
-            message = f"{shown}: the slots {' and '.join(names)} share one predicate"
+            message = f"{shown}: the slots {' and '.join(names)} share a predicate"
             yield LintFinding("shared predicate", index, message, inside[-1].site.span)
 
 
@@ -549,12 +549,12 @@ def loop_bundle(flow: Flow) -> Iterator[LintFinding]:
     for loop in flow.loops:
         for plan in flow.plans[loop.head]:
             if plan.instruction.mnemonic != "loop":
-                message = f"{_name(plan)} beside LOOP, whose fields take the whole bundle"
+                message = f"{_name(plan)} beside LOOP, whose fields fill the whole bundle"
                 yield LintFinding("loop bundle", loop.head, message, plan.site.span)
 
 
 def scalar_beside_load(flow: Flow) -> Iterator[LintFinding]:
-    """A VPU instruction with a scalar operand, beside a load or move that uses the same path."""
+    """A VPU instruction with a scalar operand beside a load or move on the same path."""
     if not flow.target.bundle_rules.vector_scalar_excludes_load:
         return
     for index in range(len(flow.bundles)):
@@ -563,7 +563,7 @@ def scalar_beside_load(flow: Flow) -> Iterator[LintFinding]:
             continue
         moved = load.instruction.mnemonic == "mov" and _reads_scalar(load.instruction) and load.vector
         if moved or load.memory is MemoryOperation.VECTOR_LOAD:
-            message = f"{_name(vector)} has a scalar operand, which excludes {_name(load)} in the LOAD slot"
+            message = f"{_name(vector)} has a scalar operand, so {_name(load)} cannot be in the LOAD slot"
             yield LintFinding("scalar beside load", index, message, load.site.span)
 
 
@@ -577,7 +577,7 @@ def minifloat_beside_store(flow: Flow) -> Iterator[LintFinding]:
             continue
         kinds = (vector.instruction.type, vector.instruction.switch("target_type"))
         if _MINIFLOAT in kinds and vector.instruction.mnemonic in _MINIFLOAT_OPERATIONS:
-            message = f"{_name(vector)} on {_MINIFLOAT} excludes {_name(store)}"
+            message = f"{_name(vector)} on {_MINIFLOAT} cannot share a bundle with {_name(store)}"
             yield LintFinding("minifloat beside store", index, message, store.site.span)
 
 
@@ -592,7 +592,7 @@ _BETWEEN_INSTRUCTIONS = (
 
 
 def side_by_side(flow: Flow) -> bool:
-    """Whether the instructions of each bundle may stand beside each other, which is what schedulers ask."""
+    """Whether the instructions of each bundle may share it; schedulers use this check."""
     return not any(True for rule in _BETWEEN_INSTRUCTIONS for _ in rule(flow))
 
 
@@ -669,7 +669,7 @@ RULES: Mapping[str, Callable[[Flow], Iterator[LintFinding]]] = {
     "unwritten register": unwritten_register,
     "unread result": unread_result,
 }
-"""Name of each rule, as findings carry it, and what looks for breaches."""
+"""The names of the rules, as findings carry them, with their checks."""
 
 
 def lint(program: TpcProgram, target: VliwTarget) -> tuple[LintFinding, ...]:

@@ -37,9 +37,9 @@ from castsim.targets.vliw_latency import PREDICATE
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """A broken rule: its name, where, and what is wrong in words. `bundle` counts from 0.
+    """A broken rule: its name, location, and explanation. `bundle` counts from 0.
 
-    `certain` is False for what depends on more than the text: the path, a predicate, values that registers start with.
+    `certain` is False for findings that depend on more than the text: the path, a predicate, initial register values.
     """
 
     rule: str
@@ -71,8 +71,8 @@ class LoopStep(StrEnum):
 class BundleStep:
     """A step from one bundle to another.
 
-    `cycles` is what the distance between the two counts (1, and the bubbles of a taken jump), `loops` what hardware
-    loops do on the way, in the order of time, each with its number.
+    `cycles` is the distance between the two (1, and the bubbles of a taken jump), `loops` the events of hardware loops
+    on the way, in time order, each with its number.
     """
 
     first: int
@@ -93,7 +93,7 @@ def arrivals(
     cycles: int = 1,
     before: tuple[tuple[LoopStep, int], ...] = (),
 ) -> Iterator[BundleStep]:
-    """Yield where a step leads: the end of a body leads to its start and, the loop over, on to what follows."""
+    """Yield the successors of a step: the end of a body leads to its start and, after the last trip, beyond it."""
     ending = (loop for loop in loops if loop.end == following and loop.holds(index))
     for loop in sorted(ending, key=lambda loop: -loop.depth):
         yield BundleStep(index, loop.start, cycles, (*before, (LoopStep.BACK, loop.number)))
@@ -108,7 +108,7 @@ def entries(loops: Sequence[LoopShape], loop: LoopShape) -> Iterator[BundleStep]
 
 
 class _StepFinder:
-    """Finds the steps of one program; those of a jump through a register are not known."""
+    """The steps of one program; those of a jump through a register are unknown."""
 
     def __init__(self, structure: Structure, halts: Sequence[bool], target: VliwTarget) -> None:
         self._count = len(structure.bundles)
@@ -123,7 +123,7 @@ class _StepFinder:
         self._landed_on = goals | {loop.start for loop in structure.loops} | {loop.end for loop in structure.loops}
 
     def all(self) -> tuple[tuple[BundleStep, ...], ...]:
-        """Return the steps behind every bundle."""
+        """Return the steps after every bundle."""
         return tuple(
             tuple(edge for edge in self._behind(index) if edge.second < self._count) for index in range(self._count)
         )
@@ -148,10 +148,10 @@ class _StepFinder:
 class Flow:
     """A program prepared for the linter: bundles, looked-up instructions, successors and predecessors.
 
-    A jump through a register may go anywhere; only what follows if it is not taken is known of it.
+    A jump through a register may go anywhere; only its fall-through is known.
 
     Raises:
-        IllegalError: what the machine refuses before it runs.
+        IllegalError: the refusals of the machine before a run.
     """
 
     def __init__(self, program: TpcProgram, target: VliwTarget) -> None:
@@ -209,7 +209,7 @@ class Flow:
 
     @cached_property
     def reached(self) -> frozenset[int]:
-        """The bundles that some path leads to; all of them, if a jump goes where a register says."""
+        """The bundles that some path reaches; all of them, if a register gives a jump's target."""
         if any(self.structure.static_target(index, jump) is None for index, jump in self.jumps):
             return frozenset(range(len(self.bundles)))
         return frozenset(facts_at(self.successors, lambda _, known: known, {0: ()} if self.bundles else {}))
@@ -246,9 +246,9 @@ class Flow:
 def facts_at(
     steps: Sequence[Iterable[int]], passed: Callable[[int, Set[str]], Set[str]], start: Mapping[int, Iterable[str]]
 ) -> dict[int, set[str]]:
-    """Return what holds at the nodes of a flow graph by some path from those of `start`, by the nodes that one reaches.
+    """Return the facts at the nodes of a flow graph along any path from `start`, by the nodes that one reaches.
 
-    `steps` are the nodes behind each, `passed` says what a node hands on of what holds at it.
+    `steps` are the successors of each node, `passed` gives the facts that a node passes on.
     """
     found = {node: set(facts) for node, facts in start.items()}
     waiting = list(start)
@@ -264,9 +264,9 @@ def facts_at(
 
 
 def live_behind(into: Sequence[Iterable[int]], before: Callable[[int, Set[str]], Set[str]]) -> dict[int, set[str]]:
-    """Return the registers that are live behind each node of a flow graph: that some path from there reads.
+    """Return the live registers after each node of a flow graph: those that some later path reads.
 
-    `into` are the nodes that may come before each, `before` says what is live before a node from what is behind it.
+    `into` are the predecessors of each node, `before` gives the live registers before a node from those after it.
     """
     return facts_at(into, before, dict.fromkeys(range(len(into)), ()))
 
@@ -291,8 +291,8 @@ Writers = Sequence[Mapping[str, tuple[InstructionPlan, ...]]]
 class ReadPlace:
     """A read of one place by one instruction.
 
-    `needed` tells the distance at which it sees what an instruction wrote, `reach` the largest of them. `in_order` says
-    whether what is written there lands in the order of the program: predicates and random generators do not.
+    `needed` gives the distance at which it sees an instruction's result, `reach` the largest of them. `in_order` tells
+    whether writes there take effect in program order: those of predicates and random generators do not.
     """
 
     bundle: int
@@ -306,7 +306,7 @@ class ReadPlace:
 
 @dataclass(frozen=True, slots=True)
 class MissedWrite:
-    """A write that a reader misses: how far behind it the reader stands, and from where on it would see it."""
+    """A write that a reader misses: the reader's distance, and the distance from which it would see the write."""
 
     writer: InstructionSite
     distance: int
@@ -350,8 +350,8 @@ class _Write:
 class _Place:
     """The progress of a walk back.
 
-    `passed` holds, for each loop that it is inside of, how many ends of trips it has crossed, and whether it came in
-    from behind the last one. `same_predicate` is False once the reader's predicate was written on the way.
+    `passed` holds, for each enclosing loop, the number of trip ends that it has crossed, and whether it entered from
+    after the last one. `same_predicate` is False once the reader's predicate was written on the way.
     """
 
     bundle: int
@@ -362,7 +362,7 @@ class _Place:
 
 
 class WriteHistory:
-    """Judges reads of one program; `trips` are the counts of its loops, `many` what stands for many of them."""
+    """The check of a program's reads; `trips` are the counts of its loops, `many` replaces larger counts."""
 
     def __init__(self, flow: Flow, writers: Writers, trips: Sequence[int | None], many: int) -> None:
         self._flow = flow
@@ -410,7 +410,7 @@ class WriteHistory:
     def _passed(
         self, step: LoopStep, loop: int, passed: dict[int, tuple[int, bool]]
     ) -> dict[int, tuple[int, bool]] | None:
-        """Return the loops passed behind a step backwards, None if the counts of trips forbid it."""
+        """Return the loops passed before a step, None if the trip counts exclude it."""
         trips = self._trips[loop]
         ends, from_behind = passed.get(loop, (0, False))
         others = {number: count for number, count in passed.items() if number != loop}
@@ -436,7 +436,7 @@ class WriteHistory:
     # ------------------------------------------------------------------------------------------------------ writes
 
     def added(self, at: _Place, reading: ReadPlace) -> _Place:
-        """Return a place on the way with what its bundle writes."""
+        """Return a path extended by a bundle and its writes."""
         predicate = reading.plan.predicate
         same = at.same_predicate
         if predicate is not None and any(cell.name in self._writers[at.bundle] for cell in predicate.cells):
@@ -483,7 +483,7 @@ class WriteHistory:
         return self._reaches[key]
 
     def stale(self, writes: Sequence[_Write], reading: ReadPlace) -> StaleVerdict:
-        """Judge one path, given what it wrote, the last write first."""
+        """Return the stale reads of one path, given its writes, the last write first."""
         doubtful = [place for place, write in enumerate(writes) if write.doubtful]
         missed: set[MissedWrite] = set()
         certain = len(doubtful) <= _MOST_DOUBTFUL
@@ -631,7 +631,7 @@ _PLAIN = (None, "i32", "u32", "f32")
 
 
 def trip_counts(flow: Flow, most: int) -> tuple[int | None, ...]:
-    """Return the trips of every loop, by its number: `most` stands for that many or more, None for unknown.
+    """Return the trips of every loop, by its number: `most` means that many or more, None unknown.
 
     Known are immediates, registers that only a declaration gives a value, and those that only one MOV of an immediate
     writes, on every path and early enough.

@@ -39,7 +39,7 @@ LOOKUPS = ("lookup", "lookup_c0", "lookup_c1c2", "lookup_1c", "lookup_2c")
 class DeclaredTables:
     """The declared tables by `lut_ptr` or not and number; `codes` are their elements by name, shape (entries, values).
 
-    A run without values has no codes. `memory` reads bytes of global memory, of which a program may make tables.
+    A run without values has no codes. `memory` reads bytes of global memory, from which a program may make tables.
     """
 
     declared: Mapping[tuple[bool, int], TableDeclaration] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class DeclaredTables:
         return cls({(each.by_pointer, each.function): each for each in tables}, shaped)
 
     def find(self, number: int, *, by_pointer: bool) -> TableDeclaration:
-        """Return the table of a function id, or of what the S register of `lut_ptr` holds.
+        """Return the table of a function id, or of the id in the S register of `lut_ptr`.
 
         Raises:
             ReadError: it is not declared.
@@ -90,7 +90,7 @@ def uses_tables(program: TpcProgram) -> bool:
 
 
 def function_of(instruction: TpcInstruction) -> int | None:
-    """Return the function id that stands in a look-up, None if an S register has it."""
+    """Return the function id of a look-up; None if an S register has it."""
     operand = instruction.operand("function")
     return operand.value if isinstance(operand, Immediate) else None
 
@@ -101,7 +101,7 @@ _HALVED_ENTRIES = 64
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a type word means: bits of an entry's value, bits of a lane, and of several parts the one read."""
+    """The meaning of a type word: bits of an entry's value, bits of a lane, and the number of the part that is read."""
 
     entry_bits: int
     lane_bits: int
@@ -123,7 +123,7 @@ _FIRST = {"lookup": (0, 1), "lookup_c0": (0, 1), "lookup_1c": (0, 1), "lookup_c1
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How entries lie in a tensor: values of an entry, bits of a value, entries of a line, bytes of a line."""
+    """The layout of entries in a tensor: values of an entry, bits of a value, entries of a line, bytes of a line."""
 
     values: int
     bits: int
@@ -182,11 +182,13 @@ class Lookup(Unit):
     def _bound(self, operands: OperandValues, state: State) -> tuple[TableDeclaration, Codes] | None:
         """Return the table that a program has made of a tensor; None if it is declared, or no base is set.
 
-        The register holds the number of the table, in units of 256 bytes, over two bits that say how many entries the
+        The register holds the number of the table, in units of 256 bytes, above two bits that give the number of
+        entries; the
         tables of its group have. Source: docs/reference/tpc.md section 5.5.
 
         Raises:
-            TileError: the table lies in no tensor. UnstatedError: no source states how its entries lie there.
+            TileError: the table is in no tensor.
+            UnstatedError: no source states the layout of its entries there.
         """
         held = operands.sources.get("src_b")
         if function_of(self.instruction) is not None or not isinstance(held, int) or self.tables.memory is None:
@@ -199,7 +201,7 @@ class Lookup(Unit):
         layout = _LAYOUTS.get((self.instruction.mnemonic, str(self.instruction.switch("entries"))))
         if layout is None:
             what = f"{self.instruction.mnemonic} {str(self.instruction.switch('entries')).upper()}"
-            message = f"no source states how entries of {what} lie in a tensor"
+            message = f"no source documents how entries of {what} are laid out in a tensor"
             raise UnstatedError(message, span=self.instruction.span, legal=("a declared table",))
         lines = -(-entries // layout.per_line)
         data = self.tables.memory(where, lines * layout.line_bytes, self.instruction.span)
@@ -218,7 +220,7 @@ class Lookup(Unit):
         if beyond.any() and self.target.option("lookup_beyond") == "refuse":
             lane = int(np.flatnonzero(beyond)[0])
             place = lane * reading.parts + reading.part
-            message = f"lane {place} names entry {lanes[lane]} of table {table.name}, which has {size} here"
+            message = f"lane {place} selects entry {lanes[lane]} of table {table.name}, which has {size} here"
             raise IllegalError(f"{message} (option lookup_beyond)", legal=(f"0 .. {size - 1}",))
         lanes = lanes % size
         return lanes + size if halved else lanes
@@ -247,13 +249,13 @@ def prepare_lookup(instruction: TpcInstruction, target: VliwTarget, tables: Decl
     """Check a look-up; against its table if the program declares any.
 
     Raises:
-        UnstatedError: no source states what its words mean.
+        UnstatedError: no source documents what its words mean.
         IllegalError: the table has other entries.
-        ReadError: tables are declared, and not this one.
+        ReadError: tables are declared, but not this one.
     """
     reading = _reading(instruction, target)
     if instruction.switch("sbcd") == 1:
-        raise UnstatedError("no source states what sbcd looks up", legal=(f"{instruction.mnemonic} without sbcd",))
+        raise UnstatedError("no source documents what sbcd looks up", legal=(f"{instruction.mnemonic} without sbcd",))
     function = function_of(instruction)
     if tables.declared and function is not None:
         check_use(instruction, tables.find(function, by_pointer=False), reading)
@@ -267,7 +269,7 @@ def _reading(instruction: TpcInstruction, target: VliwTarget) -> _Reading:
     if word in _BY_WIDTH:
         return _BY_WIDTH[word]
     if target.option("lookup_bytes") == "refuse":
-        message = f"no source states what {word.upper()} takes from an entry (option lookup_bytes)"
+        message = f"no source documents what {word.upper()} takes from an entry (option lookup_bytes)"
         raise UnstatedError(message, legal=("BV32", "BV16"))
     return _BYTES[word]
 
@@ -283,16 +285,16 @@ def check_use(instruction: TpcInstruction, table: TableDeclaration, reading: _Re
     place = f"table {table.name} (line {table.span.line})"
     if bits != reading.entry_bits:
         legal = [name for name, fmt in FORMATS.items() if fmt.bits == reading.entry_bits and name in _NATIVE]
-        message = f"{what} reads values of {reading.entry_bits} bits; {place} has {table.format}"
+        message = f"{what} reads {reading.entry_bits}-bit values, but {place} has {table.format}"
         raise IllegalError(message, legal=legal)
     first, count = _FIRST[instruction.mnemonic]
     whole = (count,) if bits < 32 or instruction.mnemonic == "lookup" else (count, first + count if first else 3)
     if table.columns not in whole:
         legal = [f"[{table.entries}]" if each == 1 else f"[{each}, {table.entries}]" for each in whole]
-        message = f"{what} takes {count} of the values of an entry; {place} has {table.columns}"
+        message = f"{what} needs {count} values per entry, but {place} has {table.columns}"
         raise IllegalError(message, legal=legal)
     if instruction.switch("upper_half") == 1 and table.entries != _HALVED_ENTRIES:
-        message = f"upper_half reads tables of {_HALVED_ENTRIES} entries; {place} has {table.entries}"
+        message = f"upper_half needs a table of {_HALVED_ENTRIES} entries; {place} has {table.entries}"
         raise IllegalError(message, legal=(f"{instruction.mnemonic} without upper_half",))
 
 
@@ -407,7 +409,7 @@ BINARY = ("div", "pow")
 
 
 def computed_by(name: str) -> str:
-    """Return the function that one of the vendor's library computes: `v_exp_fast_f32` is `exp`."""
+    """Return the function of a name in the vendor's library: `v_exp_fast_f32` is `exp`."""
     return next(each for each in KNOWN if name.removeprefix("v_").startswith(f"{each}_"))
 
 
@@ -446,10 +448,10 @@ def _decided(function: str, given: tuple[float, ...], near: np.float32) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rounded(Unit):
-    """`rounded.f32`, an instruction of castsim's own, ready to run: what a library function is without its table.
+    """castsim's own instruction `rounded.f32`, ready to run: a library function without its table.
 
-    The result is what the instructions before it have made of a table that has values, else the function of the
-    operands, correctly rounded.
+    The result is that of the earlier instructions for a table with values, else the function of the operands, correctly
+    rounded.
     """
 
     tables: DeclaredTables

@@ -1,7 +1,7 @@
 """The core: issues bundles in program order, reads and commits registers, follows loops and jumps.
 
-Values and path are found in one walk, because addresses and conditions are scalar values; what comes out for time is
-the operation tree. Without values only the scalar side is computed (design: path first, values second, time third).
+One walk computes values and path, because addresses and conditions are scalar values; its timing result is the
+operation tree. Without values only the scalar side is computed (design: path first, values second, time third).
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class LaneConversionCounts:
         return cls({id(plan.meaning): _place(plan) for own in plans for plan in own if plan.casts})
 
     def see(self, meaning: PreparedInstruction, operands: OperandValues, state: State, effects: Effects) -> None:
-        """Count what an executed instruction has done, if it is a conversion."""
+        """Count the effect of an executed instruction, if it is a conversion."""
         place = self.places.get(id(meaning))
         if place is None or effects.result is None:
             return
@@ -154,7 +154,7 @@ class LaneConversionCounts:
             self._narrowed(unit, place, operands, effects.result)
 
     def listener(self, plan: InstructionPlan, operands: OperandValues) -> Listener:
-        """Return what hears of an instruction that rounds to integral values or saturates, in admitted lanes."""
+        """Return a listener for instructions that round to integral values or saturate, in admitted lanes."""
 
         def hear(judge: Judge, before: Codes, after: Codes, converts: bool) -> None:
             predicate = operands.predicate
@@ -223,7 +223,7 @@ def _codes(value: Value, fmt: Format, placement: ElementPlacement | None, *, sca
 # How many bundles a machine executes one by one before it gives up.
 
 _MAY_SKIP = frozenset(("halt", "jmpr", "jmpa"))
-"""What can end a trip before its last bundle."""
+"""The instructions that can end a trip before its last bundle."""
 
 
 class WalkBudget:
@@ -250,7 +250,7 @@ class WalkBudget:
         self._left -= 1
 
     def foresee(self, plan: InstructionPlan, turn: RunningLoop) -> None:
-        """Reject a loop that begins and none of whose trips is going to be skipped, if it is longer than what is left.
+        """Reject a loop that begins and has no trips to skip, if it exceeds the rest of the budget.
 
         Raises:
             LimitError: it is; the place is that of LOOP.
@@ -262,7 +262,7 @@ class WalkBudget:
             return
         bundles = (trips_left(turn) + 1) * len(body)
         if bundles > self._left:
-            raise walk_limit(self._limit, f"{bundles} bundles of this loop to be executed one by one", plan.site.span)
+            raise walk_limit(self._limit, f"{bundles} bundles of this loop executed one by one", plan.site.span)
 
 
 Mask = NDArray[np.bool_]
@@ -275,12 +275,12 @@ _PROGRESS = 1 << 16
 class VliwCore:
     """One core with a program.
 
-    `values` False computes scalars only; `skip` then goes past trips of loops that do what earlier ones did. `checked`
-    gathers findings, which are `findings.all()` after `run`, `stop` refuses the first stale read. `remarks` are uses
-    that no source documents, with their places. `casts` counts what conversions do, None without values.
+    `values` False computes scalars only; `skip` then skips trips of loops that repeat earlier ones. `checked` records
+    findings, which are `findings.all()` after `run`; `stop` refuses the first stale read. `remarks` are uses that no
+    source documents, with their places. `casts` counts conversions, None without values.
 
     Raises:
-        ReadError, IllegalError: what can be refused without running: registers, loops, jumps, declarations.
+        ReadError, IllegalError: errors that need no run: registers, loops, jumps, declarations.
     """
 
     def __init__(
@@ -334,13 +334,13 @@ class VliwCore:
         self, max_bundles: int, heard: Callable[[int], None] = lambda _: None, max_walk: int | None = None,
         watch: Callable[[int], None] | None = None,
     ) -> Tree:  # fmt: skip
-        """Run the program to its end; return what was issued. `heard` is told now and then how many bundles that is,
-        `watch` of every bundle before it is issued.
+        """Run the program to its end; return the issued bundles. `heard` receives their number at intervals, `watch`
+        every bundle before its issue.
 
         Raises:
-            EngineError: more bundles than the limit, or a program that will never end.
+            EngineError: more bundles than the limit, or a program that never ends.
             LimitError: more than `max_walk` bundles would be executed one by one.
-            IllegalError, TileError: an instruction is refused; says where.
+            IllegalError, TileError: an instruction is refused, with its place.
         """
         control, now, issued, told = self._control, 0, 0, 0
         self._budget = WalkBudget(max_walk, self.structure, self.plans)
@@ -368,7 +368,7 @@ class VliwCore:
                 heard(issued)
         self._remark_short_bundles()
         if not control.halted:
-            self._warn(WarningKind.NO_HALT, "the program ends without HALT, after its last bundle")
+            self._warn(WarningKind.NO_HALT, "the program ends after its last bundle, without HALT")
         return Tree(self._trace.finish(), self._sources(), interlocked=False)
 
     # ------------------------------------------------------------------------------------------------ one bundle
@@ -403,7 +403,7 @@ class VliwCore:
         return loads, stores
 
     def _execute(self, plan: InstructionPlan, predicate: bool | Mask, now: int) -> None:
-        """Do what one instruction does, given that its predicate is not false."""
+        """Execute one instruction whose predicate is not false."""
         sources = {operand.role: self._read(operand, plan, now) for operand in plan.sources}
         if plan.meaning is None and not plan.is_memory:
             self._direct(plan, sources)
@@ -427,7 +427,7 @@ class VliwCore:
         income: Held,
         now: int,
     ) -> Held:
-        """Evaluate an instruction that accesses no memory; None if something that it needs is not computed."""
+        """Return the result of an instruction without memory access; None if an operand is not computed."""
         given: dict[str, Value] = {role: value for role, value in sources.items() if value is not None}
         if plan.program_counter:
             given["src_a"] = self.structure.addresses[self._control.pc]
@@ -454,7 +454,7 @@ class VliwCore:
             self._control.changed_at = now
 
     def _advance(self, generator: Generator[_State], state: _State | None, plan: InstructionPlan, now: int) -> None:
-        """Take the use of one generator: the state behind it, if there is another."""
+        """Use one generator and advance it to its next state, if there is one."""
         sampled = plan.samples is not None and plan.samples.generator == generator.name
         if sampled or (state is not None and not plan.reseeds):
             generator.used(plan.site, plan.random, now, self.findings)
@@ -554,7 +554,7 @@ class VliwCore:
     # ----------------------------------------------------------------------------------------------------- control
 
     def _direct(self, plan: InstructionPlan, sources: dict[str, Held]) -> None:
-        """Do what an instruction does to the path; cache instructions do nothing that the model knows."""
+        """Execute an instruction that affects the path; cache instructions have no modelled effect."""
         if plan.instruction.mnemonic == "halt":
             self._control.halted = True
         elif plan.instruction.mnemonic in JUMPS:
@@ -609,7 +609,7 @@ class VliwCore:
         short = [bundle for bundle in self.program.bundles if (bundle.written or len(Slot)) < len(Slot)]
         if short and self.findings.wanted:
             place = f"{short[0].span}" + (f", and {len(short) - 1} other lines" if len(short) > 1 else "")
-            text = f"a bundle with fewer than {len(Slot)} slots; the rest is nop"
+            text = f"a bundle with fewer than {len(Slot)} slots; the missing ones count as nop"
             self._warn(WarningKind.SHORT_BUNDLE, text, place)
 
     def _remark(self, plan: InstructionPlan, remarks: tuple[str, ...]) -> None:

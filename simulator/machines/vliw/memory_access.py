@@ -53,8 +53,8 @@ class LocalMemory:
         """
         if address + size > self.capacity:
             raise TileError(
-                f"{self.name.upper()} address {address:#x}: {size} bytes there end beyond the {self.capacity} bytes of "
-                "the memory",
+                f"{self.name.upper()} address {address:#x}: an access of {size} bytes exceeds the memory of "
+                f"{self.capacity} bytes",
                 span=span,
                 legal=(f"0x0 .. {self.capacity - size:#x}",),
             )
@@ -92,7 +92,7 @@ Sources = Mapping[str, Held]
 class LocalAccess:
     """The local side of the LOAD and STORE slots; `touched` gathers the bytes that the current bundle accesses.
 
-    `tables` says that the program has look-ups, whose tables take most of vector memory.
+    `tables` tells whether the program has look-ups, whose tables take most of vector memory.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class LocalAccess:
         return bool(word & 1) if plan.into_predicate and word is not None else word
 
     def store_scalar(self, plan: InstructionPlan, sources: Sources, now: int) -> bool:
-        """ST_L: the reverse; a predicate stores 0 or 1. Return whether that can have changed what a load gets."""
+        """ST_L: the reverse; a predicate stores 0 or 1. Return whether a later load may see the change."""
         address, value = address_of(plan, sources), sources["src_c"]
         if plan.mapped:
             self.configuration.store(address, None if value is None else _number(value), plan.site, now)
@@ -194,7 +194,7 @@ class LocalAccess:
 
 
 def part_of(whole: int, half: Half | None) -> tuple[int, int]:
-    """Return where the part of a register that an access moves begins and ends, of so many bytes or lanes."""
+    """Return the range of a register's part that an access of so many bytes or lanes moves."""
     if half is None:
         return 0, whole
     return (0, whole // 2) if half is Half.LOW else (whole // 2, whole)
@@ -220,7 +220,7 @@ def address_of(plan: InstructionPlan, sources: Sources) -> int:
 
 
 def needs_values(plan: InstructionPlan, what: str) -> IllegalError:
-    """Return (not raise) the refusal of what only a run that computes values can know."""
+    """Return (not raise) the refusal of an operation that needs a run with values."""
     message = f"{plan.instruction.mnemonic}: {what} depends on tensor data, which --timing-only does not compute"
     return IllegalError(message, span=plan.site.span)
 
@@ -265,7 +265,7 @@ _COMPUTED: Mapping[str, Callable[..., NDArray[np.generic]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What a store does with what memory holds: memory = memory OPERATION value, in a format."""
+    """A merging store: memory = memory OPERATION value, in a format."""
 
     operation: str
     format: Format
@@ -291,7 +291,8 @@ class Merge:
 
 
 def merge_of(word: int, held: Format, flag: int, span: Span) -> Merge:
-    """Return what a word asks for; `held` is the format of the tensor, `flag` the bit that makes the store merge.
+    """Return the merge that a word requests; `held` is the format of the tensor, `flag` the bit that makes the store
+    merge.
 
     Raises:
         IllegalError: an operation or type that no source describes, or another type than the tensor has.
@@ -368,9 +369,7 @@ class GlobalAccess:
             lanes = np.full(self._vector_bytes * _BYTE // tensor.format.bits, code, tensor.codes.dtype)
             return _masked(predicate, vector_of(lanes, tensor.format), income)
         if tensor.format.bits > 32:
-            raise TileError(
-                f"an element of {tensor.name} ({tensor.format.name}) does not fit {dest}", span=plan.site.span
-            )
+            raise TileError(f"an element of {tensor.name} ({tensor.format.name}) exceeds {dest}", span=plan.site.span)
         if file is File.SP:
             return bool(code & 1)
         if file is File.I:
@@ -424,7 +423,7 @@ class GlobalAccess:
         return _masked(predicate, vector_of(filled, tensor.format), income)
 
     def store_tensor(self, plan: InstructionPlan, sources: Sources, predicate: bool | Mask, *, values: bool) -> None:
-        """ST_TNSR: the reverse; what lies outside the tensor is dropped."""
+        """ST_TNSR: the reverse; elements outside the tensor are dropped."""
         self._check_defined(plan, values=values)
         if plan.instruction.switch("direct"):
             self._store_direct(plan, sources, predicate, values=values)
@@ -482,15 +481,14 @@ class GlobalAccess:
         first, length = bounds >> _BYTE & 0xFF, (bounds & 0xFF) + 1
         if start + first + length > stop:
             raise TileError(
-                f"lanes {first} to {first + length - 1} of a partial access; there are {stop - start} lanes of "
-                f"{fmt.name}",
+                f"a partial access of lanes {first} to {first + length - 1}; {fmt.name} has {stop - start} lanes",
                 span=plan.site.span,
                 legal=(f"0 .. {stop - start - 1}",),
             )
         return slice(start + first, start + first + length)
 
     def _mask_width(self, plan: InstructionPlan, tensor: Tensor) -> int:
-        """Return how many bits of a VP stand for one element."""
+        """Return the number of VP bits per element."""
         bits = tensor.format.bits
         if bits < _BYTE or (bits > _BYTE and self._target.option("mask_of_wide_elements") == "refuse"):
             raise IllegalError(
@@ -546,7 +544,7 @@ class GlobalAccess:
         for name in _UNDEFINED:
             if values and plan.instruction.switch(name) not in (None, 0, "none"):
                 raise IllegalError(
-                    f"{plan.instruction.mnemonic}: what {name} does to values is not documented",
+                    f"{plan.instruction.mnemonic}: the effect of {name} on values is not documented",
                     span=plan.site.span,
                     legal=(f"{plan.instruction.mnemonic} without {name}",),
                 )
@@ -554,7 +552,7 @@ class GlobalAccess:
     def _check_writable(self, plan: InstructionPlan, tensor: Tensor) -> None:
         if tensor.name not in self._writable:
             raise IllegalError(
-                f"tensor {tensor.number} ({tensor.name}) is declared `in` and cannot be stored to",
+                f"tensor {tensor.number} ({tensor.name}) is declared `in`, so the program cannot store to it",
                 span=plan.site.span,
                 legal=("out", "inout"),
             )

@@ -1,4 +1,4 @@
-"""Instructions of a program, prepared for being issued many times: what computes them, cells, distances, stages."""
+"""Prepared instructions of a program for repeated issue: computation, cells, distances, stages."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _UNSTATED = {
     "high": "which coordinates set_indx writes with `high`",
     "keep_rs_for_add": "what a sum takes from a product that keeps its bits for it",
 }
-"""What no source says of instructions under a switch."""
+"""Facts that no source states about instructions with a switch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class NoEntry(Unit):
 
 @dataclass(frozen=True, slots=True)
 class NotComputed(Unit):
-    """An instruction that is read, encoded, linted and timed, and whose values are not modelled, or not stated."""
+    """An instruction that castsim reads, encodes, lints and times without computing its values."""
 
     unstated: UnstatedError | None = None
 
@@ -112,12 +112,12 @@ class NotComputed(Unit):
         """
         if self.unstated is not None:
             raise self.unstated
-        message = f"{self.instruction.mnemonic} is known, but its values are not modelled"
+        message = f"{self.instruction.mnemonic} the values of {self.instruction.mnemonic} are not modelled"
         raise IllegalError(message, span=self.instruction.span, legal=("castsim lint", "castsim run --timing-only"))
 
 
 def computes(instruction: TpcInstruction) -> bool:
-    """Whether `prepare` knows the instruction: all but memory accesses and control."""
+    """Whether `prepare` supports the instruction: all except memory accesses and control."""
     return instruction.form.memory is None and instruction.mnemonic not in _CONTROL
 
 
@@ -132,12 +132,12 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: DeclaredTab
     if unstated is None and instruction.operand("steps") is not None:
         unstated = f"which steps of a division the number of {instruction.mnemonic} chooses"
     if unstated is None and instruction.mnemonic in ("add", "sub") and "A" in instruction.form.operands[0].accepts:
-        unstated = f"how the elements of {instruction.mnemonic}.{instruction.type} lie in four registers"
+        unstated = f"how the elements of {instruction.mnemonic}.{instruction.type} are laid out in four registers"
     try:
         unit: Unit
         if unstated is not None:
             legal = ("castsim lint", "castsim run --timing-only")
-            raise UnstatedError(f"no source states {unstated}", span=instruction.span, legal=legal)
+            raise UnstatedError(f"no source documents {unstated}", span=instruction.span, legal=legal)
         if semantics.computes(instruction) and not _beyond(instruction):
             return semantics.prepare(instruction, target)
         if instruction.mnemonic in LOOKUPS:
@@ -166,11 +166,11 @@ _FAMILIES: Mapping[str, Callable[[TpcInstruction, VliwTarget], Unit]] = {
     "get_lut_entry_and_interval_start": prepare_entry,
     **dict.fromkeys(DIVISIONS, prepare_division),
 }
-"""Whatever `semantics` does not know, by mnemonic; sums and products come here for pairs of registers."""
+"""The computing classes of further mnemonics; sums and products come here for pairs of registers."""
 
 
 def _beyond(instruction: TpcInstruction) -> bool:
-    """Whether switches make another instruction of it: pairs, but of conversions and moves, or wide results."""
+    """Whether switches change the instruction: pairs, except of conversions and moves, or wide results."""
     pairs = instruction.switch("x2") == 1 and instruction.mnemonic not in ("convert", "mov")
     return pairs or (instruction.mnemonic == "mul" and instruction.switch("acc_fp32") == 1)
 
@@ -188,7 +188,8 @@ class Use:
     distances: Distances
 
     def distance_from(self, commit: Commit) -> int:
-        """Return how far behind an earlier use's commit it sees that use's state; 0 where no table lists the use."""
+        """Return the distance after an earlier use's commit at which it sees that state; 0 where no table lists the
+        use."""
         return 0 if commit.key is None else self.distances[commit]
 
 
@@ -205,8 +206,8 @@ class _PendingState(Generic[_State]):
 class Generator(Generic[_State]):
     """One random generator.
 
-    Uses in the window between a reseed and its effect go on with the old sequence (docs/reference/tpc.md section 6.1,
-    reseed 4); uses closer to each other than the stage tables say draw from the same state (docs/reference/tpc.md
+    Uses in the window between a reseed and its effect continue the old sequence (docs/reference/tpc.md section 6.1,
+    reseed 4); uses closer to each other than the stage tables allow draw from the same state (docs/reference/tpc.md
     section 6.1).
     """
 
@@ -274,14 +275,14 @@ _OF_POLYNOMIAL = {VECTOR_LFSR: "LFSR", SCALAR_LFSR: "S_LFSR"}
 
 @dataclass(frozen=True, slots=True)
 class OperandPlan:
-    """A register operand: its cells, one or those of a group, and from which distance on it sees their writes."""
+    """A register operand: its cells, one or those of a group, and the distance from which it sees their writes."""
 
     role: str
     cells: tuple[RegisterCell, ...]
     distances: Distances
 
     def needed(self, writer: InstructionPlan) -> int:
-        """Return the smallest distance in bundles at which this operand sees what an instruction writes."""
+        """Return the smallest distance in bundles at which this operand sees an instruction's result."""
         return self.distances[writer.stage]
 
 
@@ -292,8 +293,8 @@ class InstructionPlan:
     `results` are the cells of the destination (none for stores, jumps and reseeds), `stage` their commit stage.
     `income` reads the destination's old value. `depends` names the configuration registers that its values may depend
     on, `reseeds` and `samples` the random generator that it writes or reads as a register. `meaning` computes the
-    result; accesses of memory and control have none. `memory` says which access it is, `accesses` counts loads and
-    stores of global memory.
+    result; accesses of memory and control have none. `memory` is its kind of access, `accesses` counts loads and stores
+    of global memory.
     """
 
     site: InstructionSite
@@ -321,7 +322,7 @@ class InstructionPlan:
 
     @property
     def casts(self) -> tuple[tuple[str, str], ...]:
-        """The formats (from, to) of the cast that it is; none if it is something else."""
+        """The formats (from, to) of the cast; none for other instructions."""
         match self.meaning.unit if self.meaning else None:
             case PreparedConversion(src=src, dst=dst):
                 return ((src, dst),)
@@ -346,7 +347,7 @@ class InstructionPlan:
 
     @property
     def is_memory(self) -> bool:
-        """Whether it accesses memory or makes an address; what is neither this nor has a meaning decides the path."""
+        """Whether it accesses memory or computes an address; other instructions without a meaning decide the path."""
         return self.memory is not None and self.memory is not MemoryOperation.CACHE
 
     @property
@@ -472,7 +473,7 @@ def _generators(instruction: TpcInstruction) -> tuple[str | None, GeneratorRead 
 
 def _check_writable(operand: Register | Special, instruction: TpcInstruction) -> None:
     if is_constant(operand):
-        raise IllegalError(f"{operand} is constantly true and cannot be written", span=instruction.span)
+        raise IllegalError(f"{operand} is always true and cannot be written", span=instruction.span)
 
 
 def _accumulators(
@@ -485,9 +486,9 @@ def _accumulators(
 
 
 def _random_use(instruction: TpcInstruction, slot: Slot, target: VliwTarget) -> Use:
-    """Return when an instruction sees and steps the generator of its unit; at once where the tables do not say.
+    """Return when an instruction reads and advances the generator of its unit; at once if the tables do not state it.
 
-    They say when conversions step it, not when a MOV does that reads it.
+    They state when conversions advance it, not when a MOV that reads it does.
     """
     source = instruction.operand("src_a")
     moved = source.name if isinstance(source, Special) and source.name in RANDOM else None

@@ -25,12 +25,12 @@ Distances = dict[Commit, int]
 DEST = "dest"
 """Role of the destination in the instruction table."""
 ACCUMULATOR = "accumulator"
-"""Role of the destination's old value where an instruction reads it as an operand of its own."""
+"""The role of the destination's old value as a separate operand."""
 STORED = Commit(None, 0)
-"""The commit of what is not an instruction's result; only constant distances know it."""
+"""The commit of a value other than an instruction's result; only constant distances refer to it."""
 
 IMPLICIT = ("tensor", "range", "rmw")
-"""Roles of registers that tensor accesses read beside what they name."""
+"""The roles of registers that tensor accesses read implicitly."""
 _LOOP_BOUNDS = {"start": "src_a", "bound": "src_b", "step": "src_c"}
 _HARDWARE = "hw"
 _NAMED = {
@@ -54,7 +54,7 @@ _NAMED = {
 """Registers with a name, as the stage tables call them."""
 _VECTOR_NAMES = ("LFSR", "V_CARRY", "ZP_REG")
 _PAIRED = ("add", "sub", "lookup", "lookup_1c", "lookup_2c")
-"""Instructions whose rows, or rules, tell pairs of registers (`x2`) apart."""
+"""Instructions whose rows or rules distinguish pairs of registers (`x2`)."""
 _NO_OPCODE = -1
 """Distances of an instruction without an opcode are the default one."""
 _WIDTHS = {"f16": RowMark.F16, "f8_143": RowMark.F8, "f8_152": RowMark.F8}
@@ -140,7 +140,7 @@ def operand_key(target: VliwTarget, slot: Slot, instruction: TpcInstruction, rol
 
 
 def _operand_name(instruction: TpcInstruction, role: str) -> str:
-    """Return what the stage tables call a role of the instruction table."""
+    """Return the name of a role of the instruction table in the stage tables."""
     if role == ACCUMULATOR:
         assert instruction.form.accumulator is not None
         return instruction.form.accumulator
@@ -156,7 +156,7 @@ def is_vector(instruction: TpcInstruction) -> bool:
 
 
 def horizon(target: VliwTarget, program: TpcProgram | None = None) -> int:
-    """Return a distance at which every result is visible to everything, of all instructions or of a program's."""
+    """Return a distance at which every result is visible everywhere, for all instructions or for a program's."""
     rules = target.distances
     instructions = _modelled() if program is None else _used(program)
     return max(
@@ -178,7 +178,7 @@ def _used(program: TpcProgram) -> frozenset[tuple[str, str]]:
 
 
 def _marks(slot: Slot, instruction: TpcInstruction, operand: str, *, is_result: bool) -> frozenset[RowMark]:
-    """Return the marks by which the rows of an operand are told apart, as this instruction has them."""
+    """Return the marks that distinguish the rows of an operand, for this instruction."""
     found = set()
     dest, kind = instruction.operand(DEST), instruction.type
     file = dest.file if isinstance(dest, Register) else None
@@ -216,9 +216,9 @@ class BundleOperation:
     """One bundle on its way through the core.
 
     `slot_cycles` holds, for each slot in the order of `SLOTS`, the cycles in which the slot is occupied (0: NOP), and
-    `names` what is in it. `loads` and `stores` count accesses of global memory; the data of loads must be there
-    `data_due` bundles later. `effect` is the number of cycles from issue to the last effect, memory aside. `bubbles`
-    empty cycles follow it (a taken jump).
+    `names` its contents. `loads` and `stores` count accesses of global memory; the data of loads must arrive `data_due`
+    bundles later. `effect` is the number of cycles from issue to the last effect, memory aside. `bubbles` empty cycles
+    follow it (a taken jump).
     """
 
     slot_cycles: tuple[int, int, int, int]
@@ -246,7 +246,7 @@ class BundleOperation:
 
 
 def main_pipe(names: tuple[str, ...]) -> str:
-    """Return the slot that a bundle is listed under, given what is in each slot."""
+    """Return the slot under which reports list a bundle, given the contents of its slots."""
     order = (Slot.VPU, Slot.LOAD, Slot.STORE, Slot.SPU)
     return next((slot.name for slot in order if names[slot]), ISSUE)
 
@@ -256,7 +256,7 @@ def main_pipe(names: tuple[str, ...]) -> str:
 SHARED_PORT = ("GLOBAL",)
 """The pipe of global memory where loads and stores have one port together."""
 SEPARATE_PORTS = ("GLOBAL LOAD", "GLOBAL STORE")
-"""The same where each has its own."""
+"""The ports of accesses if each has a separate one."""
 MEMORY_FACTS = ("global_memory", "options.global_ports", "options.global_queue_entries")
 """Facts of the target that the cycles of an access rest on."""
 

@@ -1,6 +1,6 @@
-"""What a core holds: registers, global memory, its tensors, and the memory-mapped registers of the configuration.
+"""The state of a core: registers, global memory, tensors, and the memory-mapped configuration registers.
 
-Coordinates count elements and are signed; dimension 0 is the fastest and lies along the lanes of a vector. Elements
+Coordinates count elements and are signed; dimension 0 is the fastest and runs along the lanes of a vector. Elements
 outside the tensor read as the padding value 0 and are dropped by stores (docs/reference/tpc.md section 7.1, tensor
 access).
 """
@@ -47,7 +47,7 @@ from castsim.targets.vliw_latency import Commit
 _Array = TypeVar("_Array", Vector, Mask)
 
 Held = Value | None
-"""What a register holds; None: not computed, because the run computes no vectors."""
+"""The contents of a register; None: not computed, because the run computes no vectors."""
 
 GENERATORS = ("LFSR", "S_LFSR")
 """The random generators of vectors and of scalars."""
@@ -76,7 +76,7 @@ CONSTANT = ("V_LANE_ID_32", "V_LANE_ID_16", "V_LANE_ID_8", "PC")
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A result on its way: issued in bundle number `time`, visible as its commit stage says."""
+    """A result in flight: issued in bundle number `time`, visible according to its commit stage."""
 
     time: int
     stage: Commit
@@ -86,7 +86,7 @@ class Write:
 
 @dataclass(slots=True)
 class RegisterCell:
-    """One register: what all readers see, and what only some do yet, in the order in which it lands.
+    """One register: the value that all readers see, and newer ones in the order in which they become visible.
 
     `file` is its register file, None for one that has a name instead of a number.
     """
@@ -192,7 +192,7 @@ def vector(held: Held) -> Vector:
 
 
 def parts_of(held: Held, count: int) -> tuple[Held, ...]:
-    """Return what each of so many registers gets of a result."""
+    """Return the part of a result for each of several registers."""
     if count == 1 and not (isinstance(held, tuple) and isinstance(held[0], np.ndarray)):
         return (held,)
     if held is None:
@@ -213,7 +213,7 @@ Codes = NDArray[np.unsignedinteger]
 Bytes = NDArray[np.uint8]
 
 _WINDOW_BITS = 32
-"""Each tensor begins a window of this many address bits of its own, so that an address says which tensor it is in."""
+"""The address bits of a tensor's window; an address therefore identifies its tensor."""
 _TENSORS_BYTE = 8
 
 
@@ -240,7 +240,7 @@ class Tensor:
         return -(-self.codes.size * self.format.bits // _TENSORS_BYTE)
 
     def position(self, coordinates: Coordinates) -> int:
-        """Return how many elements lie before the one at some coordinates, which need not be inside."""
+        """Return the number of elements before the one at some coordinates, which may be outside."""
         stride, position = 1, 0
         for extent, coordinate in zip(self.shape, coordinates, strict=False):
             position += coordinate * stride
@@ -248,7 +248,7 @@ class Tensor:
         return position
 
     def row(self, coordinates: Coordinates) -> bool:
-        """Whether all coordinates but the first are inside; a tensor has size 1 in dimensions that it lacks."""
+        """Whether all coordinates except the first are inside; missing dimensions have size 1."""
         extents = (*self.shape, *(1,) * (len(coordinates) - len(self.shape)))
         return all(0 <= c < extent for c, extent in zip(coordinates[1:], extents[1:], strict=True))
 
@@ -265,7 +265,7 @@ class Tensor:
         return found
 
     def write(self, coordinates: Coordinates, codes: Codes, mask: NDArray[np.bool_]) -> None:
-        """Write elements along dimension 0 where the mask says so and the tensor has them."""
+        """Write elements along dimension 0 where the mask is set and the tensor has them."""
         inside, start, place = self._overlap(coordinates, codes.size)
         if inside:
             chosen = mask[start : start + inside]
@@ -328,7 +328,7 @@ class GlobalMemory:
             TileError: the target has no such number, or the program does not declare it.
         """
         if not 0 <= number < self._limit:
-            raise TileError(f"there is no tensor {number}", span=span, legal=self._numbers())
+            raise TileError(f"tensor {number} does not exist", span=span, legal=self._numbers())
         if number not in self.tensors:
             raise TileError(
                 f"tensor {number} is not declared",
@@ -338,19 +338,19 @@ class GlobalMemory:
         return self.tensors[number]
 
     def at(self, address: int, size: int, span: Span) -> tuple[Tensor, int]:
-        """Return the tensor in which some bytes lie, and their offset there.
+        """Return the tensor that contains some bytes, and their offset in it.
 
         Raises:
-            TileError: they do not lie inside one tensor.
+            TileError: they are not inside one tensor.
         """
         for tensor in self.tensors.values():
             if tensor.base <= address and address + size <= tensor.base + tensor.size:
                 return tensor, address - tensor.base
         legal = [f"{t.name}: {t.base:#x} .. {t.base + t.size - 1:#x}" for t in self.tensors.values()]
-        raise TileError(f"global address {address:#x}: {size} bytes there lie in no tensor", span=span, legal=legal)
+        raise TileError(f"global address {address:#x}: the {size} bytes there are in no tensor", span=span, legal=legal)
 
     def beside(self, address: int) -> Tensor | None:
-        """Return the tensor in whose window an address lies, if it is in front of its elements or behind them."""
+        """Return the tensor whose window contains an address before or after its elements."""
         half = 1 << (_WINDOW_BITS - 1)
         for tensor in self.tensors.values():
             if tensor.base - half <= address < tensor.base + half:
@@ -393,8 +393,8 @@ class GlobalMemory:
 def _byte_view(tensor: Tensor, span: Span) -> Bytes:
     if tensor.format.bits % _TENSORS_BYTE:
         raise TileError(
-            f"tensor {tensor.name} holds {tensor.format.name}, which has no whole bytes: plain addresses do not reach "
-            "its elements",
+            f"tensor {tensor.name} holds {tensor.format.name}, whose elements are smaller than a byte: plain "
+            "addresses cannot reach them",
             span=span,
             legal=("access by coordinates",),
         )
@@ -490,16 +490,16 @@ def _narrow(instruction: TpcInstruction) -> Format:
 # The memory-mapped registers of a core: which address is which, and stores that become visible late.
 
 _PAD, _FIRST_DIMENSION, _PREFETCH = 8, 0x10, 0x38
-"""Where words stand in a descriptor: the pad value, the size of dimension 0, the stride of prefetching (0: none)."""
+"""The byte positions in a descriptor of the pad value, the size of dimension 0, and the prefetch stride (0: none)."""
 _RANDOM = ("vector_lfsr_polynomial", "scalar_lfsr_polynomial")
 
 
 class TensorWords(Protocol):
-    """What a descriptor tells of a tensor."""
+    """The words of a tensor's descriptor."""
 
     @property
     def number(self) -> int:
-        """Its number."""
+        """The tensor's number."""
         ...
 
     @property
@@ -509,7 +509,7 @@ class TensorWords(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its sizes, dimension 0 first."""
+        """The tensor's sizes, dimension 0 first."""
         ...
 
 
@@ -517,7 +517,7 @@ _READABLE = ("words of the descriptors of declared tensors", "registers of the t
 
 
 class ConfigurationSpace:
-    """Registers by name (those of the target description) and by address; an unnamed address is a plain word.
+    """Configuration registers by name (from the target description) and by address; an unnamed address is a plain word.
 
     A store is visible to its dependents a fixed number of bundles later (docs/reference/tpc.md section 6.1, CSR).
     """
@@ -555,7 +555,7 @@ class ConfigurationSpace:
                     self._cells[name] = RegisterCell(name, word & WORD_MASK, written=True)
 
     def name_at(self, address: int) -> str | None:
-        """Return the name of the register at a byte address, None if the description knows none there."""
+        """Return the name of the register at a byte address; None if the description names none."""
         return self._names.get(address)
 
     def store(self, address: int, value: int | None, writer: InstructionSite, now: int) -> None:
@@ -607,7 +607,7 @@ class ConfigurationSpace:
         return value
 
     def distances(self, name: str) -> Distances:
-        """Return from which distance on a store to a register is seen by what depends on it or loads it."""
+        """Return the distances from which dependants and loads see a store to a register."""
         return self._random if name in _RANDOM else self._usual
 
 

@@ -1,13 +1,13 @@
-"""Skipping trips of hardware loops in a run without values: those that do again what earlier ones did.
+"""Skipping of hardware loop trips that repeat earlier ones, in a run without values.
 
-Such a run asks for the path, and for places in local memory. Behind every trip of a loop that goes on, what the rest of
-the run can depend on is held *relative to now*: the registers that the body knows, with their writes on the way, and
-the memories that it stores to. If trips running leave the same except for values of registers that nothing but values
-depends on (`induction`), all further trips do the same, for as long as the loop's own condition lasts:
+Such a run computes the path, and places in local memory. After every trip of a loop that continues, the state on which
+the rest of the run can depend is recorded *relative to now*: the registers of the body, with their pending writes, and
+the memories that it stores to. If successive trips leave the same state except for values of registers on which only
+values depend (`induction`), all further trips do the same, as long as the loop's own condition holds:
 
 * they issue the same bundles, touch the same bytes of local memory and find the same stale reads,
-* linear registers change by what they changed by before, trip by trip or, where a trip is shorter than a latency, in
-  turns of several trips,
+* linear registers change by the same amounts, trip by trip or, where a trip is shorter than a latency, in turns of
+several trips,
 * loose registers are right again after a few trips, so that as many are left to be walked.
 
 A place in local memory that moves from trip to trip is not skipped: it leaves the memory after a few thousand trips.
@@ -83,7 +83,7 @@ def follows_state(plan: InstructionPlan) -> bool:
 def induction(
     plans: tuple[InstructionPlan, ...], dimensions: int, linear: frozenset[str], loose: frozenset[str]
 ) -> Induction | None:
-    """Return how far variation reaches in a body, None if something must not take it up.
+    """Return the extent of variation in a body; None if it reaches an operand that must not vary.
 
     Args:
         plans: the instructions of the body.
@@ -138,7 +138,7 @@ def _keeps_income(plan: InstructionPlan, dimensions: int) -> bool:
 
 
 def _may_take(plan: InstructionPlan, varying: Mapping[str, set[str]]) -> bool:
-    """Whether an instruction may read what varies in these roles."""
+    """Whether an instruction may read varying values in these roles."""
     mnemonic = plan.instruction.mnemonic
     if "predicate" in varying or mnemonic in _PATH or any(role in varying for role in _ALWAYS_STEADY):
         return False
@@ -154,7 +154,7 @@ def _may_take(plan: InstructionPlan, varying: Mapping[str, set[str]]) -> bool:
 
 
 def _is_linear(plan: InstructionPlan, varying: Mapping[str, set[str]]) -> bool:
-    """Whether the result is linear in what varies, modulo 2**32."""
+    """Whether the result is linear in the varying operands, modulo 2**32."""
     instruction = plan.instruction
     dest, mnemonic = instruction.operand("dest"), instruction.mnemonic
     if not isinstance(dest, Register) or dest.file not in (File.S, File.I):
@@ -193,12 +193,12 @@ _WORTH = 8
 _LOOKED_AT = 14
 """Trips running after which looking is given up for a while."""
 _PATIENCE = 4
-"""The next look begins at so many times the trips of the last one."""
+"""The factor between the trips at successive comparisons."""
 _LATEST = 1 << 20
 """Trip at which looking begins at the latest, however often it was in vain when the loop was entered before."""
 
 Alike = tuple[object, ...]
-"""What has to be the same behind two trips."""
+"""The state that must be equal after two trips."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ NONE = SkippedTrips(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Behind a trip: the time, what was issued, registers without and with their values, memories, findings so far."""
+    """The state after a trip: time, bundles, registers without and with their values, memories, findings so far."""
 
     now: int
     issued: int
@@ -260,7 +260,8 @@ class _Body:
 
 @dataclass(slots=True)
 class _Watch:
-    """A loop under way: trips done, when to look at it, and what the last trips left, as far as it is alike."""
+    """An active loop: finished trips, the next comparison, and the states after the last trips, as far as they are
+    equal."""
 
     turn: RunningLoop
     first: int
@@ -387,7 +388,7 @@ class Trips:
         return body.induction(changed | {body.iterator}, self._dimensions)
 
     def _jump(self, body: _Body, found: Induction, before: _End, last: _End, times: int) -> None:
-        """Put the state further on, `times` times what happened between two ends."""
+        """Advance the state by `times` times the difference between two ends."""
         cycles = times * _between(before, last).cycles
         for cell, one, two in zip(body.cells.values(), before.values, last.values, strict=True):
             old, young = self._parted(cell, last.now)
@@ -405,7 +406,7 @@ class Trips:
 
 
 def trips_left(turn: RunningLoop) -> int:
-    """Return how many trips surely follow the one that begins, up to where the iterator would wrap.
+    """Return the number of trips that certainly follow the current one, up to the wrap-around of the iterator.
 
     0 for a step of 0: such a loop has no last trip.
     """
@@ -430,7 +431,7 @@ def _between(one: _End, two: _End) -> SkippedTrips:
 
 
 def _turns(body: _Body, found: Induction, ends: list[_End]) -> int:
-    """Return after how many trips linear registers change again by what they changed by in the last one, 0 if never."""
+    """Return the number of trips after which linear registers repeat their last change; 0 if never."""
     linear = [place for place, name in enumerate(body.cells) if name in found.linear]
     changes = [
         [_steps(one.values[place], two.values[place]) for place in linear] for one, two in itertools.pairwise(ends)

@@ -68,9 +68,9 @@ RecordEvent issue(const void *place, pipe_t pipe, const char *name, const castsi
 // and truth values, change nothing here; a mode that castsim would have to follow is refused.
 template <auto Word> void check_choice(const void *place, const std::string &name) {
   if constexpr (requires { decltype(Word)::HIGH_PRECISION; }) {
-    if (int(Word)) castsim::refuse(place, name + " with another than the default algorithm is not modelled");
+    if (int(Word)) castsim::refuse(place, name + " is modelled only with the default algorithm");
   } else if constexpr (std::is_enum_v<decltype(Word)> && !std::is_same_v<decltype(Word), VFImplKind>) {
-    castsim::refuse(place, name + " in a mode, as a template argument, is not modelled");
+    castsim::refuse(place, name + " with a mode as template argument is not modelled");
   }
 }
 
@@ -160,7 +160,7 @@ template <typename... W>
 RecordEvent alias(const void *place, const char *name, castsim::TileState &dst, const castsim::TileState &src,
                   long long elements, W &...events) {
   castsim_events::wait_for(place, PIPE_S, events...);
-  if (src.address < 0) castsim::refuse(place, name + std::string(" of a tile without an address"));
+  if (src.address < 0) castsim::refuse(place, name + std::string(" needs a tile with an address"));
   dst.address = src.address + elements * src.element_bits / 8;
   return {PIPE_S};
 }

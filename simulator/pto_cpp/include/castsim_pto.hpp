@@ -95,9 +95,9 @@ CASTSIM_LESS(unsigned long long) CASTSIM_LESS(float)
 #define CASTSIM_REFUSED(NAME, WHY) template <auto... V, typename... A> CASTSIM_CALL long NAME(A &&...) { \
     castsim::refuse(CASTSIM_HERE, #NAME " " WHY); } template <typename T, auto... V, typename... A> \
     requires(sizeof...(V) > 0) CASTSIM_CALL long NAME(A &&...) { castsim::refuse(CASTSIM_HERE, #NAME " " WHY); }
-#define CASTSIM_RAW(NAME) CASTSIM_REFUSED(NAME, "is an instruction below tiles; castsim follows operations on tiles")
-#define CASTSIM_CORES(NAME) CASTSIM_REFUSED(NAME, "waits for or signals another core; castsim follows one vector core")
-#define CASTSIM_ATOMIC(NAME) CASTSIM_REFUSED(NAME, "asks for atomic stores, which castsim does not model")
+#define CASTSIM_RAW(NAME) CASTSIM_REFUSED(NAME, "is an instruction below the tile level; castsim runs only tile operations")
+#define CASTSIM_CORES(NAME) CASTSIM_REFUSED(NAME, "waits for or signals another core; castsim runs a single vector core")
+#define CASTSIM_ATOMIC(NAME) CASTSIM_REFUSED(NAME, "needs atomic stores, which castsim does not model")
  CASTSIM_EACH(CASTSIM_RAW, vadd, vsub, vmul, vdiv, vmax, vmin, vadds, vmuls, vexp, vln, vabs, vsqrt, vconv, vlds, vsts,
              vcvt, vector_dup, vcgadd, vcgmax, vcmax, vcadd, vbrcb, vgather, vcopy, vreducev2, vsel, vcmpv, vaxpy,
              vnchwconv, copy_gm_to_ubuf, copy_ubuf_to_gm, copy_ubuf_to_ubuf, copy_gm_to_ubuf_align_b8,
@@ -105,7 +105,7 @@ CASTSIM_LESS(unsigned long long) CASTSIM_LESS(float)
              copy_ubuf_to_gm_align_b16, copy_ubuf_to_gm_align_b32, set_mask_count, set_ctrl, get_ctrl, sbitset1,
              sbitset0, set_deqscale)
 #define CASTSIM_REGISTER(NAME) struct NAME { CASTSIM_CALL NAME() { castsim::refuse(CASTSIM_HERE, \
-  #NAME " is a register, of functions below tiles; castsim follows operations on tiles"); } };
+  #NAME " is a vector register below the tile level; castsim runs only tile operations"); } };
 CASTSIM_EACH(CASTSIM_REGISTER, vector_f16, vector_f32, vector_bf16, vector_s8, vector_s16, vector_s32, vector_s64, vector_u8,
              vector_u16, vector_u32, vector_u64, vector_bool, vector_align, vector_address)
 CASTSIM_EACH(CASTSIM_CORES, ffts_cross_core_sync, wait_flag_dev, set_intra_block, wait_intra_block, set_cross_core,
@@ -293,7 +293,7 @@ CASTSIM_CUBE(TileLeft, Left) CASTSIM_CUBE(TileRight, Right) CASTSIM_CUBE(TileAcc
 template <int64_t... Extents> struct ConvTileShape { template <typename... N> ConvTileShape(N...) {} };
 template <TileType Loc, typename E, int Bytes, Layout L, typename ShapeT = ConvTileShape<>> struct ConvTile {
   template <typename... N> CASTSIM_CALL ConvTile(N...) {
-    castsim::refuse(CASTSIM_HERE, "ConvTile is a tile of convolutions, which castsim does not model");
+    castsim::refuse(CASTSIM_HERE, "castsim does not model convolution tiles (ConvTile)");
   }
 };
 CASTSIM_CUBE(TileLeftCompact, Left) CASTSIM_CUBE(TileRightCompact, Right) CASTSIM_CUBE(TileAccCompact, Acc)
@@ -336,7 +336,7 @@ namespace castsim_events { inline std::array<int, 256> counters{}; }  // of flag
   CASTSIM_CALL Event &Record() { return record(CASTSIM_HERE); }
   CASTSIM_CALL Event &Wait() { return wait(CASTSIM_HERE); }
   Event &record(const void *place) {
-    if (from == PIPE_FIX || to == PIPE_FIX) castsim::refuse(place, "an event of the cube unit: castsim follows one vector core");
+    if (from == PIPE_FIX || to == PIPE_FIX) castsim::refuse(place, "castsim does not model events of the cube unit");
     if (from != to) castsim::flag(place, "set", from, to, token);
     return *this;
   }

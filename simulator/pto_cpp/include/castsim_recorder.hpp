@@ -115,10 +115,10 @@ inline std::array<bool, MOST_BUFFERS> pointed{};  // which of them point to memo
   return address >= FIRST && number < MOST_BUFFERS && pointed[number] ? int(number) : -1;
 }
 
-// What an address that is no argument's may be, for messages.
+// What an address outside all arguments may be, for messages.
 inline std::string unlike(uintptr_t address) {
   if (address < PAGE) return "a null pointer";
-  return address < FIRST ? "address 0x" + hexadecimal(address) : std::string("an address far from all of them");
+  return address < FIRST ? "address 0x" + hexadecimal(address) : std::string("an address far from all arguments");
 }
 
 // Descriptors of tensors in an array of arguments: pages of those whose shapes are unknown, and what messages say.
@@ -128,7 +128,7 @@ inline int shapeless(uintptr_t address) {
   return page == shapeless_pages.end() ? 0 : page->second;
 }
 inline std::string named_slot(int position) { return names[0] + "[" + std::to_string(position - 1) + "]"; }
-inline std::string filled_by() { return ": pass it with --in " + names[0] + "=FILE"; }
+inline std::string filled_by() { return ": pass it with `--in " + names[0] + "=FILE`"; }
  inline void forget_page(uintptr_t start) {
   madvise(reinterpret_cast<void *>(start), PAGE, MADV_DONTNEED);
   mprotect(reinterpret_cast<void *>(start), PAGE, PROT_NONE);
@@ -201,15 +201,15 @@ inline void settle_writes() {
   const std::string place = trail_of_fault(context);
   const int buffer = buffer_of(address);
   if (const int slot = shapeless(address))
-    refuse(place, named_slot(slot) + " is a descriptor whose shape nothing gives" + filled_by());
+    refuse(place, "`" + named_slot(slot) + "` is a descriptor that nothing fills" + filled_by());
   if (number != SIGSEGV || buffer < 0)
-    refuse(place, "accesses memory of the host at an address that is no argument's: null, or of the buffer");
+    refuse(place, "accesses host memory outside all arguments: a null pointer, or an address in the buffer");
   const uintptr_t start = address & ~(PAGE - 1);
   auto *bytes = reinterpret_cast<unsigned char *>(start);
   const long long offset = (long long)address - (long long)base_of(buffer);
   auto found = pages.find(start);
   const bool again = found != pages.end();
-  if (again && found->second.writable) refuse(place, "accesses global memory in a way that cannot be followed");
+  if (again && found->second.writable) refuse(place, "accesses global memory in a way that castsim cannot track");
   PageState &state = pages[start];
   state.trail = place;
   if (!again) {
@@ -234,7 +234,7 @@ inline void settle_writes() {
   for (int buffer = 0; buffer < buffers; ++buffer) {
     void *wanted = reinterpret_cast<void *>(FIRST + uintptr_t(buffer) * DISTANCE);
     void *got = mmap(wanted, DISTANCE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    if (got != wanted) refuse(NOWHERE, "the host has no address space for the arguments");
+    if (got != wanted) refuse(NOWHERE, "the host has no address space left for the arguments");
   }
   static std::array<char, 1 << 16> stack;
   stack_t other{};
@@ -341,7 +341,7 @@ template <typename... Parts> std::string joined(const std::string &head, const P
 }
  inline std::string given(const void *place, const GlobalState &global) {
   const int buffer = buffer_of(global.address);
-  if (buffer < 0) refuse(place, "moves global memory that no argument points to: " + unlike(global.address));
+  if (buffer < 0) refuse(place, "accesses global memory outside all arguments: " + unlike(global.address));
   const std::string head = joined("g", buffer, (long long)global.address - (long long)base_of(buffer));
   std::string text = head + ',' + global.element + ',' + global.layout;
   for (const auto &five : {global.shape, global.stride})
@@ -410,7 +410,7 @@ inline void launched(long long blocks) { if (!core.fixed && blocks > 0) block_nu
     refuse(NOWHERE, "argument " + name + ": " + text + " does not fit its type");
   } else {
     const double value = strtod(text.c_str(), &rest);
-    if (*rest) refuse(NOWHERE, "argument " + name + ": " + text + " is no number");
+    if (*rest) refuse(NOWHERE, "argument " + name + ": " + text + " is not a number");
     if constexpr (std::is_same_v<T, double>) return value;
     return T(float(value));
   }
@@ -420,7 +420,7 @@ inline void launched(long long blocks) { if (!core.fixed && blocks > 0) block_nu
   const auto found = values.find(name);
   if constexpr (std::is_pointer_v<T>) {
     if (found != values.end() && found->second == "0") return nullptr;
-    if (found != values.end()) refuse(NOWHERE, "argument " + name + " is a pointer: --arg takes 0, the null pointer");
+    if (found != values.end()) refuse(NOWHERE, "argument " + name + " is a pointer: --arg can only set it to 0, the null pointer");
     pointed[size_t(position)] = true;
     sending += "b " + std::to_string(position);
     if constexpr (requires { Element<std::remove_cv_t<std::remove_pointer_t<T>>>::name(); })
@@ -508,7 +508,7 @@ inline int start(void (*entry)(Parameters...), std::initializer_list<const char 
   block_idx = core.block;
   block_num = core.blocks;
   for (int word = 6; word + 1 < count; word += 2) values[words[word]] = words[word + 1];
-  if (names.size() > MOST_BUFFERS) refuse(NOWHERE, "more arguments than can be followed");
+  if (names.size() > MOST_BUFFERS) refuse(NOWHERE, "too many arguments");
   prepare_memory(int(names.size()));
   fill_slots(slots);
   call(entry, std::index_sequence_for<Parameters...>());

@@ -14,7 +14,7 @@ from castsim.lowering.conformance import Matrix
 from castsim.lowering.demand import Verdict
 from castsim.lowering.lowering_answers import Answer, setting_text
 from castsim.reports import notebooks
-from castsim.reports.accuracy import CURVE_COLUMNS, accuracy_summary, curve_cells
+from castsim.reports.accuracy import accuracy_document
 from castsim.reports.conform import cast_text, cell_text, conform_totals
 from castsim.reports.documents import identifier
 from castsim.reports.lower_text import answer_parts
@@ -28,7 +28,7 @@ from castsim.reports.notebooks.presentation import (
     numbers,
     short,
 )
-from castsim.reports.numbers import grouped
+from castsim.reports.numbers import TONES, grouped
 from castsim.reports.pages.blocks import (
     Bars,
     Block,
@@ -37,11 +37,13 @@ from castsim.reports.pages.blocks import (
     Line,
     Listing,
     PageTable,
+    ResultsView,
     Series,
     Text,
     cause_series,
     text_blocks,
 )
+from castsim.reports.pages.page_of_result import accuracy_page
 from castsim.running.estimating import Estimate, Estimates
 
 if TYPE_CHECKING:
@@ -135,26 +137,27 @@ class EstimatesPresentation(DrawnPresentation):
         return ", ".join(map(str, map(int, np.unravel_index(number, self._result.cycles.shape))))
 
     def draw(self, figure: Figure) -> None:
-        """Draw cycles over the last index, a line for each value of those before it; refused shapes are gaps."""
-        axes = notebooks.curve_axes(figure, short(self._result), "index of the shape", "cycles")
-        for number, (name, cycles) in enumerate(self._curves()):
-            axes.plot(
-                np.arange(cycles.size), cycles, marker=".", color=SERIES[number % len(SERIES)], label=name or None
-            )
-        if self._result.cycles.ndim > 1:
-            axes.legend(title="indices before it", frameon=False, fontsize="small")
-
-    def _curves(self) -> Iterator[tuple[str, np.typing.NDArray[np.float64]]]:
-        """Yield the cycles along the last index, each with the indices before it."""
+        """Draw cycles over what varies along the last index, a line for each value of the others; refusals are gaps."""
+        across, others = self._varying(last=True), self._varying(last=False)
+        label = f"{across[0]}, elements" if len(across) == 1 else f"index of the shape ({', '.join(across)})"
+        axes = notebooks.curve_axes(figure, short(self._result), label.removesuffix(" ()"), "cycles")
         cycles = np.atleast_1d(np.asarray(self._result.cycles, np.float64))
-        for index in np.ndindex(cycles.shape[:-1]):
-            yield ", ".join(map(str, index)), cycles[index]
+        for number, index in enumerate(np.ndindex(cycles.shape[:-1])):
+            sizes = self._result.extents[across[0]][index] if len(across) == 1 else np.arange(cycles.shape[-1])
+            names = [f"{name} {self._result.extents[name][index][0]:,}" for name in others]
+            color = SERIES[number % len(SERIES)]
+            axes.plot(sizes, cycles[index], marker=".", color=color, label=", ".join(names) or None)
+        if others:
+            axes.legend(frameon=False, fontsize="small")
+
+    def _varying(self, *, last: bool) -> list[str]:
+        """Return the arguments that vary along the last index, or along those before it alone."""
+        given = {name: sizes for name, sizes in self._result.extents.items() if sizes.ndim and sizes.size}
+        along = [name for name, sizes in given.items() if (sizes != sizes[..., :1]).any()]
+        return along if last else [name for name, sizes in given.items() if name not in along and np.ptp(sizes)]
 
 
 # Simulated against measured cycles in a notebook.
-
-_MOST_CURVES = 12
-"""Curves that HTML lists, those of the largest mean error."""
 
 _PEER = "public model"
 
@@ -219,12 +222,10 @@ class AccuracyPresentation(DrawnPresentation):
     more = "are in to_frame('curves')"
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the errors table by table, and those of the curves, the largest first."""
+        """Yield the page of the tables without its charts."""
         yield Text((Line(short(self._result), "strong"),))
-        yield from text_blocks([accuracy_summary(self._result.tables)])
-        mean = CURVE_COLUMNS.index("mean %")
-        rows = sorted(curve_cells(self._result.tables), key=lambda row: -float(row[mean]))
-        yield PageTable("", CURVE_COLUMNS, tuple(rows), tuple(range(4, len(CURVE_COLUMNS))), most=_MOST_CURVES)
+        for section in accuracy_page(accuracy_document(self._result.tables)).sections:
+            yield from (block for block in section.blocks if not isinstance(block, ResultsView))
 
     def draw(self, figure: Figure) -> None:
         """Draw simulated over measured cycles, and how many rows have which error."""
@@ -253,11 +254,11 @@ _MOST_CELLS = 60
 """Casts that HTML lists."""
 
 _COLOURS = {
-    Verdict.EXACT: "#009e73",
-    Verdict.CONFORMS: "#56b4e9",
-    Verdict.DIFFERS: "#d55e00",
+    Verdict.EXACT: TONES["sound"][0],
+    Verdict.CONFORMS: TONES["optional"][0],
+    Verdict.DIFFERS: TONES["bad"][0],
 }
-"""Colours of verdicts, as `castsim.reports.notebooks.presentation` chooses them."""
+"""Colours of verdicts."""
 
 
 class ConformancePresentation(DrawnPresentation):
@@ -313,7 +314,7 @@ class ConformancePresentation(DrawnPresentation):
 
 
 class LoweringPresentation(Presentation):
-    """What a target does for a cast, step by step."""
+    """The steps by which a target makes a cast."""
 
     def __init__(self, result: object) -> None:
         assert isinstance(result, Answer)
@@ -334,7 +335,7 @@ class LoweringPresentation(Presentation):
         }
 
     def blocks(self) -> Iterator[Block]:
-        """Yield what the text report says, and the program."""
+        """Yield the text report, and the program."""
         result = self._result
         yield from text_blocks(answer_parts(result))
         if result.text is not None:

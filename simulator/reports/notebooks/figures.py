@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from castsim.execution.timing import Cause
 from castsim.isa.errors import escaped, missing_package
-from castsim.reports.notebooks.presentation import cause_colour, colours_of, meanings
+from castsim.reports.notebooks.presentation import HATCHING, cause_colour, colours_of, meanings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,12 +30,15 @@ _INCH = 0.32
 _FEW = 50
 """Operations of a row and colour up to which their ends are drawn."""
 
+_HATCH = (0.0, 0.0, 0.0, 0.5)
+"""The colour of hatching."""
+
 _DOTS = 90
 """Dots per inch of a picture in a notebook."""
 
 
 class NotebookFigure(Figure):
-    """A figure that a notebook shows as a picture, on white so that its words are read on dark pages too."""
+    """A figure that a notebook shows as a picture, on white because its words must be readable on dark pages too."""
 
     def _repr_png_(self) -> bytes:
         made = BytesIO()
@@ -67,7 +70,10 @@ def bar_axes(figure: Figure, names: Sequence[str], title: str) -> Axes:
 
 def keyed(axes: Axes, colours: Mapping[str, str]) -> None:
     """Say beside the axes what colours mean."""
-    handles = [Patch(color=colour, label=plain(name)) for colour, name in meanings(colours).items()]
+    handles = [
+        Patch(facecolor=colour, edgecolor=_HATCH, hatch=HATCHING.get(colour), label=plain(name))
+        for colour, name in meanings(colours).items()
+    ]
     if handles:
         axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
 
@@ -79,7 +85,11 @@ def cause_bars(figure: Figure, rows: Mapping[str, Mapping[Cause, int]], title: s
     left = [0] * len(rows)
     for cause in present:
         widths = [causes.get(cause, 0) for causes in rows.values()]
-        axes.barh(range(len(rows)), widths, left=left, color=cause_colour(cause), height=0.7)
+        colour = cause_colour(cause)
+        axes.barh(
+            range(len(rows)), widths, left=left, color=colour, height=0.7, hatch=HATCHING.get(colour), edgecolor=_HATCH,
+            linewidth=0,
+        )  # fmt: skip
         left = [behind + width for behind, width in zip(left, widths, strict=True)]
     keyed(axes, {str(cause): cause_colour(cause) for cause in present})
 
@@ -97,7 +107,14 @@ def operation_lanes(figure: Figure, window: ShownWindow, title: str) -> None:
             ]
             if spans:
                 seams = 0.4 if len(spans) < _FEW else 0  # many would hide what lies between them
-                axes.broken_barh(spans, (row - 0.35, 0.7), facecolors=colour, edgecolors="white", linewidth=seams)
+                axes.broken_barh(
+                    spans,
+                    (row - 0.35, 0.7),
+                    facecolors=colour,
+                    edgecolors="white",
+                    linewidth=seams,
+                    hatch=HATCHING.get(colour),
+                )
     axes.set_xlim(window.start, max(window.end, window.start + 1))
     keyed(axes, colours)
 
@@ -132,6 +149,7 @@ def verdict_grid(
     axes.set_yticks([place - 0.5 for place in range(1, len(rows))], minor=True)
     axes.grid(which="minor", color="white", linewidth=1)
     axes.tick_params(which="minor", length=0)
+    axes.set(xlabel="target", ylabel="cast")
     axes.set_title(plain(title), fontsize="medium", loc="left", wrap=True)
     keyed(axes, colours)
 

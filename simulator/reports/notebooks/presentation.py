@@ -1,4 +1,4 @@
-"""What every kind of result gives a notebook: blocks to show, and its tables as frames."""
+"""Presentation of results in notebooks: blocks to show, and tables as frames."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 from castsim.execution.timing import Cause
 from castsim.isa.errors import ReadError, installed, missing_package
 from castsim.reports import notebooks
-from castsim.reports.numbers import CAUSE_COLOURS
+from castsim.reports.numbers import CAUSE_COLOURS, TONES
+from castsim.reports.numbers import SERIES as SHADES
 from castsim.reports.pages.blocks import Block, notebook_html
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def frame_of(made: Callable[[], Columns], library: str | None) -> Frame:
         ReadError: another library, or it is not installed; before anything is made.
     """
     if library not in (None, *LIBRARIES):
-        raise ReadError(f"unknown library of frames '{library}'", legal=LIBRARIES)
+        raise ReadError(f"unknown data-frame library '{library}'", legal=LIBRARIES)
     wanted = LIBRARIES if library is None else (library,)
     found = next((name for name in wanted if installed(name)), None)
     if found is None:
@@ -105,7 +106,7 @@ class Presentation(ABC):
 
     @abstractmethod
     def blocks(self) -> Iterable[Block]:
-        """Yield what a notebook shows, as the pages and texts of commands show it."""
+        """Yield the blocks that a notebook shows, the same as in the pages and texts of commands."""
 
     def html(self) -> str:
         """Return one element of HTML."""
@@ -113,7 +114,7 @@ class Presentation(ABC):
 
     @abstractmethod
     def tables(self) -> Mapping[str, Callable[[], Columns]]:
-        """Return what makes the columns of each table, by its name; the first is the one meant without a name."""
+        """Return the makers of each table's columns, by name; the first is the default."""
 
     def frame(self, table: str | None, library: str | None) -> Frame:
         """Return a table as a frame.
@@ -162,7 +163,7 @@ _KINDS = {
 
 
 def presentation_of(result: object) -> Presentation:
-    """Return what presents a result, of one of the classes above or derived from one."""
+    """Return the presentation of a result of one of the classes above or derived from one."""
     places = (_KINDS.get(f"{each.__module__}.{each.__qualname__}") for each in type(result).__mro__)
     module, _, name = next(filter(None, places)).partition(":")
     made: type[Presentation] = getattr(import_module(f"{_ROOM}.{module}"), name)
@@ -181,13 +182,13 @@ def plot_of(result: object) -> Figure:
     return made.plot()
 
 
-# Colours that are told apart on light and on dark pages, by colour-blind readers too.
-#
-# Those of eight things are of Okabe and Ito, "Color Universal Design" (2008), without black; causes have fixed ones, so
-# that drawings can be compared.
+# Colours, the same as on pages.
 
-SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900", "#999999")
-"""Colours of things in the order in which they appear; the last is for all that are left."""
+SERIES = tuple(light for light, _, _ in SHADES)
+"""Colours of names in the order in which they appear; the last is for all that are left."""
+
+HATCHING = {light: hatch for light, _, hatch in (*TONES.values(), *SHADES)}
+"""The hatching of each colour, as matplotlib writes it."""
 
 
 def cause_colour(cause: Cause) -> str:

@@ -45,7 +45,7 @@ READ = 1_000_000
 
 
 def shown_window(result: Result, start: int, end: int | None, most: int) -> ShownWindow:
-    """Return what cycles [start, end) of a run show, of at most so many operations.
+    """Return cycles [start, end) of a run, with a limited number of operations.
 
     `end` None is the end of the run, or of the operations where there are more.
 
@@ -56,7 +56,7 @@ def shown_window(result: Result, start: int, end: int | None, most: int) -> Show
     total = result.cycles
     last = total if end is None else end
     if not 0 <= start < last <= total and (start, last) != (0, 0):
-        raise ReadError(f"no cycles {start} to {last}: the run takes {total}", legal=(f"0 to {total}",))
+        raise ReadError(f"no cycles {start} to {last}: the run takes {total} cycles", legal=(f"0 to {total}",))
     found: list[ShownOperation] = []
     behind = _IssuedOperations(result)
     for operation in behind:
@@ -138,7 +138,7 @@ class RunPresentation(DrawnPresentation):
         rows = len(timing.operations)
         if rows > MOST_ROWS:
             raise LimitError(
-                f"{grouped(rows)} operations are more than a frame holds, {grouped(MOST_ROWS)}",
+                f"{grouped(rows)} operations exceed the limit of a data frame, {grouped(MOST_ROWS)}",
                 legal=("causes", "lines"),
             )
         order = ("operation", "execution", "line", "start", "end", "pipe_cycles")

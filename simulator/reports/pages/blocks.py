@@ -6,7 +6,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -21,7 +21,7 @@ from rich.text import Text as StyledText
 from castsim.execution.timing import Cause
 from castsim.isa.errors import escaped
 from castsim.reports.documents import Document, Json, document, identifier
-from castsim.reports.numbers import CAUSE_COLOURS, grouped
+from castsim.reports.numbers import SERIES, TONES, grouped
 
 
 def compact(value: Json) -> str:
@@ -30,7 +30,7 @@ def compact(value: Json) -> str:
 
 
 def shown(value: Json) -> Json:
-    """Return a value whose texts steer neither a terminal nor the direction of what stands around them."""
+    """Return a value whose texts cannot control a terminal or change the direction of the text around them."""
     if isinstance(value, str):
         return escaped(value)
     if isinstance(value, Mapping):
@@ -82,8 +82,8 @@ class Figures:
 class PageTable:
     """A table: `numbers` are the columns that hold numbers, `heat` is the one whose numbers also show as bars.
 
-    `lines` is the column whose numbers are source lines, and lead to them. Of more than `most` rows the others are
-    shown when they are asked for.
+    `lines` is the column whose numbers are source lines, and lead to them. The page shows `most` rows until the reader
+    asks for the others. Text reports show the first `reported` columns only, None: all.
     """
 
     caption: str
@@ -93,6 +93,7 @@ class PageTable:
     heat: int | None = None
     lines: int | None = None
     most: int = 300
+    reported: int | None = None
     kind: str = field(default="table", init=False)
 
 
@@ -349,7 +350,7 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: `kind` says of what (`run`), `result` is the JSON document that `--json` gives of the same."""
+    """A page: `kind` is the command (`run`), `result` the JSON document that `--json` writes for it."""
 
     kind: str
     title: str
@@ -365,14 +366,16 @@ def section_document(section: PageSection) -> Document:
 
 # Blocks as HTML that needs no scripts: on a page whose scripts are off, and in a notebook.
 
-_NOTE = "Charts and timelines are drawn by JavaScript, which is switched off here; texts and tables are below."
+_NOTE = "JavaScript is off: this page shows texts and the first rows of tables, but no charts and timelines."
 _MOST_FIELDS = 2000
 """Fields of maps that are listed."""
 
 _BAR, _DRAWING, _NAME, _LANE = 320, 640, 64, 18
 """Pixels: width of a bar and of a drawing, of the name of a lane in it, from lane to lane."""
 
-_COLOURS = {identifier(cause): light for cause, (light, _, _) in CAUSE_COLOURS.items()}
+_COLOURS = {name: (light, hatch) for name, (light, _, hatch) in TONES.items()} | {
+    light: (light, hatch) for light, _, hatch in SERIES
+}
 _BORDER = "border-bottom:1px solid rgba(128,128,128,.35);padding:.1em .7em .1em 0;background:none;color:inherit"
 _LEFT, _RIGHT = f"{_BORDER};text-align:left", f"{_BORDER};text-align:right;font-variant-numeric:tabular-nums"
 _STYLES = {
@@ -392,6 +395,10 @@ _STYLES = {
     "<pre>": "background:none;color:inherit",
 }
 """How elements look in a notebook, which has no style sheet for them."""
+
+
+_FOLDED_ROWS = 8
+"""Rows of a folded table that are shown without scripts."""
 
 
 def page_body(page: Page) -> str:
@@ -417,7 +424,7 @@ def notebook_html(blocks: Iterable[Block], more: str) -> str:
 def _block(block: Block, more: str) -> Iterator[str]:
     match block:
         case Text():
-            yield from (f'<p class="line {line.tone}">{_text(line.text)}</p>' for line in block.lines)
+            yield from (f'<p class="line {line.tone}">{_coded(line.text)}</p>' for line in block.lines)
         case Figures():
             rows = [(each.label, each.value, f"{each.unit} {each.note}".strip()) for each in block.items]
             yield _table("", ("", "", ""), rows, {1})
@@ -451,7 +458,8 @@ def _block(block: Block, more: str) -> Iterator[str]:
             lines = [(row.number, row.cycles, row.text) for row in block.rows]
             yield _table(block.caption, ("line", "cycles", "source"), lines, {0, 1}, code=2)
         case Folded():
-            shown = "".join(html for each in block.blocks for html in _block(each, more))
+            inner = (replace(each, most=_FOLDED_ROWS) if isinstance(each, PageTable) else each for each in block.blocks)
+            shown = "".join(html for each in inner for html in _block(each, more))
             yield f"<details><summary>{_text(block.title)}</summary>{shown}</details>"
 
 
@@ -480,6 +488,11 @@ def _number(value: float) -> str:
 
 def _text(text: str) -> str:
     return escape(escaped(text), quote=True)
+
+
+def _coded(text: str) -> str:
+    """Return a text in which backquotes hold code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", _text(text))
 
 
 def _drawn(block: Block) -> list[str]:
@@ -544,7 +557,7 @@ def _intervals(row: Iterable[Iterable[int]], start: int) -> Iterator[tuple[int, 
 
 
 def _joined(intervals: Iterable[tuple[int, int, int, int]], gap: float) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield intervals with how many each stands for: all of a tone between which nobody would see anything."""
+    """Yield intervals, each with the number it merges: intervals of a tone with gaps too small to see."""
     opened: dict[int, tuple[int, int, int, int, int]] = {}
     for start, end, tone, item in intervals:
         known = opened.get(tone)
@@ -558,18 +571,44 @@ def _joined(intervals: Iterable[tuple[int, int, int, int]], gap: float) -> Itera
 
 
 def _legend(entries: Iterable[tuple[str, str]]) -> str:
-    parts = [
-        f'<span style="white-space:nowrap;margin-right:1em"><span style="display:inline-block;width:.8em;height:.8em;'
-        f'background:{_COLOURS.get(tone, tone)}"></span> {_text(name)}</span>'
-        for name, tone in entries
-    ]
+    marks = ((_svg(12, 12, [_rectangle(0, 0, 12, 12, tone, name)], name), name) for name, tone in entries)
+    parts = [f'<span style="white-space:nowrap;margin-right:1em">{mark} {_text(name)}</span>' for mark, name in marks]
     return f'<div style="font-size:90%">{"".join(parts)}</div>'
 
 
 def _rectangle(x: float, y: int, width: float, height: int, tone: str, title: str) -> str:
+    colour, hatch = _COLOURS.get(tone, (tone, ""))
+    area = f'<path d="M{x:.2f} {y}h{width:.2f}v{height}h-{width:.2f}z" fill="url(#{_pattern_id(hatch)})"'
+    hatching = f'{area} pointer-events="none"/>' if hatch and width >= _LEAST_HATCHED else ""
     return (
-        f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{height}" fill="{_COLOURS.get(tone, tone)}" '
-        f'fill-opacity=".85"><title>{_text(title)}</title></rect>'
+        f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{height}" fill="{colour}"><title>{_text(title)}</title>'
+        f"</rect>{hatching}"
+    )
+
+
+_LEAST_HATCHED = 4
+"""Pixels from which on hatching shows."""
+
+_STROKES = {
+    "/": "M0 6L6 0", "\\": "M0 0L6 6", "|": "M3 0V6", "-": "M0 3H6", "x": "M0 6L6 0M0 0L6 6", "+": "M3 0V6M0 3H6",
+    ".": "M2 3h2", "o": "M2 2h2v2h-2z",
+}  # fmt: skip
+"""The strokes of each hatching in a square of six pixels; a doubled one has a smaller square."""
+
+
+def _pattern_id(hatch: str) -> str:
+    return f"castsim-hatch-{[*_STROKES].index(hatch[0])}-{len(hatch)}" if hatch else ""
+
+
+def _patterns(drawing: str) -> str:
+    """Return the definitions of the hatchings in a drawing."""
+    hatches = {hatch: 8 - 2 * len(hatch) for _, hatch in _COLOURS.values() if hatch}
+    return "".join(
+        f'<pattern id="{_pattern_id(hatch)}" width="{size}" height="{size}" viewBox="0 0 6 6" '
+        f'patternUnits="userSpaceOnUse"><path d="{_STROKES[hatch[0]]}" stroke="#000" stroke-opacity=".5" fill="none"/>'
+        "</pattern>"
+        for hatch, size in hatches.items()
+        if f"#{_pattern_id(hatch)})" in drawing
     )
 
 
@@ -578,9 +617,10 @@ def _words(x: int, y: int, words: str, anchor: str = "start") -> str:
 
 
 def _svg(width: int, height: int, parts: Iterable[str], label: str) -> str:
+    drawing = "".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img" aria-label="{_text(label)}">{"".join(parts)}</svg>'
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="{_text(label)}">{_patterns(drawing)}{drawing}</svg>'
     )
 
 
@@ -606,26 +646,40 @@ _SCRIPTS = (
 )
 """The scripts of a page in the order in which they run, behind the library."""
 
+_PLAIN_KINDS = frozenset({"text", "figures", "table", "listing", "folded"})
+_PLAIN_SCRIPTS = ("page.js", "tables.js", "inflate.js", "start.js")
+"""The scripts of a page that has blocks of these kinds only, and so draws nothing."""
+
 _LIBRARY = "vendor/echarts.min.js"
+_DRAWN = {"bars", "histogram", "curves", "plot", "matrix", "maps", "lanes", "measurements", "tuning"}
+"""The kinds of blocks that the library draws."""
+
 _MARKING = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 _PLACE = re.compile(r"@@(\w+)@@")
 
 
 def page_html(page: Page) -> str:
     """Return a page as the text of an HTML file."""
+    kinds = {block.kind for section in page.sections for block in _every_block(section.blocks)}
     parts = {
         "TITLE": escape(escaped(f"{page.title} - castsim"), quote=True),
         "BODY": page_body(page),
         "STYLE": asset("page.css"),
-        "LIBRARY": asset(_LIBRARY),
-        "SCRIPT": "\n".join(asset(name) for name in _SCRIPTS),
+        "LIBRARY": asset(_LIBRARY) if kinds & _DRAWN else "",
+        "SCRIPT": "\n".join(asset(name) for name in (_PLAIN_SCRIPTS if kinds <= _PLAIN_KINDS else _SCRIPTS)),
         "DATA": json_for_html(_document(page)),
     }
     return _PLACE.sub(lambda match: parts[match[1]], asset("page.html"))
 
 
+def _every_block(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        yield from _every_block(block.blocks) if isinstance(block, Folded) else ()
+
+
 def json_for_html(value: Json) -> str:
-    """Return a value as JSON that can stand in an element of a page."""
+    """Return a value as JSON that is safe inside an element of a page."""
     text = compact(shown(value))
     return text.translate(_MARKING).encode("utf-8", "backslashreplace").decode()
 
@@ -641,10 +695,29 @@ def _document(page: Page) -> Json:
         "kind": page.kind,
         "title": page.title,
         "subtitle": page.subtitle,
-        "tones": {identifier(cause): [light, dark] for cause, (light, dark, _) in CAUSE_COLOURS.items()},
-        "sections": [section_document(section) for section in page.sections],
-        "result": page.result,
+        "tones": TONES,
+        "series": SERIES,
+        "sections": [_packed_blocks(section_document(section)) for section in page.sections],
+        "result": _packed(page.result),
     }
+
+
+_MOST_PLAIN = 6000
+"""Characters of rows, of a listing and of a result from which on the page holds them deflated."""
+
+
+def _packed(value: Json) -> Json:
+    """Return a value, deflated if it is long, as `page.plain` takes it."""
+    return {"packed": Packed({"value": value}).as_json()} if len(compact(value)) > _MOST_PLAIN else value
+
+
+def _packed_blocks(block: Document) -> Document:
+    """Return a section or a block, in which long tables, listings and programs are deflated."""
+    inner = block.get("blocks")
+    if isinstance(inner, list):
+        return {**block, "blocks": [_packed_blocks(each) for each in inner]}
+    is_long = block.get("kind") in ("table", "listing", "program")
+    return {name: _packed(value) if is_long and name in ("rows", "text") else value for name, value in block.items()}
 
 
 # Blocks made of what a section of the text report prints: its lines and its tables.
@@ -654,7 +727,7 @@ _TONES = (("yellow", "warning"), ("red", "warning"), ("bold", "strong"), ("dim",
 
 
 def text_blocks(parts: Iterable[RenderableType]) -> Iterator[Block]:
-    """Yield what a section prints as blocks: lines that follow each other are one."""
+    """Yield the text of a section as blocks; successive lines form one block."""
     lines: list[Line] = []
     for part in _flat(parts):
         if isinstance(part, StyledText) and part.no_wrap and "\n" in part.plain.strip():
@@ -677,7 +750,7 @@ def text_blocks(parts: Iterable[RenderableType]) -> Iterator[Block]:
 
 
 def _flat(parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
-    """Yield what stands in groups and in indentations."""
+    """Yield the contents of groups and indentations."""
     for part in parts:
         if isinstance(part, Padding):
             yield from _flat((part.renderable,))

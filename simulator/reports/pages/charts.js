@@ -52,6 +52,16 @@ page.framed = (block, ...children) => {
   return page.add(found, ...children);
 };
 
+// Says in the caption which part of the axis a zoomed chart shows, null for all of it.
+page.showing = (frame, block, range) => {
+  const caption = frame.querySelector(".caption");
+  if (!caption) return;
+  const ends = (range || []).map((end) => page.number(Math.min(block.end, Math.max(block.start, Math.round(end)))));
+  caption.textContent = range ? `${block.caption}; shown: cycles ${ends.join(" to ")}` : block.caption;
+};
+
+page.wholeTick = (value) => (Number.isInteger(value) ? page.number(value) : "");
+
 page.asTable = (columns, rows, numbers) => {
   const found = page.make("details");
   const block = { caption: "", columns, rows, numbers, heat: null, lines: null, most: 300 };
@@ -73,12 +83,12 @@ page.blocks.bars = (block) => {
       `${names[at.dataIndex]}: ${at.seriesName}`,
       `${page.number(at.value)} ${unit}, ${page.percent(at.value, page.sumOf(series, at.dataIndex))}`,
     ]) },
-    xAxis: page.axis(ink, { type: "value", max: "dataMax", axisLabel: { color: ink.dim, hideOverlap: true,
+    xAxis: page.axis(ink, { type: "value", max: "dataMax", minInterval: unit === "cycles" ? 1 : 0, axisLabel: { color: ink.dim, hideOverlap: true,
       formatter: (value) => page.number(value) } }),
     yAxis: page.axis(ink, { type: "category", data: names, inverse: true, axisLabel: { color: ink.ink,
       width: Math.min(width / 3, 18 + 8.2 * wide) - 8, overflow: "truncate" } }),
     series: series.map((each, number) => ({ type: "bar", stack: "all", name: each.name, data: each.values,
-      barMaxWidth: 22, itemStyle: { color: page.colour(each.tone, number) }, emphasis: { focus: "series" } })),
+      barMaxWidth: 22, itemStyle: { color: page.fill(each.tone, number) }, emphasis: { focus: "series" } })),
   });
   const words = names.map((name, k) => `${name}: ${series.map((s) => `${s.name} ${s.values[k]}`).join(", ")}`);
   const columns = ["", ...series.map((each) => each.name)];
@@ -99,7 +109,7 @@ page.blocks.histogram = (block) => {
       formatter: (at) => page.tip([between(at[0].dataIndex), `${page.number(at[0].value)} values`]) },
     xAxis: page.axis(ink, { type: "category", data: counts.map((_, k) => page.number(edges[k])) }),
     yAxis: page.axis(ink, { type: "value", name: "values", minInterval: 1 }),
-    series: [{ type: "bar", data: counts, barCategoryGap: "8%", itemStyle: { color: page.colour("first") } }],
+    series: [{ type: "bar", data: counts, barCategoryGap: "8%", itemStyle: { color: page.fill("first") } }],
   });
   const words = `histogram of ${block.caption}`;
   const rows = counts.map((count, k) => [between(k), count]);
@@ -108,7 +118,10 @@ page.blocks.histogram = (block) => {
     page.chart(190, words, option), page.asTable(["from .. to", "values"], rows, [1]));
 };
 
+const DASHES = ["solid", "dashed", "dotted", [8, 3, 2, 3]]; // lines differ by them, too
+
 page.blocks.curves = (block) => {
+  const tones = page.tonesOf(block.curves.map((each) => each.name));
   const option = (ink) => ({
     animation: false,
     grid: { left: 72, right: 18, top: 26, bottom: 58 },
@@ -117,21 +130,27 @@ page.blocks.curves = (block) => {
     ]) },
     dataZoom: [{ type: "slider", height: 18, bottom: 8, filterMode: "none",
       textStyle: { color: ink.dim }, borderColor: ink.rule }],
-    xAxis: page.axis(ink, { type: "value", min: block.start, max: block.end }),
+    xAxis: page.axis(ink, { type: "value", min: block.start, max: block.end, minInterval: 1,
+      axisLabel: { color: ink.dim, hideOverlap: true, formatter: page.wholeTick } }),
     yAxis: page.axis(ink, { type: "value", name: block.unit, axisLabel: { color: ink.dim,
       formatter: (value) => page.number(value) } }),
-    series: block.curves.map((each, number) => ({
+    series: block.curves.map((each, k) => ({
       type: "line", step: "end", name: each.name, showSymbol: false, areaStyle: { opacity: 0.25 },
       data: [...each.points, [block.end, each.points.length ? each.points[each.points.length - 1][1] : 0]],
-      lineStyle: { width: 1.5, color: page.colour("", number) }, itemStyle: { color: page.colour("", number) },
+      lineStyle: { width: 1.5, color: page.colour(tones[k].tone, tones[k].number), type: DASHES[k % DASHES.length] },
+      itemStyle: { color: page.colour(tones[k].tone, tones[k].number) },
       markLine: each.limit === null ? undefined : { silent: true, symbol: "none", label: { color: ink.dim,
         formatter: () => page.number(each.limit), position: "insideEndTop" }, lineStyle: { color: page.colour("bad") },
         data: [{ yAxis: each.limit }] },
     })),
   });
   const words = `${block.caption}: ${block.curves.map((each) => each.name).join(", ")}`;
-  const entries = block.curves.map((each) => ({ name: each.name, tone: "" }));
-  return page.framed(block, page.legend(entries), page.chart(230, words, option));
+  const entries = block.curves.map((each, k) => ({ name: each.name, ...tones[k] }));
+  const found = page.framed(block, page.legend(entries), page.chart(230, words, option, (chart) => chart.on("datazoom", () => {
+    const { start, end, startValue, endValue } = chart.getOption().dataZoom[0];
+    page.showing(found, block, start <= 0 && end >= 100 ? null : [startValue, endValue]);
+  })));
+  return found;
 };
 
 // Lines differ by marks, too, as colours may not be told apart.
@@ -145,6 +164,7 @@ page.fitted = (block, axis) => {
 };
 
 page.blocks.plot = (block) => {
+  const tones = page.tonesOf(block.lines.map((each) => each.name));
   const type = block.logarithmic ? "log" : "value";
   const option = (ink) => ({
     animation: false,
@@ -158,10 +178,12 @@ page.blocks.plot = (block) => {
       axisLabel: { color: ink.dim, hideOverlap: true, formatter: (value) => page.short(value) } }),
     series: block.lines.map((each, number) => ({
       type: "line", name: each.name, data: each.points, symbolSize: 7, symbol: SYMBOLS[number % SYMBOLS.length],
-      lineStyle: { width: 1.5, color: page.colour("", number) }, itemStyle: { color: page.colour("", number) },
+      lineStyle: { width: 1.5, color: page.colour(tones[number].tone, tones[number].number),
+        type: DASHES[number % DASHES.length] },
+      itemStyle: { color: page.colour(tones[number].tone, tones[number].number) },
     })),
   });
-  const entries = block.lines.map((each) => ({ name: each.name, tone: "" }));
+  const entries = block.lines.map((each, k) => ({ name: each.name, ...tones[k] }));
   const rows = block.lines.flatMap((each) => each.points.map(([x, y]) => [each.name, x, y]));
   return page.framed(block, page.legend(entries), page.chart(340, `${block.y} against ${block.x}`, option),
     page.asTable(["", block.x, block.y], rows, [1, 2]));

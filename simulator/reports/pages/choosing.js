@@ -74,7 +74,7 @@ page.points = (plot) => {
     const type = plot.log && plot.log() ? "log" : "value";
     const label = { color: ink.dim, hideOverlap: true, formatter: (value) => page.number(value) };
     const series = groups.map((group, number) => ({ name: group.name, type: group.line ? "line" : "scatter",
-      step: group.line ? "end" : undefined, data: group.points, symbol: "circle", symbolSize: group.size || 8,
+      step: group.line ? "end" : undefined, data: group.points, symbol: SYMBOLS[number], symbolSize: group.size || 8,
       z: group.line ? 1 : 3, lineStyle: { color: page.colour(group.tone, number), width: 1.5 },
       showSymbol: !group.line, silent: Boolean(group.line), animation: false,
       itemStyle: group.hollow ? { color: "transparent", borderColor: page.colour(group.tone, number), borderWidth: 1.3 }

@@ -4,8 +4,8 @@
 
 const WAYS = {
   native: { sign: "N", tone: "sound", name: "native: one instruction" },
-  "native with options": { sign: "O", tone: "first", name: "native with options: one instruction with modes or options" },
-  chain: { sign: "2", tone: "serialising_branch", name: "chain: this many instructions" },
+  "native with options": { sign: "O", tone: "optional", name: "native with options: one instruction with modes or options" },
+  chain: { sign: "2", tone: "chained", name: "chain: this many instructions" },
   copy: { sign: "=", tone: "mixed", name: "copy: no bit changes" },
   wrong: { sign: "\u00d7", tone: "bad", name: "none found: the closest chain fails on a value" },
   "none found": { sign: "\u2013", tone: "", name: "no chain found" },

@@ -21,6 +21,9 @@ inflate.code = (lengths) => {
   return { counts, symbols };
 };
 
+// Returns the value of deflated JSON in base 64.
+inflate.json = (text) => JSON.parse(inflate.text(Uint8Array.from(atob(text), (char) => char.charCodeAt(0))));
+
 // Returns the text of zlib data.
 inflate.text = (data) => {
   let at = 2; // behind the header

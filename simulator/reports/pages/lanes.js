@@ -13,7 +13,7 @@ page.blocks.lanes = (block, section) => {
   host.tabIndex = 0;
   host.setAttribute("role", "application");
   host.setAttribute("aria-label", `${section.title}: ${block.rows.join(", ")}. Plus and minus zoom, left and right ` +
-    "move, comma and point select the operation before and behind, up and down change the row, escape clears.");
+    "move, comma and period select the previous and the next operation, up and down change the row, escape clears.");
   const detail = page.make("div", "detail");
   detail.setAttribute("aria-live", "polite");
   const view = { block, host, detail, from: block.start, to: block.end, selected: -1, chart: null, data: null, views };
@@ -24,7 +24,7 @@ page.blocks.lanes = (block, section) => {
     page.button("\u25c0", "move left", () => lanes.move(view, -0.25)),
     page.button("\u25b6", "move right", () => lanes.move(view, 0.25)),
     page.button("All", "show all", () => lanes.show(view, block.start, block.end)),
-    page.make("span", "line dim", "Ctrl and wheel zoom, dragging moves; or + \u2212 \u2190 \u2192 , . on the focused chart; a click selects"));
+    page.make("span", "line dim", "Zoom: Ctrl and wheel, or + \u2212. Move: drag, or \u2190 \u2192. Select: click, or , and ."));
   for (const note of block.notes) page.add(found, page.make("p", "line dim", note));
   page.add(found, host, page.legend(block.tones.filter((tone) => tone.name)), tools, detail);
   lanes.say(view, ["Nothing selected."]);
@@ -93,7 +93,7 @@ lanes.draw = (view) => {
     tooltip: { ...page.tooltip(ink), trigger: "item", formatter: (at) => page.tip(lanes.words(view, at.data)) },
     xAxis: page.axis(ink, { type: "value", min: block.start, max: Math.max(block.end, block.start + 1), minInterval: 1,
       name: block.unit, nameLocation: "middle", nameGap: 22, axisLabel: { color: ink.dim, hideOverlap: true,
-        showMaxLabel: false, formatter: (value) => page.number(value) } }),
+        showMaxLabel: false, formatter: page.wholeTick } }),
     yAxis: page.axis(ink, { type: "category", data: block.rows, inverse: true, axisTick: { show: false },
       splitLine: { show: true, lineStyle: { color: ink.rule, opacity: 0.5 } },
       axisLabel: { color: ink.ink, width: left - 10, overflow: "truncate", interval: 0 } }),
@@ -118,6 +118,8 @@ lanes.refresh = (view) => {
   const width = Math.max(50, view.host.clientWidth - lanes.left(view) - 16);
   view.shown = lanes.visible(view.data.rows, view.from, view.to, (view.to - view.from) / width);
   view.chart.setOption({ series: [{ id: "work", data: view.shown }, { id: "edges", data: lanes.edges(view) }] });
+  const whole = view.from <= view.block.start && view.to >= view.block.end;
+  page.showing(view.host.parentElement, view.block, whole ? null : [view.from, view.to]);
   Object.assign(view.host.dataset, { from: view.from, to: view.to, drawn: view.shown.length });
   lanes.tellAddress(view);
 };
@@ -151,6 +153,7 @@ lanes.box = (view, api) => {
   const [left, top] = api.coord([api.value(1), api.value(0)]);
   const right = api.coord([api.value(2), api.value(0)])[0];
   const tone = view.block.tones[api.value(3)].tone;
+  const colour = page.colour(tone);
   const item = api.value(4) - 1;
   const height = ROW - 8;
   const area = view.chart.getModel().getComponent("grid").coordinateSystem.getRect();
@@ -160,12 +163,12 @@ lanes.box = (view, api) => {
   const { operations } = view.data;
   const own = operations && item >= 0 && view.selected >= 0 &&
     operations.execution[item] === operations.execution[view.selected];
-  const children = [{ type: "rect", shape, style: { fill: page.colour(tone), stroke: own ? view.ink.accent : null,
+  const children = [{ type: "rect", shape, style: { fill: shape.width > 3 ? page.fill(tone) : colour, stroke: own ? view.ink.accent : null,
     lineWidth: own ? 2.5 : 0 } }];
   if (shape.width > 46 && item >= 0 && ["busy", "write", "read"].includes(tone)) {
     const text = operations ? operations.names[operations.name[item]] : (view.data.texts[item] || [""])[0];
-    children.push({ type: "text", silent: true, style: { text, x: shape.x + 4, y: top, fill: page.isDark() ? "#0c1117"
-      : "#ffffff", textVerticalAlign: "middle", fontSize: 11, width: shape.width - 8, overflow: "truncate" } });
+    children.push({ type: "text", silent: true, style: { text, x: shape.x + 4, y: top, fill: page.onColour(colour),
+      stroke: colour, lineWidth: 3, textVerticalAlign: "middle", fontSize: 11, width: shape.width - 8, overflow: "truncate" } });
   }
   return { type: "group", children };
 };
@@ -195,8 +198,8 @@ lanes.arrow = (view, api) => {
 // Returns what to say of a drawn interval.
 lanes.words = (view, shown) => {
   const [row, from, to, tone, item, count] = shown;
-  const where = `${view.block.rows[row]}, ${page.number(from)} .. ${page.number(to)}`;
-  if (count > 1) return [`${count} intervals, mostly ${view.block.tones[tone].name}`, where, "zoom in to tell them apart"];
+  const where = `${view.block.rows[row]}, cycles ${page.number(from)} to ${page.number(to)}`;
+  if (count > 1) return [`${count} intervals, mostly ${view.block.tones[tone].name}`, where, "Zoom in to see each one."];
   const here = `${view.block.tones[tone].name}: ${page.number(to - from)} ${view.block.unit}`;
   if (item < 1) return [here, where];
   if (view.data.operations) return [...lanes.describe(view.block, view.data, item - 1), `here: ${here}`];

@@ -3,7 +3,7 @@
 const lanes = { views: {} };
 
 // Inflates the columns of a block.
-lanes.unpack = (text) => JSON.parse(inflate.text(Uint8Array.from(atob(text), (char) => char.charCodeAt(0))));
+lanes.unpack = inflate.json;
 
 // Returns the running sums of a column of differences.
 lanes.sums = (differences) => {

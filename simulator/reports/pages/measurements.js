@@ -101,7 +101,7 @@ measurements.histogram = (others, rows) => {
       nameGap: 60, axisLabel: { color: ink.dim, rotate: 40, interval: 0 } }),
     yAxis: page.axis(ink, { type: "value", name: "rows", minInterval: 1 }),
     series: kinds.map(([name, key, tone]) => ({ type: "bar", name, data: count(key), barGap: "5%",
-      itemStyle: { color: page.colour(tone) } })),
+      itemStyle: { color: page.fill(tone) } })),
   });
   const chart = page.chart(280, "how many rows have which error", option);
   const table = page.make("div");

@@ -1,7 +1,10 @@
 // What every part of a page uses: making elements, numbers as text, colours of the theme.
 // Texts of the report get into the page by `textContent` alone.
 
-const page = { blocks: {}, themed: [], sized: [] };
+const page = { blocks: {}, themed: [], sized: [], partial: [], places: new Map() };
+
+// Returns a value of the data, which may be deflated.
+page.plain = (value) => (value && value.packed ? inflate.json(value.packed).value : value);
 
 page.make = (name, className, text) => {
   const found = document.createElement(name);
@@ -33,30 +36,84 @@ page.short = (value) => page.number(Number.isInteger(value) && Math.abs(value) <
 
 page.percent = (part, whole) => (whole ? `${((100 * part) / whole).toFixed(1)} %` : "0.0 %");
 
-// Colours by tone: [light, dark]; those of causes come with the page, for they are the same everywhere.
-const TONES = {
-  mixed: ["#5f6b7a", "#98a5b6"],
-  window: ["#8fb4dc", "#3d6896"],
-  chain: ["#222b38", "#e8edf4"], // no cause has it
-  live: ["#bcd2ea", "#33506f"],
-  read: ["#63a375", "#79c08d"],
-  write: ["#e08a1e", "#f0a64a"],
-  first: ["#2b6cb0", "#5a9fe0"],
-  second: ["#e08a1e", "#f0a64a"],
-  good: ["#3f8f5a", "#6cc088"],
-  sound: ["#2f7a49", "#6cc088"],
-  bad: ["#c0392b", "#ef6a5b"],
-};
-// Of Okabe and Ito, "Color Universal Design" (2008), but for black: colour-blind readers tell them apart.
-const SERIES = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900", "#999999"];
+// Colours by tone and of other things, each [light, dark, hatching], which come with the page: they are the same everywhere.
+const TONES = {};
+const SERIES = [];
 
 page.isDark = () => {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 };
 
-page.colour = (tone, number = 0) => {
-  return Object.hasOwn(TONES, tone) ? TONES[tone][page.isDark() ? 1 : 0] : SERIES[number % SERIES.length];
+page.shade = (tone, number = 0) => (Object.hasOwn(TONES, tone) ? TONES[tone] : SERIES[number % SERIES.length]);
+
+page.colour = (tone, number) => page.shade(tone, number)[page.isDark() ? 1 : 0];
+
+page.isBright = (colour) => {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 125;
+};
+
+// What is written on a colour.
+page.onColour = (colour) => (page.isBright(colour) ? "#0c1117" : "#ffffff");
+
+const HATCHES = { "/": [135], "\\": [45], "|": [90], "-": [0], x: [45, 135], "+": [0, 90], ".": ["1"], o: ["2"] };
+
+// Colours an element, with the hatching of its tone.
+page.paint = (element, tone, number) => {
+  const colour = page.colour(tone, number);
+  const [, , hatch] = page.shade(tone, number);
+  const ink = page.isBright(colour) ? "rgb(0 0 0 / .5)" : "rgb(255 255 255 / .6)";
+  const step = hatch.length > 1 ? 3 : 5;
+  const layers = (HATCHES[hatch[0]] || []).map((mark) => (typeof mark === "number"
+    ? `repeating-linear-gradient(${mark}deg, ${ink} 0 1px, transparent 1px ${step}px)`
+    : `radial-gradient(circle, ${ink} ${mark}px, transparent ${mark}.4px) 0 0 / ${step}px ${step}px`));
+  element.style.background = [...layers, colour].join(", ");
+};
+
+const TILES = {};
+
+// A colour as charts fill with it, with its hatching.
+page.fill = (tone, number) => {
+  const colour = page.colour(tone, number);
+  const [, , hatch] = page.shade(tone, number);
+  if (!hatch) return colour;
+  return (TILES[colour + hatch] ||= { image: page.tile(colour, hatch), repeat: "repeat" });
+};
+
+page.tile = (colour, hatch) => {
+  const tile = page.make("canvas");
+  const size = hatch.length > 1 ? 5 : 8;
+  tile.width = tile.height = size;
+  const pen = tile.getContext("2d");
+  pen.fillStyle = colour;
+  pen.fillRect(0, 0, size, size);
+  pen.strokeStyle = pen.fillStyle = page.isBright(colour) ? "rgb(0 0 0 / .45)" : "rgb(255 255 255 / .5)";
+  for (const mark of HATCHES[hatch[0]]) {
+    pen.beginPath();
+    if (typeof mark === "string") pen.arc(size / 2, size / 2, Number(mark), 0, 7);
+    else if (mark % 90) for (const by of [-size, 0, size]) {
+      pen.moveTo(by - 1, mark === 45 ? -1 : size + 1);
+      pen.lineTo(by + size + 1, mark === 45 ? size + 1 : -1);
+    } else if (mark) { pen.moveTo(size / 2, 0); pen.lineTo(size / 2, size); }
+    else { pen.moveTo(0, size / 2); pen.lineTo(size, size / 2); }
+    if (typeof mark === "string") pen.fill(); else pen.stroke();
+  }
+  return tile;
+};
+
+// The tones of names in one chart: a name with a tone of its own, or with a word that has one (a chip), always has it;
+// all others have the colours that are left, the same name the same one wherever that is free.
+page.tonesOf = (names) => {
+  const own = names.map((name) => [name, ...String(name).split(/[\s,=]+/)].find((word) => Object.hasOwn(TONES, word)));
+  const taken = new Set(own.filter(Boolean).map((tone) => TONES[tone][0]));
+  return names.map((name, k) => {
+    if (own[k]) return { tone: own[k], number: 0 };
+    let number = page.places.get(name) ?? page.places.set(name, page.places.size).get(name);
+    for (let tried = 0; taken.has(page.shade("", number)[0]) && tried < SERIES.length; tried += 1) number += 1;
+    taken.add(page.shade("", number)[0]);
+    return { tone: "", number };
+  });
 };
 
 // Gives the tones to the style sheet too, each as `--tone-NAME`.
@@ -78,12 +135,12 @@ page.onTheme = (draw) => { page.themed.push(draw); };
 
 page.legend = (entries) => {
   const list = page.make("ul", "legend");
-  const marks = entries.map(({ name, tone }, number) => {
+  const marks = entries.map(({ name, tone, number: at }, number) => {
     const mark = page.make("i");
     page.add(list, page.add(page.make("li"), mark, document.createTextNode(name)));
-    return [mark, tone, number];
+    return [mark, tone, at ?? number];
   });
-  const paint = () => { for (const [mark, tone, number] of marks) mark.style.background = page.colour(tone, number); };
+  const paint = () => { for (const [mark, tone, number] of marks) page.paint(mark, tone, number); };
   paint();
   page.onTheme(paint);
   return list;
@@ -102,17 +159,30 @@ page.nextTheme = (button) => {
   for (const draw of page.themed) draw();
 };
 
-// Leads to a line of the program, if the page shows it.
-page.rowOfLine = (line) => document.querySelector(`tr[data-line="${Number(line)}"]`);
+// Adds a text, in which backquotes hold code.
+page.withCode = (found, text) => {
+  text.split(/`([^`]+)`/).forEach((part, number) => (number % 2 ? page.add(found, page.make("code", "", part)) : page.withLinks(found, part)));
+  return found;
+};
 
-// Adds a text to an element; "line 39" leads there where the page shows the program.
+// Leads to a line of the program, if the page shows it.
+page.rowOfLine = (line) => {
+  for (const complete of page.partial) complete(Number(line));
+  return document.querySelector(`tr[data-line="${Number(line)}"]`);
+};
+
+// Adds a text to an element; "line 39" and each number of "lines 16, 17" lead there where the page shows the program.
 page.withLinks = (found, text) => {
   const listed = page.data.sections.some(({ blocks }) => blocks.some(({ kind }) => kind === "program"));
-  const parts = listed ? text.split(/\b([Ll]ine \d+)\b/) : [text];
+  const link = (part, line) => {
+    const made = page.add(found, page.make("a", "", part)).lastChild;
+    made.href = `#line-${line}`;
+  };
+  const parts = listed ? text.split(/\b([Ll]ine \d+|[Ll]ines \d+(?:(?:, | and | -> )\d+\b(?! more))*)/) : [text];
   parts.forEach((part, number) => {
-    const link = number % 2 ? page.make("a", "", part) : document.createTextNode(part);
-    if (number % 2) link.href = `#line-${part.slice(5)}`;
-    page.add(found, link);
+    if (!(number % 2)) page.add(found, document.createTextNode(part));
+    else if (/^line /i.test(part)) link(part, part.slice(5));
+    else part.split(/(\d+)/).forEach((piece, k) => (k % 2 ? link(piece, piece) : page.add(found, document.createTextNode(piece))));
   });
   return found;
 };
@@ -130,7 +200,7 @@ page.followAddress = () => {
   if (!Object.keys(found).length) return;
   page.address = found;
   if (found.line) page.showLine(found.line);
-  if (found.cycles || found.operation) lanes.follow(found);
+  if (page.blocks.lanes && (found.cycles || found.operation)) lanes.follow(found);
 };
 
 // Puts what is shown into the address; `changes` of undefined are taken out.
@@ -169,6 +239,7 @@ page.startSearch = () => {
   let places = [];
   const find = () => {
     const text = field.value.trim().toLowerCase();
+    if (text) for (const complete of page.partial) complete(); // rows that are not made yet
     const all = text ? [...document.querySelectorAll("main tr, main .line, main .source")] : [];
     places = all.filter((each) => each.textContent.toLowerCase().includes(text));
     at = -1;

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
-from castsim.evidence.accuracy_assessment import Accuracy, AssessedRow
-from castsim.evidence.left_out import CrossValidation
 from castsim.exploration.differences import Difference, ProgramSide, by_effect
 from castsim.exploration.tuning_candidates import ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
@@ -21,21 +20,25 @@ from castsim.lowering.graphs.kernel_runner import NodeVerdict
 from castsim.lowering.graphs.model import TEXT
 from castsim.lowering.lowering_answers import Answer, setting_text
 from castsim.lowering.planner import PlanKind
-from castsim.reports.accuracy import (
-    CURVE_COLUMNS,
-    accuracy_document,
-    accuracy_summary,
-    cross_validation_document,
-    cross_validation_text,
-    curve_cells,
-)
 from castsim.reports.comparing import difference_document, difference_lines, head_of, output_parts, speed_of
 from castsim.reports.conform import cast_text, cell_text, conform_document, legend_lines
 from castsim.reports.documents import Document, Json, shortened
+from castsim.reports.estimates import clock, duration
 from castsim.reports.graph_text import graph_text, headline, seconds_of
 from castsim.reports.lower import answer_document
 from castsim.reports.lower_text import lower_text
 from castsim.reports.numbers import grouped
+from castsim.reports.pages.answer_pages import (
+    Column,
+    Entry,
+    counted,
+    entry_table,
+    folded_table,
+    page_of_entry,
+    sentence,
+    summary_section,
+    titled_section,
+)
 from castsim.reports.pages.blocks import (
     Bars,
     Block,
@@ -43,6 +46,7 @@ from castsim.reports.pages.blocks import (
     DiagramNode,
     Figure,
     Figures,
+    Folded,
     Lanes,
     Line,
     Listing,
@@ -58,121 +62,237 @@ from castsim.reports.pages.blocks import (
     text_blocks,
 )
 from castsim.reports.pages.run_timeline import interval_columns, run_timeline, timeline_lanes, value_blocks
-from castsim.reports.run_cycles import clock, duration
 from castsim.reports.specification import specification_words
 from castsim.reports.tuning import answer_lines, choices_text, command_of, row_entry, tuning_document
 
 if TYPE_CHECKING:
     from castsim.lowering.graphs.graph_execution import GraphRun, NodeRun
 
-# The page of measured and simulated cycles: points, errors and their reasons, to choose from.
+# Accuracy: simulated against measured cycles, and facts fitted without the rows that they predict.
 
 _ACCURACY_PAGE_MOST_ROWS = 1000
 """Rows up to which the page holds the JSON of the rows too; its lists have all."""
 
-_STATISTICS = ("mean", "median", "max")
 
-
-def accuracy_page(found: Sequence[Accuracy]) -> Page:
-    """Return the page of one table, or of several."""
-    document = accuracy_document(found)
-    rows = [row for each in found for row in _rows(each.target.name, _name(each.table.file), each.rows)]
-    return Page(
-        kind="accuracy",
-        title="Simulated against measured cycles",
-        subtitle=f"castsim accuracy on {', '.join(dict.fromkeys(each.target.name for each in found))}",
-        sections=(
-            PageSection("summary", "Summary", tuple(text_blocks([accuracy_summary(found)]))),
-            PageSection("measurements", "Residuals", (_accuracy_page_view(rows),)),
-            PageSection("curves", "Curves", (_curves(found),)),
-            PageSection("sources", "Sources", (_sources(document),)),
+def accuracy_page(document: Entry) -> Page:
+    """Return the page of assessed tables: errors of held-out rows first."""
+    held_out, every = document["unfitted"], len(document["rows"])
+    names = list(dict.fromkeys(entry["target"] for entry in document["targets"]))
+    if held_out is None:
+        answer = f"castsim's facts were fitted to all {every:,} rows, with a mean error of {document['mean']:.1f} %."
+    else:
+        answer = (
+            f"On {held_out['rows']:,} held-out rows the mean error is {held_out['mean']:.1f} %, the median "
+            f"{held_out['median']:.1f} % and the largest {held_out['max']:.1f} %."
+        )
+    fitted, public = document["fitted"], document["public_model"]
+    elsewhere = [entry for entry in document["targets"] if entry["measured_on"] != entry["target"]]
+    rows: list[Entry] = list(_accuracy_rows(document))
+    groups: dict[tuple[str, str, str], list[float]] = {}
+    for row in sorted(rows, key=lambda row: str(row["evidence"]), reverse=True):
+        groups.setdefault((row["target"], row["table"], row["evidence"]), []).append(abs(row["error"]))
+    by_source = [
+        {"target": target, "table": file, "evidence": evidence, "rows": len(errors), "mean": fmean(errors),
+         "median": median(errors), "max": max(errors)}
+        for (target, file, evidence), errors in groups.items()
+    ]  # fmt: skip
+    sources: Mapping[str, Column] = {
+        "target": "target",
+        "measurements": lambda row: row["table"].removeprefix(f"{row['target']}_measured_").removesuffix(".csv"),
+        "rows are": "evidence",
+        "rows": "rows",
+        **_ERRORS,
+    }
+    intervals: Mapping[str, Column] = {
+        "target": "target",
+        "kind of operation": "kind",
+        "interval": lambda entry: f"{entry['low']:+.1f} to {entry['high']:+.1f} %",
+        "holds, %": "share",
+        "held-out rows": "rows",
+        "of these refitted": "refitted",
+    }
+    curves: Mapping[str, Column] = {
+        "target": "target",
+        "operation": "operation",
+        "types": _types_of,
+        "path": "path",
+        "rows": "rows",
+        **_ERRORS,
+        "vendor's model, mean %": lambda entry: _public(entry, "mean"),
+        "vendor's model, max %": lambda entry: _public(entry, "max"),
+    }
+    tables: Mapping[str, Column] = {
+        "target": "target",
+        "table": lambda entry: PurePath(entry["file"]).name,
+        "rows": "rows",
+        "skipped": lambda entry: entry["rows_skipped"] or None,
+        **_ERRORS,
+        "source": lambda entry: entry["source"] or "given with --data",
+    }
+    sections = [
+        summary_section(
+            answer,
+            f"The {fitted['rows']:,} rows that facts were fitted to have a mean error of {fitted['mean']:.1f} %; they "
+            "confirm nothing."
+            if fitted and held_out
+            else "",
+            f"The vendor's public cost model has a mean error of {public['mean']:.1f} % where it covers a row."
+            if public
+            else "",
+            *(
+                f"{entry['target']} was compared with measurements of {entry['measured_on']}: the errors show how far "
+                "the two chips differ."
+                for entry in elsewhere
+            ),
         ),
-        result=shortened(document, "rows", _ACCURACY_PAGE_MOST_ROWS),
-    )
-
-
-def cross_validation_page(found: CrossValidation) -> Page:
-    """Return the page of a cross-validation: every row as the facts fitted without it predict it."""
-    rows = [row for fold in found.folds for row in _rows(found.target.name, f"without {fold.name}", fold.rows)]
-    return Page(
-        kind="cross-validation",
-        title=f"Cross-validation of {found.target.name}",
-        subtitle=f"castsim accuracy --cross-validate {found.left_out}: {_name(found.table.file)}",
-        sections=(
-            PageSection("measurements", "Measurements", (_accuracy_page_view(rows),)),
-            PageSection("folds", "Left out in turn", tuple(text_blocks([cross_validation_text(found)]))),
+        titled_section(
+            "Errors by source",
+            entry_table(by_source, sources, "Errors are absolute, in percent of the measured cycles."),
         ),
-        result=cross_validation_document(found),
+        titled_section("Residuals", _residuals(rows)),
+    ]
+    if document["intervals"]:
+        caption = "Where measured cycles lie around simulated ones, in percent of the simulated cycles."
+        sections.append(titled_section("Intervals", entry_table(document["intervals"], intervals, caption)))
+    sections += [
+        titled_section(
+            "Operations", entry_table(document["curves"], curves, "Absolute errors by operation and types.", most=25)
+        ),
+        titled_section("Sources", entry_table(document["targets"], tables, sources=1)),
+    ]
+    page = page_of_entry(
+        "accuracy", "Simulated against measured cycles", f"castsim accuracy on {', '.join(names)}", sections, document
     )
+    return Page(page.kind, page.title, page.subtitle, page.sections,
+                shortened(page.result, "rows", _ACCURACY_PAGE_MOST_ROWS))  # fmt: skip
 
 
-def _accuracy_page_view(rows: list[Json]) -> ResultsView:
+_ERRORS: Mapping[str, Column] = {
+    "mean %": lambda entry: f"{entry['mean']:.2f}",
+    "median %": lambda entry: f"{entry['median']:.2f}",
+    "max %": lambda entry: f"{entry['max']:.2f}",
+}
+
+
+def _public(entry: Entry, name: str) -> str | None:
+    """Return an error of the vendor's public cost model."""
+    return f"{entry['public_model'][name]:.2f}" if entry["public_model"] else None
+
+
+def _types_of(entry: Entry) -> str:
+    src, dst = entry["src"], entry["dst"]
+    return str(src) if src == dst else f"{src} -> {dst}"
+
+
+def _residuals(rows: Sequence[Json]) -> ResultsView:
     return ResultsView("measurements", "Errors are in percent of the measured cycles.", Packed({"rows": rows}))
 
 
-def _rows(target: str, table: str, found: Iterable[AssessedRow]) -> list[Json]:
-    """Return rows as `measurements.js` takes them."""
-    return [
-        {
-            "table": table,
-            "target": target,
-            "operation": assessed.row.label,
-            "types": _types(assessed),
-            "path": assessed.row.path,
-            "shape": _shape(assessed),
-            "measured": assessed.row.measured_cycles,
-            "simulated": assessed.simulated_cycles,
-            "error": assessed.error,
-            "evidence": _evidence(assessed),
-            "public": assessed.row.predicted,
-            "public_error": assessed.predicted_error,
-            "reason": assessed.reason,
-        }
-        for assessed in found
+def _accuracy_rows(document: Entry) -> Iterator[Document]:
+    """Yield the rows of all tables, as `measurements.js` takes them."""
+    rows = iter(document["rows"])
+    for entry in document["targets"]:
+        for _, row in zip(range(entry["rows"]), rows, strict=False):
+            yield _accuracy_row(entry["target"], PurePath(entry["file"]).name, row)
+
+
+def _accuracy_row(target: str, file: str, row: Entry) -> Document:
+    """Return a row of a table, or of a fold of a cross-validation, whose keys are fewer."""
+    cells, measured, simulated = row.get("columns", row), row["measured_cycles"], row["simulated_cycles"]
+    src, dst = (cells.get(end) or cells.get("dtype") or "" for end in ("src", "dst"))
+    kind, public_error = row.get("source_kind"), row.get("public_model_error_percent")
+    public = None if public_error is None else round(measured * (1 + public_error / 100))
+    shape = f"{row['simulated_rows']} x {row['simulated_cols']}"
+    return {
+        "table": file,
+        "target": target,
+        "operation": row.get("operation") or "",
+        "types": _types_of({"src": src, "dst": dst}),
+        "path": cells.get("path") or "",
+        "shape": f"{shape}, {cells['convention']}" if cells.get("convention") else shape,
+        "measured": measured,
+        "simulated": simulated,
+        "error": 100 * (simulated - measured) / measured,
+        "evidence": f"{'fitted' if row.get('fitted') else 'held out'}{f', {kind}' if kind else ''}",
+        "public": public,
+        "public_error": None if public is None else 100 * (public - measured) / measured,
+        "reason": row.get("reason") or "",
+    }
+
+
+def cross_validation_page(document: Entry) -> Page:
+    """Return the page of a cross-validation: each row as the facts fitted without it predict it."""
+    target, left_out, file = document["target"], document["left_out"], PurePath(document["file"]).name
+    rows = [
+        _accuracy_row(target, f"without {fold['left_out']}", row)
+        for fold in document["folds"]
+        for row in fold["predictions"]
     ]
-
-
-def _evidence(assessed: AssessedRow) -> str:
-    kind = assessed.row.source_kind
-    return f"{'fitted' if assessed.row.fitted else 'not fitted'}{f', {kind}' if kind else ''}"
-
-
-def _types(assessed: AssessedRow) -> str:
-    src, dst = assessed.row.src.name, assessed.row.dst.name
-    return src if src == dst else f"{src} -> {dst}"
-
-
-def _shape(assessed: AssessedRow) -> str:
-    row = assessed.row
-    words = [f"{assessed.simulated_rows} x {assessed.simulated_cols}", "in place" if row.in_place else "", row.name]
-    counts = f"counts {row.convention}" if row.convention else ""
-    return " ".join(word for word in (*words, counts) if word)
-
-
-def _curves(found: Sequence[Accuracy]) -> PageTable:
-    caption, numbers = "Absolute errors by operation, types and kind of shape", tuple(range(4, len(CURVE_COLUMNS)))
-    return PageTable(caption, CURVE_COLUMNS, tuple(curve_cells(found)), numbers, most=25)
-
-
-def _sources(document: Document) -> PageTable:
-    targets = document["targets"]
-    entries = [each for each in targets if isinstance(each, dict)] if isinstance(targets, list) else []
-    rows = tuple(
-        (
-            str(each["target"]),
-            _name(str(each["file"])),
-            str(each["rows"]),
-            *(str(each[name]) for name in _STATISTICS),
-            "given by --data" if each["source"] is None else str(each["source"]),
-        )
-        for each in entries
+    folds: Mapping[str, Column] = {"left out": "left_out", "rows": "rows", **_ERRORS}
+    whole = document["nothing_left_out"]
+    facts = [{"name": name, "value": value} for name, value in whole["facts"].items()]
+    sections = (
+        summary_section(
+            f"With each {left_out} left out in turn, facts fitted to the rest predict it with a mean error of "
+            f"{document['mean']:.1f} % (largest {document['max']:.1f} %).",
+            f"Fitted to all {document['rows']:,} rows, the mean error is {whole['mean']:.1f} % "
+            f"(largest {whole['max']:.1f} %).",
+        ),
+        PageSection("measurements", "Measurements", (_residuals(rows),)),
+        titled_section("Left out in turn", entry_table(document["folds"], folds, most=25)),
+        titled_section("Facts fitted to all rows", entry_table(facts, {"fact": "name", "value": "value"})),
     )
-    columns = ("target", "table", "rows", "mean %", "median %", "max %", "source")
-    return PageTable("", columns, rows, numbers=(2, 3, 4, 5))
+    command = f"castsim accuracy --target {target} --cross-validate {left_out}: {file}"
+    return page_of_entry("cross-validation", f"Cross-validation of {target}", command, sections, document)
 
 
-def _name(file: str) -> str:
-    return Path(file).name
+# Advice: changes that save cycles.
+
+
+def advise_page(document: Entry) -> Page:
+    """Return the page of advice: the best change, all offered changes as diffs, those that were rejected."""
+    file, target, cycles, offers = (document[key] for key in ("file", "target", "cycles", "offers"))
+    if offers:
+        best = offers[0]
+        answer = (
+            f"{best['title'][:1].upper()}{best['title'][1:]}: {cycles:,} -> {best['cycles']:,} cycles, "
+            f"{best['gained_percent']:.1f} % fewer."
+        )
+    else:
+        tried = counted(document["looked_at"], "change")
+        answer = f"No change saves cycles and keeps the outputs; castsim tried {tried}."
+    columns: Mapping[str, Column] = {
+        "change": "number", "line": "line", "cycles": "cycles", "saved cycles": "gained",
+        "saved %": lambda offer: round(offer["gained_percent"], 1), "outputs are equal": "how", "what": "title",
+    }  # fmt: skip
+    sections = [
+        summary_section(
+            answer,
+            f"{PurePath(file).name} takes {cycles:,} cycles on {target}; {counted(len(offers), 'change')} would save "
+            "some. Apply one with `castsim advise --apply NUMBER`."
+            if offers
+            else f"{PurePath(file).name} takes {cycles:,} cycles on {target}.",
+            f"Change {document['applied']} was written to {document['output']}." if document["output"] else "",
+            "The time was over before all changes were tried; give more with `--seconds N`."
+            if document["unfinished"]
+            else "",
+        )
+    ]
+    if offers:
+        diffs = [
+            Folded(f"Change {offer['number']}: {offer['title']}", (Text((Line(sentence(offer["reason"])),)),
+                   Listing(f"change {offer['number']}", offer["diff"].rstrip("\n"))))
+            for offer in offers
+        ]  # fmt: skip
+        sections.append(titled_section("Changes", entry_table(offers, columns, sources=1), *diffs))
+    if document["rejected"]:
+        rejected = {"rejected change": "title", "line": "line", "reason": "why"}
+        sections.append(
+            titled_section(
+                "Rejected", folded_table("Changes that were rejected", entry_table(document["rejected"], rejected))
+            )
+        )
+    return page_of_entry("advise", f"Advice on {PurePath(file).name}", f"castsim advise {file}", sections, document)
 
 
 # The timelines of two runs over one axis: operations of those that ran now, executions of those read from JSON.
@@ -273,11 +393,11 @@ def _pipes(found: Difference) -> Iterator[Block]:
 
 _TONES = {
     PlanKind.NATIVE: "sound",
-    PlanKind.OPTIONS: "first",
-    PlanKind.CHAIN: "serialising_branch",
+    PlanKind.OPTIONS: "optional",
+    PlanKind.CHAIN: "chained",
     PlanKind.COPY: "mixed",
     PlanKind.NONE_FOUND: "bad",
-    PlanKind.IMPOSSIBLE: "bad",
+    PlanKind.IMPOSSIBLE: "impossible",
 }
 
 _MOST_CELLS = 1000
@@ -446,12 +566,12 @@ def _figures(answer: Answer) -> Iterator[Figure]:
 
 
 def _told(answer: Answer, out: str | None) -> Iterator[Block]:
-    """Yield what the text report says: the chain, the proof, the values on which others fail."""
+    """Yield the text report: the chain, the proof, the values on which others fail."""
     yield from text_blocks([lower_text(answer, None if out == "-" else out)])
 
 
 def plain_page(command: str, words: str, report: RenderableType, document: Document) -> Page:
-    """Return the page of a text report; `words` are what was typed, `document` the JSON of the same."""
+    """Return the page of a text report; `words` are the arguments, `document` is its JSON."""
     return Page(
         kind=command,
         title=f"castsim {words}",
@@ -461,25 +581,21 @@ def plain_page(command: str, words: str, report: RenderableType, document: Docum
     )
 
 
-Found = Answer | Matrix | Sequence[Accuracy] | CrossValidation | Tuning | Difference
-"""What has a page, beside runs and graphs."""
+Result = Answer | Matrix | Tuning | Difference
+"""What has a page, beside runs, graphs and look-ups."""
 
 
-def page_of(found: Found, out: str | None = None) -> Page:
+def page_of(result: Result, out: str | None = None) -> Page:
     """Return the page; `out` is the file that the program of an answer was written to."""
-    match found:
+    match result:
         case Answer():
-            return lower_page(found, out)
+            return lower_page(result, out)
         case Matrix():
-            return conform_page(found)
-        case CrossValidation():
-            return cross_validation_page(found)
+            return conform_page(result)
         case Tuning():
-            return tune_page(found)
-        case Difference():
-            return diff_page(found)
+            return tune_page(result)
         case _:
-            return accuracy_page(found)
+            return diff_page(result)
 
 
 # The page of a graph that ran: the graph drawn, when its nodes ran, its text report, the values of its outputs.
@@ -526,7 +642,7 @@ def graph_page(
 
 
 def _answer(found: GraphRun) -> Iterator[Line]:
-    """Yield what differs, the answer in a sentence, and the node that takes longest."""
+    """Yield the differences, the answer in a sentence, and the node that takes longest."""
     wrong = [node.node.name for node in found.nodes if _VERDICT_TONES[node.verdict] == "bad"]
     if wrong:
         yield Line(f"Not every node conforms: {', '.join(wrong[:8])}{', ...' * (len(wrong) > 8)}", "alarm")

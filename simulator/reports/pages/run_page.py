@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from castsim.execution.timing import WAITING, Cause, repeated, share
 from castsim.reports.documents import Document, Json, identifier, shortened
+from castsim.reports.estimates import clock, duration
 from castsim.reports.numbers import described, grouped
 from castsim.reports.pages.blocks import (
     Bars,
@@ -40,8 +41,8 @@ from castsim.reports.pages.run_timeline import (
     run_timeline,
     timeline_lanes,
 )
-from castsim.reports.run_cycles import clock, duration, headline
-from castsim.reports.run_findings import race_notice, section, stale_notice
+from castsim.reports.run_cycles import headline
+from castsim.reports.run_findings import PRINTED, race_notice, section, stale_notice
 from castsim.reports.run_outcomes import heading_of
 from castsim.reports.run_report import RunReport
 from castsim.reports.sections.kernel import BufferMap, BufferStretch, buffer_maps
@@ -65,7 +66,7 @@ _MOST_ROWS = 40
 _MOST_POINTS = 4000
 """Changes of a curve that are kept; of more, the largest value of each stretch of cycles."""
 
-_TONES = (Tone("holds what is still needed", "live"), Tone("read", "read"), Tone("written", "write"))
+_TONES = (Tone("live", "live"), Tone("read", "read"), Tone("written", "write"))
 _LIVE, _READ, _WRITTEN = range(3)
 
 
@@ -103,7 +104,7 @@ def _lanes(found: BufferMap, total: int) -> Lanes:
     columns["texts"] = [_told(found.name, each, total) for each in stretches]
     more = len(found.stretches) - len(stretches)
     return Lanes(
-        caption=f"Buffer {found.name}: at most {grouped(found.peak_bytes)} of {grouped(found.capacity)} bytes in use "
+        caption=f"Buffer {found.name}: peak {grouped(found.peak_bytes)} of {grouped(found.capacity)} bytes in use "
         f"({share(found.peak_bytes, found.capacity)}), first in cycle {grouped(found.peak_cycle)}",
         unit="cycles",
         start=0,
@@ -111,7 +112,7 @@ def _lanes(found: BufferMap, total: int) -> Lanes:
         rows=tuple(_span(each.start, each.last_byte) for each in stretches),
         tones=_TONES,
         packed=Packed(columns),
-        notes=(f"{more} more stretches: --report kernel --json has all.",) if more else (),
+        notes=(f"{more} more address ranges: `--report kernel --json FILE` lists all.",) if more else (),
     )
 
 
@@ -143,7 +144,7 @@ def _told(name: str, each: BufferStretch, total: int) -> list[str]:
     return [
         f"{name} bytes {_span(each.start, each.last_byte)}{scratch}",
         f"written by line {_numbers(each.written_by)}; read by line {_numbers(each.read_by)}",
-        f"needed {share(each.live_cycles, total)} of the time",
+        f"live for {share(each.live_cycles, total)} of the run",
     ]
 
 
@@ -215,13 +216,13 @@ def program_block(result: Result) -> ProgramListing:
     total = 0 if result.untimed else result.cycles
     lines = _lines(result)
     shown = lines if len(lines) <= _MOST_LINES else {number: lines.get(number, "") for number in sorted(costs)}
-    cut = "" if shown is lines else f"; of {len(lines)} lines only those with cycles"
+    cut = "" if shown is lines else f"; only lines with cycles, of {len(lines):,}"
     caption = (
-        "Cycles of the pipe that worked longest for each line, waits included; work: those without waits for other "
-        "pipes, of the run's"
+        "cycles: spent on the line by the pipe that it occupies longest, including waits; occupied: without waits for "
+        "other pipes, in percent of the run"
     )
     if any(cost.inside for cost in costs.values()):
-        caption += "; lines inside of a launch: the cycles of the launch that went to them, which its own line has too"
+        caption += "; a launch includes the cycles of the lines inside it"
     return ProgramListing(f"{caption}{cut}.", tuple(_row(number, text, costs, total) for number, text in shown.items()))
 
 
@@ -231,14 +232,8 @@ def _row(number: int, text: str, costs: Mapping[int, _Cost], total: int) -> Sour
         return SourceRow(number, text, folds=_CONSTANT.match(text) is not None)
     causes = tuple((identifier(cause), str(cause), cost.causes[cause]) for cause in Cause if cost.causes.get(cause))
     share = cost.work / total if total else 0.0
-    return SourceRow(
-        number, text, cost.cycles, share, cost.executions or None, causes, "; ".join(_run_program_notes(cost))
-    )
-
-
-def _run_program_notes(cost: _Cost) -> Iterator[str]:
-    if cost.inserted:
-        yield f"{cost.inserted} of these cycles at inserted flags and barriers"
+    note = f"{cost.inserted} of these cycles at inserted flags and barriers" if cost.inserted else ""
+    return SourceRow(number, text, cost.cycles, share, cost.executions or None, causes, note)
 
 
 def _costs(result: Result) -> dict[int, _Cost]:
@@ -292,14 +287,8 @@ _MOST_EXECUTIONS = 2000
 
 _MOST_OFFERS = 3
 
-_OUTCOMES: Mapping[str, str] = {
-    "rounded": "initiation_interval",
-    "clamped": "write",
-    "wrapped": "serialising_branch",
-    "overflow": "bad",
-    "nan": "memory_bandwidth",
-}
-"""The ways in which a cast does not keep a number, each with its tone."""
+_OUTCOMES = ("rounded", "clamped", "wrapped", "overflow", "nan")
+"""The ways in which a cast changes a number."""
 
 
 def run_page(
@@ -355,11 +344,11 @@ def _sections(
     yield "stale", "Stale reads", _of_text(report, "stale_reads")
     yield "lint", "Lint", _of_text(report, "lint")
     yield "what-if", "What if", _of_text(report, "what_if")
-    yield "rests-on", "Rests on", (*_of_text(report, "path", "choices", "opaque", "operations"), *_facts(report))
+    yield "rests-on", "Evidence", (*_of_text(report, "path", "choices", "opaque", "operations"), *_facts(report))
 
 
 def _of_text(report: RunReport, *names: str) -> Iterator[Block]:
-    """Yield what sections of the text report print."""
+    """Yield the text of sections of the report."""
     for name in names:
         found = section(name)
         if not (found.of_time and report.result.untimed):
@@ -367,7 +356,7 @@ def _of_text(report: RunReport, *names: str) -> Iterator[Block]:
 
 
 def summary_lines(report: RunReport) -> Iterator[Line]:
-    """Yield what makes the answer doubtful, the answer in a sentence, and the line that costs most."""
+    """Yield the doubts about the answer, the answer in a sentence, and the line that costs most."""
     result = report.result
     yield from (Line(text, "alarm") for text in _doubts(report))
     if result.untimed:
@@ -376,20 +365,25 @@ def summary_lines(report: RunReport) -> Iterator[Line]:
     first, *others = headline(report)
     yield Line(f"{time}. {first[:1].upper()}{first[1:]}.", "answer")
     yield from (Line(text, "strong") for text in others)
+    yield Line(_trust(report))
+
+
+def _trust(report: RunReport) -> str:
+    return f"Trust: {report.trust.sentence()}"
 
 
 def offer_blocks(advice: Advice | str) -> Iterator[Block]:
     """Yield the best changes that were tried, each with its diff; else that there is none, or why none was tried."""
     if isinstance(advice, str):
-        yield Text((Line(f"No changes were tried: {advice}.", "dim"),))
+        yield Text((Line(advice, "dim"),))
         return
     for offer in advice.offers[:_MOST_OFFERS]:
         gain = f"{grouped(offer.cycles)} cycles ({offer.gained_percent:.1f} % fewer, {offer.evidence})"
         yield Folded(f"{gain}: {offer.change.title}", (Listing(offer.change.reason, offer.diff.rstrip("\n")),))
     if not advice.offers:
-        tried = f"None of {advice.looked_at} changes tried" if advice.looked_at else "No change that castsim knows"
-        more = "; castsim advise takes more time" if advice.unfinished else ""
-        yield Text((Line(f"{tried} keeps the outputs and saves cycles{more}.", "dim"),))
+        tried = f"None of the {advice.looked_at} changes tried" if advice.looked_at else "No known change"
+        more = " `castsim advise` tries more." if advice.unfinished else ""
+        yield Text((Line(f"{tried} saves cycles with the same outputs.{more}", "dim"),))
 
 
 def _time(report: RunReport) -> str:
@@ -398,23 +392,25 @@ def _time(report: RunReport) -> str:
 
 
 def _notes(report: RunReport, said: Iterable[Line]) -> Iterator[Block]:
-    """Yield what else the text report says first."""
+    """Yield the other opening lines of the text report."""
     loaded = report.result.loaded
-    known = {f"{loaded.file} @{loaded.entry}", *(line.text for line in said)}
-    known |= set() if report.result.untimed else {_time(report), *headline(report)}
-    for block in _of_text(report, "notice", "head", "warnings", "races"):
+    known = {line.text for line in said}
+    known |= set() if report.result.untimed else {_time(report), report.trust.sentence(), *headline(report)}
+    names = ("notice", "head", "headline", "warnings", "races", "basis")
+    for block in _of_text(report, *(name for name in names if name in PRINTED)):
         if isinstance(block, Text):
-            yield Text(tuple(line for line in block.lines if line.text not in known))
+            lines = (line for line in block.lines if line.text not in known and not line.text.startswith(loaded.file))
+            yield Text(tuple(lines))
         else:
             yield block
 
 
 def _doubts(report: RunReport) -> Iterator[str]:
-    """Yield what makes cycles or values doubtful."""
+    """Yield the doubts about cycles or values."""
     result = report.result
     yield from filter(None, (race_notice(result.races), stale_notice(result.stale_reads)))
     if result.placeholders is not None:
-        yield f"{len(result.placeholders.uses)} of its operations are not modelled: it takes longer than this"
+        yield f"{len(result.placeholders.uses)} operations are not modelled: the run takes longer than shown"
 
 
 def cause_bars(report: RunReport) -> Bars:
@@ -431,28 +427,25 @@ def _causes(report: RunReport) -> Iterator[Block]:
 
 
 def line_blocks(report: RunReport) -> Iterator[Block]:
-    """Yield the work of each instruction of the source, most first; those that only wait can be opened."""
-    result, spent = report.result, dict[int, _Cost]()
-    instructions, executions = result.loaded.tree.instructions, result.timing.executions
-    for operation, _, times in repeated(result.timing.operations):
-        number = executions[operation.execution].instruction
-        spent.setdefault(number, _Cost()).add(operation.pipe, operation.causes, times)
-    counts = {(line.span.line, line.span.column, line.text): line.executions for line in report.lines}
+    """Yield the work of each instruction of the source, most first; those that only wait can be opened.
+
+    An instruction that a compiler copies, of an inlined function or an unrolled loop, has one row.
+    """
     rows: dict[bool, list[tuple[Cell, ...]]] = {True: [], False: []}
-    for number, cost in sorted(spent.items(), key=lambda item: (-item[1].work, -item[1].cycles)):
-        found, work, waits = instructions[number], cost.work, cost.cycles - cost.work
-        executed = counts.get((found.span.line, found.span.column, found.text))
-        if executed is not None:
-            row = (found.span.line, found.text, found.pipe, executed, work, waits, share(work, result.cycles))
-            rows[work > 0].append(row)
-    columns = ("line", "instruction", "pipe", "times", "work, cycles", "waiting, cycles", "work of the run")
+    for line in sorted(report.lines, key=lambda line: (-line.work, -line.pipe_cycles)):
+        cycles = line.work, line.pipe_cycles - line.work, share(line.work, report.result.cycles)
+        rows[line.work > 0].append((line.span.line, line.text, line.pipe, line.executions, *cycles))
+    columns = ("line", "instruction", "pipe", "times", "occupied", "waits", "share")
     made = {
         works: PageTable("", columns, tuple(own), numbers=(0, 3, 4, 5, 6), heat=4, lines=0, most=40)
         for works, own in rows.items()
         if own
     }
     if True in made:
-        yield replace(made[True], caption="Cycles that a pipe worked for each instruction, and waited for others")
+        yield replace(
+            made[True],
+            caption="Cycles that each instruction occupies its pipe, and cycles that the pipe waits for others",
+        )
     if False in made:
         yield Folded(f"{len(rows[False])} instructions that only wait or set flags", (made[False],))
 
@@ -467,9 +460,8 @@ def cast_blocks(document: Document) -> Iterator[Block]:
     counts = {name: tuple(_count(each, name) for each in found) for name in ("elements", *_OUTCOMES)}
     others = [sum(values) for values in zip(*(counts[name] for name in _OUTCOMES), strict=True)]
     exact = tuple(whole - other for whole, other in zip(counts["elements"], others, strict=True))
-    series = [Series("exact", exact, "good")]
-    series += (Series(heading_of(name), counts[name], tone) for name, tone in _OUTCOMES.items())
-    yield Bars("What casts did to their numbers", "numbers", names, tuple(each for each in series if any(each.values)))
+    series = [Series("exact", exact, "exact"), *(Series(heading_of(name), counts[name], name) for name in _OUTCOMES)]
+    yield Bars("Results of casts", "numbers", names, tuple(each for each in series if any(each.values)))
 
 
 def _count(entry: Mapping[str, Json], name: str) -> int:
@@ -478,7 +470,7 @@ def _count(entry: Mapping[str, Json], name: str) -> int:
 
 
 def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
-    """Yield what the critical path spends its cycles on, most first."""
+    """Yield the cycles of the critical path by cause, most first."""
     if not report.result.loaded.target.has_tiles:
         yield from _chain(report, shown)
         yield Folded("Cycles of each bundle", (_bundles(report, shown),))
@@ -486,7 +478,7 @@ def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
     spent: dict[tuple[int | None, str, str], list[int]] = {}
     for step in shown.path:
         row = step.row
-        key = (None, "not sent yet (issue)", "") if row is None else (row.line or None, _named(row), row.pipe)
+        key = (None, "not issued yet", "") if row is None else (row.line or None, _named(row), row.pipe)
         own = spent.setdefault(key, [0, 0])
         own[0] += 1
         own[1] += step.end - step.start
@@ -497,8 +489,8 @@ def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
         for (line, text, pipe), (times, cycles) in sorted(spent.items(), key=lambda item: -item[1][1])
     )
     caption = (
-        f"What the cycles {_span(timeline.start, timeline.start + total)} are spent on, in order: a cycle saved here "
-        "is a cycle saved in all, until another path is longer"
+        f"Cycles {_span(timeline.start, timeline.start + total)} by operation: a cycle saved here shortens the run, "
+        "until another path is longer"
     )
     columns = ("line", "operation", "pipe", "times", "cycles", "share")
     yield PageTable(caption, columns, rows, numbers=(0, 3, 4, 5), heat=4, lines=0)
@@ -519,16 +511,18 @@ def _chain(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
         for link in dict.fromkeys(found.links)
     )  # fmt: skip
     bundles = f"{found.length} bundle{'s' * (found.length != 1)}"
-    what = "binds the run" if found.binds else "is the longest, and does not bind the run"
+    what = (
+        "The dependence chain that limits the run" if found.binds else "The longest dependence chain, which is no limit"
+    )
     yield PageTable(
-        f"The chain of results that {what}: {bundles}, {grouped(found.trips)} times; {found.costs()}",
+        f"{what}: {bundles}, {grouped(found.trips)} times; {found.costs()}",
         ("line", "producer", "register", "read by line", "consumer", "distance, bundles", "taken, cycles", "NOPs"),
         rows, numbers=(0, 3, 5, 6, 7), heat=5, lines=0,
     )  # fmt: skip
 
 
 def _bundles(report: RunReport, shown: RunTimeline) -> PageTable:
-    """Return what bundles take: they are issued one after the other, each after what it waits for."""
+    """Return the cycles of bundles: they are issued in order, each after the results it waits for."""
     timeline, tree = shown.timeline, report.result.loaded.tree
     spent: dict[int, list[int]] = {}
     last = timeline.start - 1
@@ -543,10 +537,10 @@ def _bundles(report: RunReport, shown: RunTimeline) -> PageTable:
         (tree.instructions[number].span.line, tree.instructions[number].text, times, cycles, cycles - times)
         for number, (times, cycles) in found
     ]
-    rows.append((None, "after the last bundle, until every result is there", 1, timeline.end - 1 - last, None))
+    rows.append((None, "after the last bundle: latency of its results", 1, timeline.end - 1 - last, None))
     caption = (
-        f"Bundles are issued one by one: cycles {_span(timeline.start, timeline.end)} by the bundle that was issued "
-        "at their end, and of these the cycles in which it stood still"
+        f"Cycles {_span(timeline.start, timeline.end)} by bundle, from the issue of the one before; stalled: those "
+        "in which nothing issues"
     )
     columns = ("line", "bundle", "times", "cycles", "stalled")
     return PageTable(caption, columns, tuple(rows), numbers=(0, 2, 3, 4), heat=3, lines=0)
@@ -566,9 +560,9 @@ def _facts(report: RunReport) -> Iterator[Block]:
             (*_words(each), each.cycles, share(each.cycles, report.result.cycles)) for each in report.trust.shares
         )
         columns = ("evidence", "compared with it", "operations", "cycles", "share")
-        yield PageTable("What the cycles rest on", columns, rests, numbers=(3, 4))
+        yield PageTable("Evidence for the cycles", columns, rests, numbers=(3, 4))
     if report.sensitivities:
-        caption = "What the cycles change by if a number of a fact is 10 % less, and 10 % more"
+        caption = "Change in cycles if a number of a fact is 10 % lower, and 10 % higher"
         weights = tuple(
             (each.fact, str(each.status), f"{each.value}", each.less, each.more) for each in report.sensitivities
         )
@@ -578,5 +572,5 @@ def _facts(report: RunReport) -> Iterator[Block]:
     if not report.facts or report.result.untimed:
         return
     rows = tuple((fact.name, fact.status, described(fact.value), fact.source) for fact in report.facts)
-    caption = "Facts that the cycles rest on and that no vendor document states"
+    caption = "Facts behind the cycles that no vendor document states"
     yield PageTable(caption, ("fact", "status", "value", "source"), rows)

@@ -53,7 +53,7 @@ _MOST = 200_000
 _TONES = tuple(Tone(str(cause), identifier(cause)) for cause in Cause if cause is not Cause.EMPTY)
 _ISSUE, _WINDOW, _CHAIN = range(len(_TONES), len(_TONES) + 3)
 _ALL_TONES = (
-    *_TONES, Tone("not sent yet", "empty"), Tone("result on its way", "window"), Tone("chain that binds", "chain")
+    *_TONES, Tone("not issued yet", "empty"), Tone("latency", "window"), Tone("dependence chain", "chain")
 )  # fmt: skip
 _NUMBER = {tone.name: number for number, tone in enumerate(_TONES)}
 _PATH, _BINDING = "critical path", "binding chain"
@@ -79,7 +79,7 @@ class BindingLink:
 
 @dataclass(frozen=True, slots=True)
 class RunTimeline:
-    """What a page shows of a run cycle by cycle: events, dependences, the critical path (empty for bundles).
+    """A run cycle by cycle, as a page shows it: events, dependences, the critical path (empty for bundles).
 
     `chain` are the links that bind a program of bundles, trip by trip; `notes` say what of the run is shown, if it is
     not everything.
@@ -112,7 +112,7 @@ def chain_steps(links: Sequence[AwaitedResult], result: Result, window: tuple[in
 
 
 def run_timeline(result: Result, window: Window | None = None, links: Sequence[AwaitedResult] = ()) -> RunTimeline:
-    """Return what to show of a run; `window` None leaves the choice to this, `links` are the chain that binds it.
+    """Return the timeline of a run; `window` None chooses the cycles, `links` are the chain that binds the run.
 
     Raises:
         ReadError: the window reaches beyond the run.
@@ -124,7 +124,7 @@ def run_timeline(result: Result, window: Window | None = None, links: Sequence[A
         beyond = next(iter(islice(timing.operations, _MOST, None)), None)
         chosen = Window() if beyond is None else Window(0, max(1, beyond.start))
         if beyond is not None:
-            notes.append(f"The first {chosen.end} cycles, of {timing.total}; --window A:B shows others.")
+            notes.append(f"The first {chosen.end:,} of {timing.total:,} cycles; `--window A:B` shows others.")
     start, end = chosen.within(timing.total)
     recorder = SegmentRecorder(Window(start, end))
     short = timing.total <= _CYCLES_IN_DETAIL and len(timing.operations) <= _IN_DETAIL
@@ -133,15 +133,17 @@ def run_timeline(result: Result, window: Window | None = None, links: Sequence[A
         recorder.issued = observe(tree, target, recorder)
     else:
         notes.append(
-            "Operations as a whole: waits, then work, causes within an operation in a fixed order; --window A:B shows "
-            "the cycles of a part one by one."
+            "Each operation is drawn as a whole: waits, then work, with causes in a fixed order; `--window A:B` shows "
+            "every cycle of a part."
         )
     found = make_timeline("", tree, timing, recorder, Window(start, end))
     if not in_detail:
         segments = (cut_segment(each, start, end) for each in operation_segments(timing, start, end))
         found = replace(found, segments=tuple(each for each in segments if each.start < each.end))
     if found.cut is not None:
-        notes.append(f"Cut in cycle {found.cut}: there was more than can be shown; choose a --window.")
+        notes.append(
+            f"The timeline ends in cycle {found.cut:,}, at its largest size; choose a part with `--window A:B`."
+        )
     needed = dependences(tree, found)
     path = critical_path(found, needed) if target.has_tiles else ()
     chain = chain_steps(tuple(dict.fromkeys(links)), result, (start, end))
@@ -262,7 +264,7 @@ def _instruction(tree: Tree, number: int) -> Json:
 
 
 def _bytes(tree: Tree, numbers: Mapping[int, int]) -> dict[str, Json]:
-    """Return what the executions touch: shapes of their accesses, and the addresses one after the other."""
+    """Return the bytes that the executions touch: shapes of their accesses, and the addresses in order."""
     last = max(numbers, default=-1)
     templates: dict[tuple[tuple[str, str, int, str], ...], int] = {}
     places: list[int] = []

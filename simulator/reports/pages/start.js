@@ -2,8 +2,11 @@
 
 page.build = () => {
   const data = JSON.parse(document.getElementById("data").textContent);
+  const { result } = data;
+  Object.defineProperty(data, "result", { get: () => page.plain(result), enumerable: true });
   page.data = data;
   Object.assign(TONES, data.tones);
+  SERIES.push(...data.series);
   page.paintTones();
   page.onTheme(page.paintTones);
   document.querySelector("h1").textContent = data.title;

@@ -28,7 +28,7 @@ _MOST_TOLD, _MOST_TURNS = 3, 3
 
 
 def sweep_page(path: Path, html: str) -> tuple[Page, Document]:
-    """Return the page of a file of results, and the JSON document of the same.
+    """Return the page of a file of results, and its JSON document.
 
     Raises:
         ReadError: the file is none.
@@ -55,7 +55,7 @@ def sweep_page(path: Path, html: str) -> tuple[Page, Document]:
 
 
 def _answer(found: Summary) -> Iterator[Line]:
-    """Yield which route wins, of each thing that routes do, and how many points that rests on."""
+    """Yield the route that wins for each task, and the number of points compared."""
     whats = dict.fromkeys(route.what for route in found.routes)
     for number, what in enumerate(whats):
         if number == _MOST_TOLD:

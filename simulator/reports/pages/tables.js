@@ -2,7 +2,7 @@
 
 page.blocks.text = (block) => {
   const found = page.make("div");
-  for (const { text, tone } of block.lines) page.add(found, page.withLinks(page.make("p", `line ${tone}`), text));
+  for (const { text, tone } of block.lines) page.add(found, page.withCode(page.make("p", `line ${tone}`), text));
   return found;
 };
 
@@ -19,35 +19,84 @@ page.blocks.figures = (block) => {
   return found;
 };
 
+const SEARCHED = 8; // rows from which on a table has a field that chooses among them
+
+// A table whose headings sort it. It shows `most` rows until all are asked for, or those that hold what was typed.
 page.blocks.table = (block) => {
   const found = page.make("div");
   if (block.caption) page.add(found, page.make("p", "caption", block.caption));
-  const table = page.make("table");
-  const head = page.make("tr");
+  const rows = page.plain(block.rows);
   const numeric = new Set(block.numbers);
+  const most = block.heat === null ? 0 : Math.max(0, ...rows.map((row) => row[block.heat] || 0));
+  const view = { rows, made: new Map(), wanted: "", all: rows.length <= block.most, sorted: -1, up: true };
+  const body = page.make("tbody");
+  const count = page.make("span", "count");
+  count.setAttribute("aria-live", "polite");
+  const rest = page.button("", "", () => { view.all = true; show(); });
+  const element = (row) => {
+    if (!view.made.has(row)) {
+      view.made.set(row, page.add(page.tableRow(block, row, numeric, most)));
+      view.made.get(row).unfold = () => { view.all = true; view.wanted = field.value = ""; show(); };
+    }
+    return view.made.get(row);
+  };
+  const show = () => {
+    const kept = view.rows.filter((row) => !view.wanted || row.some((cell) => page.number(cell).toLowerCase().includes(view.wanted)));
+    const limit = view.all ? kept.length : block.most;
+    kept.forEach((row, number) => { if (number < limit || view.made.has(row)) element(row).hidden = number >= limit; });
+    body.replaceChildren(...kept.filter((row) => view.made.has(row)).map(element));
+    count.textContent = view.wanted ? `${page.number(kept.length)} of ${page.number(rows.length)} rows` : "";
+    rest.hidden = kept.length <= limit;
+    rest.textContent = `Show ${page.number(kept.length - limit)} more row${kept.length - limit === 1 ? "" : "s"}`;
+  };
+  const field = page.make("input");
+  field.type = "search";
+  field.placeholder = "Search this table";
+  field.setAttribute("aria-label", `search ${block.caption || "this table"}`);
+  field.addEventListener("input", () => { view.wanted = field.value.trim().toLowerCase(); show(); });
+  const head = page.tableHead(block, numeric, rows.length > 2, (column) => {
+    [view.sorted, view.up] = [column, view.sorted === column ? !view.up : true];
+    view.rows = [...rows].sort((one, other) => (view.up ? 1 : -1) * page.order(one[column], other[column]));
+    [...head.cells].forEach((cell, k) => {
+      if (k === column) cell.setAttribute("aria-sort", view.up ? "ascending" : "descending");
+      else cell.removeAttribute("aria-sort");
+    });
+    show();
+  });
+  const table = page.add(page.make("table"), page.add(page.make("thead"), head), body);
+  const lines = () => [block.columns, ...view.rows].map((row) => row.map((cell) => cell ?? "").join("\t")).join("\n");
+  const copy = page.copyButton("the table", lines);
+  page.add(found, page.add(page.make("div", "tools"), ...(rows.length >= SEARCHED ? [field, count] : []), rows.length > 2 && copy),
+    page.wide(block.caption || "table", table), rest);
+  show();
+  if (!view.all) page.partial.push((line) => { if (line !== undefined) return; rows.forEach((row) => { if (!view.made.has(row)) element(row).hidden = true; }); show(); });
+  addEventListener("beforeprint", () => { if (!view.all && rows.length - block.most <= 100) { view.all = true; show(); } });
+  return found;
+};
+
+// The order of two cells: numbers by size, also those in texts; empty cells last.
+page.order = (one, other) => {
+  const [empty, empties] = [one, other].map((cell) => cell === null || cell === "");
+  if (empty || empties) return empty - empties;
+  return typeof one === "number" && typeof other === "number" ? one - other
+    : String(one).localeCompare(String(other), "en", { numeric: true });
+};
+
+// The headings of a table; as buttons that sort it where it has several rows.
+page.tableHead = (block, numeric, sorts, sort) => {
+  const head = page.make("tr");
   block.columns.forEach((name, column) => {
-    const cell = page.make(name ? "th" : "td", numeric.has(column) ? "number" : "", name);
+    const cell = page.make(name ? "th" : "td", numeric.has(column) ? "number" : "", name && sorts ? null : name);
     if (name) cell.scope = "col";
+    if (name && sorts) {
+      const button = page.button(name, "", () => sort(column));
+      button.className = "sort";
+      button.title = "sort by this column";
+      page.add(cell, button);
+    }
     page.add(head, cell);
   });
-  page.add(table, page.add(page.make("thead"), head));
-  const body = page.make("tbody");
-  const most = block.heat === null ? 0 : Math.max(0, ...block.rows.map((row) => row[block.heat] || 0));
-  const more = (rows) => { for (const row of rows) page.add(body, page.tableRow(block, row, numeric, most)); };
-  more(block.rows.slice(0, block.most));
-  const frame = page.wide(block.caption || "table", page.add(table, body));
-  const lines = () => [block.columns, ...block.rows].map((row) => row.map((cell) => cell ?? "").join("\t")).join("\n");
-  page.add(found, frame, page.add(page.make("div", "tools"), page.copyButton("the table", lines)));
-  if (block.rows.length > block.most) {
-    const rest = page.button(`Show ${page.number(block.rows.length - block.most)} more rows`, "", () => {
-      more(block.rows.slice(block.most));
-      rest.remove();
-    });
-    page.add(found, rest);
-    const few = block.rows.length - block.most <= 100;
-    addEventListener("beforeprint", () => { if (few && rest.isConnected) rest.click(); });
-  }
-  return found;
+  return head;
 };
 
 // A frame that scrolls what is wider than it, by keys too.
@@ -55,9 +104,12 @@ page.wide = (name, content) => {
   const frame = page.add(page.make("div", "wide"), content);
   frame.setAttribute("role", "group");
   frame.setAttribute("aria-label", name);
-  new ResizeObserver(() => {
-    if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0; else frame.removeAttribute("tabindex");
-  }).observe(frame);
+  frame.tabIndex = 0;
+  const watch = new ResizeObserver(() => {
+    if (!frame.clientWidth || frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0; else frame.removeAttribute("tabindex");
+  });
+  watch.observe(frame);
+  watch.observe(content);
   return frame;
 };
 
@@ -67,7 +119,7 @@ page.tableRow = (block, row, numeric, most) => {
   const found = page.make("tr");
   row.forEach((value, column) => {
     const isLine = column === block.lines && typeof value === "number" && value > 0;
-    const kind = numeric.has(column) ? "number" : LONG.test(value) ? "long" : "";
+    const kind = numeric.has(column) ? "number" : `${LONG.test(value) ? "long" : ""} ${String(value).length > 60 ? "words" : ""}`.trim();
     const cell = page.make("td", kind, isLine ? null : page.number(value));
     if (isLine) page.add(cell, page.lineButton(value));
     if (column === block.heat && most) {
@@ -90,17 +142,54 @@ page.blocks.program = (block) => {
   frame.setAttribute("aria-label", "program text with the cycles of each line");
   const table = page.make("table");
   const head = page.make("tr");
-  for (const name of ["line", "cycles", "work", "times", "causes", "source"]) {
+  for (const name of ["line", "cycles", "occupied", "times", "causes", "source"]) {
     const cell = page.make("th", ["source", "causes"].includes(name) ? "" : "number", name);
     cell.scope = "col";
     page.add(head, cell);
   }
+  const lines = page.plain(block.rows);
+  const most = lines.reduce((largest, line) => Math.max(largest, line.share || 0), 1e-9);
+  const coloured = page.coloured(block.grammar);
+  table.setAttribute("aria-rowcount", lines.length + 1);
+  page.add(frame, page.add(table, page.add(page.make("thead"), head)));
+  const show = (shown) => {
+    for (const body of [...table.tBodies]) body.remove();
+    for (let k = 0; k < shown.length; k += ROWS_AT_ONCE) page.add(table, page.programPart(shown.slice(k, k + ROWS_AT_ONCE), most, coloured, frame));
+  };
+  show(lines);
+  const tools = page.hottest(lines) || page.make("div", "tools");
+  const sort = page.button("By cycles", "sort the lines by cycles", () => {
+    const isByLine = sort.textContent === "By cycles";
+    show(isByLine ? [...lines].sort((one, other) => (other.cycles || 0) - (one.cycles || 0)) : lines);
+    sort.textContent = isByLine ? "By line" : "By cycles";
+    sort.setAttribute("aria-label", isByLine ? "sort the lines by number" : "sort the lines by cycles");
+  });
+  const copy = page.copyButton("the program", () => lines.map((row) => row.text).join("\n"));
+  return page.add(found, page.add(tools, sort, copy), frame);
+};
+
+const ROWS_AT_ONCE = 200;
+const ROW_HEIGHT = 22;
+
+// Returns a part of a program, whose rows are made when it comes near or is wanted: by an address, the search, or paper.
+page.programPart = (lines, most, coloured, frame) => {
   const body = page.make("tbody");
-  const most = Math.max(1e-9, ...block.rows.map((row) => row.share || 0));
-  page.programRows(block.rows, most, page.coloured(block.grammar)).forEach((row) => page.add(body, row));
-  page.add(frame, page.add(table, page.add(page.make("thead"), head), body));
-  const copy = page.copyButton("the program", () => block.rows.map((row) => row.text).join("\n"));
-  return page.add(found, page.add(page.hottest(block) || page.make("div", "tools"), copy), frame);
+  const numbers = new Set(lines.map((line) => line.number));
+  const waiting = page.add(body, page.make("tr")).lastChild;
+  waiting.style.height = `${ROW_HEIGHT * lines.length}px`;
+  page.add(waiting, page.make("td")).lastChild.colSpan = 6;
+  const fill = () => {
+    if (!waiting.isConnected) return;
+    near.disconnect();
+    body.replaceChildren(...page.programRows(lines, most, coloured));
+  };
+  const near = new IntersectionObserver((entries) => {
+    if (entries.some((entry) => entry.isIntersecting)) fill();
+  }, { root: frame, rootMargin: "600px" });
+  near.observe(waiting);
+  page.partial.push((line) => { if (line === undefined || numbers.has(line)) fill(); });
+  addEventListener("beforeprint", fill);
+  return body;
 };
 
 // Colours words by the grammar that editors use, [class, pattern] in order: the first that matches counts.
@@ -120,12 +209,12 @@ page.coloured = (grammar) => {
   };
 };
 
-// A button that leads to the line that takes most work, then to the next one.
-page.hottest = (block) => {
-  const hot = block.rows.filter((row) => row.share).sort((one, other) => other.share - one.share);
+// A button that leads to the line that occupies a pipe longest, then to the next one.
+page.hottest = (lines) => {
+  const hot = lines.filter((row) => row.share).sort((one, other) => other.share - one.share);
   let next = 0;
   if (!hot.length) return null;
-  return page.add(page.make("div", "tools"), page.button("Hottest line", "hottest line: go to the line with most work, then the next",
+  return page.add(page.make("div", "tools"), page.button("Hottest line", "hottest line: go to the line that occupies a pipe longest, then to the next",
     () => { page.goToLine(hot[next].number); next = (next + 1) % hot.length; }));
 };
 
@@ -157,6 +246,7 @@ page.programRows = (lines, most, coloured) => {
 page.programRow = (row, most, coloured) => {
   const found = page.make("tr", row.cycles === null ? "" : "cost");
   found.dataset.line = row.number;
+  found.setAttribute("aria-rowindex", row.number + 1);
   if (row.cycles !== null) {
     found.dataset.cycles = row.cycles;
     found.style.setProperty("--share", String(Math.min(0.55, (0.55 * (row.share || 0)) / most)));
@@ -201,7 +291,7 @@ page.mix = (row) => {
     page.add(found, part);
     return [part, tone];
   });
-  const paint = () => { for (const [part, tone] of parts) part.style.background = page.colour(tone); };
+  const paint = () => { for (const [part, tone] of parts) page.paint(part, tone); };
   paint();
   page.onTheme(paint);
   return found;
@@ -211,7 +301,7 @@ page.blocks.folded = (block, section) => {
   const found = page.make("details", "offer");
   page.add(found, page.make("summary", "", block.title));
   for (const each of block.blocks) page.add(found, page.blocks[each.kind](each, section));
-  const isShort = (each) => each.kind === "listing" && each.text.split("\n").length <= 40;
+  const isShort = (each) => each.kind === "listing" && page.plain(each.text).split("\n").length <= 40;
   if (block.blocks.some(isShort)) { // paper shows a change, not its title alone
     let wasOpen = false;
     addEventListener("beforeprint", () => { wasOpen = found.open; found.open = true; });
@@ -230,11 +320,12 @@ page.blocks.listing = (block) => {
   page.listings = (page.listings || 0) + 1;
   frame.setAttribute("aria-label", `text ${page.listings}: ${block.caption || "listing"}`);
   const code = page.make("code");
-  const isDiff = block.text.startsWith("--- ");
-  block.text.split("\n").forEach((line, k) => {
+  const text = page.plain(block.text);
+  const isDiff = text.startsWith("--- ");
+  text.split("\n").forEach((line, k) => {
     const tone = !isDiff ? "" : { "+": " plus", "-": " minus" }[line[0]] || "";
     page.add(code, page.make("span", `source${tone}`, k ? `\n${line}` : line));
   });
-  const tools = page.add(page.make("div", "tools"), page.copyButton(block.caption || "the text", () => block.text));
+  const tools = page.add(page.make("div", "tools"), page.copyButton(block.caption || "the text", () => text));
   return page.add(found, tools, page.add(frame, page.add(page.make("pre"), code)));
 };

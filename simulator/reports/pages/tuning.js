@@ -13,11 +13,11 @@ page.blocks.tuning = page.view((_, data, host) => {
     .map((row) => [row.buffer_bytes, cycles(row), row.number]);
   const waits = (row) => row.cycles === null && row.at_least !== null && !row.reason;
   const series = () => [
-    { name: "front", tone: "good", line: true, points: placed((row) => row.pareto, (row) => row.cycles)
+    { name: "front", tone: "sound", line: true, points: placed((row) => row.pareto, (row) => row.cycles)
       .sort((one, other) => one[0] - other[0]) },
     { name: "not simulated: cycles at least", tone: "flag_wait", hollow: true, points: placed(waits, (row) => row.at_least) },
     { name: "simulated", tone: "first", points: placed((row) => row.cycles !== null && !row.pareto, (row) => row.cycles) },
-    { name: "on the front", tone: "good", size: 11, points: placed((row) => row.pareto, (row) => row.cycles) },
+    { name: "on the front", tone: "sound", size: 11, points: placed((row) => row.pareto, (row) => row.cycles) },
   ];
   const plot = page.points({ x: "bytes of the buffer", y: "cycles", series, pick: (item) => page.tell(detail,
     ...(item < 0 ? ["Nothing selected."] : tuning.words(rows[item])).map((text) => page.make("p", "line", text)),

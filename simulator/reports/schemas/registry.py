@@ -21,11 +21,12 @@ from castsim.reports import (
     comparing,
     compiled,
     conform,
+    estimates,
     graph_text,
     listing,
     lower,
     own_conversions,
-    program_scratch,
+    pairs,
     scratch,
     specification,
     stepping,
@@ -38,12 +39,16 @@ from castsim.reports.schemas import command_documents as own
 
 COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
     "run": (Run, own.AllEntries, graph_text.Graph),
-    "record": (own.Recorded,),
-    "diff": (comparing.Difference,),
     "view": (own.Viewed,),
     "debug": (stepping.Debug,),
-    "advise": (tuning.Advise,),
+    "check": (own.Check,),
+    "diff": (comparing.Difference,),
+    "record": (own.Recorded,),
+    "graph": (graph_text.Graph,),
     "expand": (own.Expanded,),
+    "cast": (cast.Cast, cast.CastText),
+    "estimate": (estimates.EstimateDocument,),
+    "formats": (pairs.FormatsList,),
     "targets": (
         targets.TargetsList,
         targets.TargetDescription,
@@ -52,31 +57,29 @@ COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
         specification.SpecificationDescription,
         specification.SpecificationPair,
     ),
-    "cast": (cast.Cast, cast.CastText),
-    "quantise": (cast_text.Quantise,),
-    "compare": (own_conversions.Compare,),
-    "verify": (own.Verification, own.LoweringVerification, own.SubstitutionVerification),
-    "scratch": (scratch.Scratch, scratch.EveryScratch, scratch.ScratchSweep, program_scratch.ProgramScratch),
     "lower": (lower.Lower, conform.LoweredMatrix, lower.LoweredBlocks),
     "conform": (conform.Conform,),
-    "graph": (graph_text.Graph,),
+    "compare": (own_conversions.Compare,),
+    "quantise": (cast_text.Quantise,),
+    "scratch": (scratch.Scratch, scratch.EveryScratch, scratch.ScratchSweep, scratch.ProgramScratch),
     "tosa": (own.Tosa,),
-    "accuracy": (accuracy.Accuracy, accuracy.CrossValidated),
-    "calibrate": (accuracy.Calibrated,),
-    "check": (own.Check,),
+    "advise": (tuning.Advise,),
     "tune": (tuning.Tune,),
     "sweep": (own.SweepResults, own.SweepDrawn),
-    "lint": (listing.Lint,),
-    "latency": (listing.Latency,),
-    "asm": (listing.Assembled, listing.CanonicalText),
-    "disasm": (listing.Disassembled,),
-    "schedule": (own.Schedule,),
     "builtin": (targets.BuiltinList, builtins.BuiltinCall, builtins.FunctionCall, builtins.DescriptorCall),
     "compiled": (compiled.CompiledValues, compiled.CompiledAssembly, compiled.CompiledTable, compiled.CompiledText),
+    "lint": (listing.Lint,),
+    "latency": (listing.Latency,),
+    "schedule": (own.Schedule,),
     "unswizzle": (listing.Unswizzled,),
-    "schema": (own.SchemaList, own.SchemaEntry),
+    "asm": (listing.Assembled, listing.CanonicalText),
+    "disasm": (listing.Disassembled,),
+    "accuracy": (accuracy.Accuracy, accuracy.CrossValidated),
+    "verify": (own.Verification, own.LoweringVerification, own.SubstitutionVerification),
+    "calibrate": (accuracy.Calibrated,),
     "completion": (own.Completion,),
     "manual": (own.Manual,),
+    "schema": (own.SchemaList, own.SchemaEntry),
 }
 """The documents of each command that succeeds, in the order of the help."""
 
@@ -96,11 +99,6 @@ def every_command() -> tuple[tuple[str, tuple[type[CommandDocument], ...]], ...]
     return (*COMMANDS.items(), (FAILURE.NAME, (FAILURE,)))
 
 
-def every_form() -> tuple[type[CommandDocument], ...]:
-    """Return all documents, each once."""
-    return tuple(dict.fromkeys((*(form for forms in COMMANDS.values() for form in forms), FAILURE)))
-
-
 def schema_of(command: str) -> Document:
     """Return the JSON Schema of what `castsim COMMAND --json` writes; of `errors`, what a failing command writes.
 
@@ -108,20 +106,15 @@ def schema_of(command: str) -> Document:
         ReadError: there is no such command.
     """
     if command == FAILURE.NAME:
-        return _schema(FAILURE)
+        return form_schema(FAILURE)
     if command not in COMMANDS:
         raise ReadError(f"no command '{command}' writes JSON", legal=(*COMMANDS, FAILURE.NAME))
-    return _schema(*COMMANDS[command], FAILURE)
-
-
-def form_schema(form: type[CommandDocument]) -> Document:
-    """Return the JSON Schema of one document."""
-    return _schema(form)
+    return form_schema(*COMMANDS[command], FAILURE)
 
 
 def shape_digest(form: type[CommandDocument]) -> str:
     """Return the SHA-256 of the schema of one document without its descriptions."""
-    text = json.dumps(_bare(_schema(form)), sort_keys=True)
+    text = json.dumps(_bare(form_schema(form)), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -143,8 +136,8 @@ def _entry(form: type[CommandDocument]) -> Document:
     }
 
 
-def _schema(*forms: type[CommandDocument]) -> Document:
-    """Return the schema of a document that is one of `forms`."""
+def form_schema(*forms: type[CommandDocument]) -> Document:
+    """Return the JSON Schema of a document that is one of `forms`."""
     found: dict[str, Document] = {}
     choices: list[Json] = []
     for form in forms:
@@ -196,7 +189,7 @@ def _object(form: type[Keys], found: dict[str, Document]) -> Document:
 
 
 def _below(form: type) -> Iterator[tuple[str, str]]:
-    """Yield the keys of a class under which a text stands, with it."""
+    """Yield the keys of a class that have a text, with the text."""
     if not issubclass(form, Keys) or "__annotations__" not in vars(form):
         return
     (tree,) = ast.parse(dedent(getsource(form))).body

@@ -9,7 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 RUN = "run"
-"""The report of every run, to which the others add."""
+"""The report of every run, one screen, to which the others add."""
+
+FULL = "full"
+"""The report with all sections of `castsim.reports.run_findings`, each at full length."""
 
 
 def further_reports() -> tuple[str, ...]:

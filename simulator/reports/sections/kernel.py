@@ -231,7 +231,11 @@ _ROWS = 40
 _NARROWEST, _WIDEST = 16, 100
 """Columns of the map."""
 
-_LEGEND = "w written, r read, b both, = holds what is still needed, . free; s after the bytes: scratch"
+_LEGEND = {
+    "w": "w written", "r": "r read", "b": "b both", "=": "= not touched, still needed", ".": ". free",
+    "s": "s after the bytes: scratch",
+}  # fmt: skip
+"""The letters of a map, each with its meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +306,7 @@ def kernel_report(result: Result) -> KernelReport:
 
 
 def all_launches(tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionLaunches]:
-    """Return the launches that a program writes itself, or those of its tile operations if its target has launches."""
+    """Return the launches written in a program, or made by its tile operations if its target has launches."""
     told = machine_of(target).launches
     return () if told is None else written_launches(tree, target) or told.lowered(tree, timing, target)
 
@@ -415,7 +419,7 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield Text()
     yield Text("kernel", style="bold")
     yield from _overlap_text(found.overlap)
-    yield Text(found.bound.sentence() if found.bound else "no pipe had anything to do")
+    yield Text(found.bound.sentence() if found.bound else "No pipe has any work")
     yield Text()
     yield _lines(found)
     for launches in found.launches:
@@ -428,13 +432,13 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 def _overlap_text(overlap: PipeOverlap) -> Iterator[RenderableType]:
     busy = ", ".join(f"{pipe} {grouped(cycles)}" for pipe, cycles in overlap.busy.items())
-    yield Text(f"cycles at work: {busy or 'none'}; without overlap {grouped(overlap.serial)}")
+    yield Text(f"cycles at work: {busy or 'none'}; {grouped(overlap.serial)} cycles without overlap")
     if overlap.achieved is not None:
         together = ", ".join(
             f"{k} for {share(cycles, overlap.covered)}" for k, cycles in enumerate(overlap.together, 1)
         )
         yield Text(
-            f"overlap: {100 * overlap.achieved:.1f} % of what the busiest pipe could hide; pipes at work at once: "
+            f"overlap: {100 * overlap.achieved:.1f} % of what the busiest pipe could hide; number of pipes at work: "
             f"{together}"
         )
 
@@ -457,7 +461,9 @@ def _launches(launches: InstructionLaunches) -> Iterator[RenderableType]:
     which = "" if own or launches.executions == 1 else ", the first of them"
     yield Text(f"line {launches.line}, {launches.text}, {times}{which}: {grouped(launches.cycles)} cycles")
     if launches.cycles != launches.pipe_cycles:
-        yield indented(Text(f"of its instructions one by one; {grouped(launches.pipe_cycles)} as it is counted above"))
+        yield indented(
+            Text(f"sum over its instructions; the table above counts {grouped(launches.pipe_cycles)} cycles")
+        )
     if not own:
         yield launch_table(launches, "step")
         yield Text()
@@ -478,21 +484,23 @@ def _buffer(each: BufferMap, total: int, width: int) -> Iterator[RenderableType]
         f"({share(each.peak_bytes, each.capacity)}), first in cycle {grouped(each.peak_cycle)}"
     )
     shown = each.stretches[:_ROWS]
-    names = [f"{grouped(s.start)} .. {grouped(s.end - 1)}{' s' if s.scratch else ''}" for s in shown]
+    names = [f"{grouped(s.start)} to {grouped(s.end - 1)}{' s' if s.scratch else ''}" for s in shown]
     users = [f"{_numbers(s.written_by)} > {_numbers(s.read_by)}" for s in shown]
     wide, used = max(map(len, names)), max(len("lines"), *map(len, users))
     columns = max(_NARROWEST, min(_WIDEST, width - wide - used - 14))
     buckets = min(columns, max(1, total))
-    per = f"{total / buckets:,.0f} cycles per column" if total > buckets else "one cycle per column"
-    head = f"{'bytes':<{wide}}  {'lines':<{used}}  {'in use':>7}  0 .. {grouped(total)}, {per}"
+    per = f"{total / buckets:,.0f} cycles per column" if total > buckets else "1 cycle per column"
+    head = f"{'bytes':<{wide}}  {'lines':<{used}}  {'in use':>7}  0 to {grouped(total)}, {per}"
     yield indented(Text(head, style="bold"))
+    letters = {"s" for stretch in shown if stretch.scratch}
     for stretch, name, lines in zip(shown, names, users, strict=True):
-        live = share(stretch.live_cycles, total)
-        row = f"{name:<{wide}}  {lines:<{used}}  {live:>7}  {_picture(stretch, total, buckets)}"
+        live, picture = share(stretch.live_cycles, total), _picture(stretch, total, buckets)
+        letters |= {*picture}
+        row = f"{name:<{wide}}  {lines:<{used}}  {live:>7}  {picture}"
         yield Text(f"  {row}", no_wrap=True, overflow="ignore")
     if len(each.stretches) > len(shown):
         yield indented(Text(f"and {len(each.stretches) - len(shown)} more (--json has all)"))
-    yield indented(Text(_LEGEND, style="dim"))
+    yield indented(Text(", ".join(meaning for letter, meaning in _LEGEND.items() if letter in letters), style="dim"))
 
 
 def _numbers(lines: Sequence[int]) -> str:
@@ -511,7 +519,7 @@ def _picture(stretch: BufferStretch, total: int, buckets: int) -> str:
 
 
 def _within(intervals: Sequence[Interval], span: Interval) -> bool:
-    """Return whether some interval has a cycle in common with `span`; they are in order and do not overlap."""
+    """Return whether an interval shares a cycle with `span`; the intervals are in order and do not overlap."""
     index = bisect_left(intervals, span[0] + 1, key=lambda interval: interval[1])
     return index < len(intervals) and intervals[index][0] < span[1]
 

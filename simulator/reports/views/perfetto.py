@@ -295,7 +295,7 @@ def instruction_slices(timeline: Timeline) -> tuple[InstructionSlice, ...]:
 
 
 def _cut(timeline: Timeline, track: str, span: ExecutionSpan) -> Iterator[InstructionSlice]:
-    """Yield what of an execution lies in the window; of one without length, its moment."""
+    """Yield the part of an execution that lies in the window; for one of zero length, its moment."""
     start, end = max(span.start, timeline.start), min(span.end, timeline.end)
     if start < end or (span.start == span.end and timeline.holds(span.end)):
         yield InstructionSlice(track, start, end, span, None)
@@ -348,7 +348,7 @@ def perfetto_text(
 
 
 def _about(timeline: Timeline, target: str) -> Mapping[str, Any]:
-    """Return what stands behind the events."""
+    """Return the track data that follows the events."""
     return {
         "displayTimeUnit": "ns",
         "otherData": {

@@ -32,7 +32,7 @@ class Window:
         """
         found = _FORM.fullmatch(text)
         if found is None:
-            raise ReadError(f"--window {text}: not of the form A:B", legal=("100:200", "100:", ":200"))
+            raise ReadError(f"--window {text}: expected A:B", legal=("100:200", "100:", ":200"))
         start, end = (int(part) if part else None for part in found.groups())
         if end is not None and end <= (start or 0):
             raise ReadError(f"--window {text}: nothing happens between cycle {start or 0} and cycle {end}")
@@ -47,7 +47,7 @@ class Window:
         end = total if self.end is None else self.end
         if end > total or self.start >= max(total, 1):
             raise ReadError(
-                f"--window {self.start}:{'' if self.end is None else self.end}: the run ends in cycle {total}",
+                f"--window {self.start}:{'' if self.end is None else self.end}: the run ends at cycle {total}",
                 legal=(f"0:{total}",),
             )
         return self.start, end

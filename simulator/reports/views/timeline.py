@@ -14,9 +14,10 @@ from itertools import groupby
 from textwrap import wrap
 
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier
-from castsim.execution.timing import WAITING, Cause, Execution, OperationTiming, Timing
+from castsim.execution.timing import WAITING, Cause, Execution, OperationTiming, Timing, repeated
 from castsim.execution.tree import Access, Lowered, Tree, accesses, instances, operations
 from castsim.reports.views.recording import PipeSegment, SegmentRecorder, Window, cut_segment
+from castsim.running.program_runs import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Timeline:
 
 
 def make_timeline(title: str, tree: Tree, timing: Timing, recorder: SegmentRecorder, window: Window) -> Timeline:
-    """Join recorded segments and timed operations; those of any engine, as all tell the same cycles.
+    """Join recorded segments and timed operations; any engine serves, because all give the same cycles.
 
     Raises:
         ReadError: the window reaches beyond the run.
@@ -241,7 +242,7 @@ class Dependence:
 
 
 def dependences(tree: Tree, timeline: Timeline) -> tuple[Dependence, ...]:
-    """Return the dependences between operations of the window, those of flags first.
+    """Return the dependences between operations of the window, flags first.
 
     A wait depends on the set that it consumes: sets and waits of one flag pair up in order. An instruction that reads
     bytes depends on the last one that wrote any of them; its first operation on the pipe of its main work stands for
@@ -315,7 +316,7 @@ def _common(one: Access, other: Access) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """Cycles [start, end) of the path: those of `row`, or of issue before it if `row` is None."""
+    """Cycles [start, end) of the path, spent by `row`, or by issue before it if `row` is None."""
 
     start: int
     end: int
@@ -432,7 +433,7 @@ def pipeline_lines(timeline: Timeline, width: int) -> Iterator[str]:
     if timeline.end <= timeline.start:
         yield "timeline: no cycles"
         return
-    yield f"timeline: cycles {timeline.start} .. {timeline.end - 1} of {timeline.total}"
+    yield f"timeline: cycles {timeline.start:,} to {timeline.end - 1:,} of {timeline.total:,}"
     yield from wrap(LEGEND, max(width, NARROWEST))
     if timeline.cut is not None:
         yield f"the view ends in cycle {timeline.end}: more would not fit into memory; choose a later window"
@@ -516,3 +517,68 @@ def _ruler(start: int, end: int, margin: int) -> Iterator[str]:
             marks[cycle - start : cycle - start + len(text)] = text
     yield " " * margin + "".join(marks).rstrip()
     yield " " * margin + "".join(_RULER[cycle % 10] for cycle in range(start, end))
+
+
+# The whole run as text, scaled to the width: a row for each line of the source and pipe, several cycles in a column.
+
+_SCALED = {"e": "e executing", "=": "= waiting for other pipes", ".": ". neither"}
+"""The letters of the scaled view, each with its meaning."""
+_MOST_ROWS = 24
+_COPIES = 4
+"""Copies of a repeated operation that are drawn for each column, in place of all."""
+
+
+def scaled_lines(tree: Tree, timing: Timing, width: int) -> Iterator[str]:
+    """Yield a row for each line of the source and pipe, as many cycles in a column as make the run fit into `width`."""
+    spans = _spans_by_line(tree, timing, _COPIES * width)
+    pipe = max(map(len, timing.pipes), default=0)
+    labels = {key: f"{key[0]:>4}  {key[1]:<{pipe}}  {_shortened(key[2], width // 4)}  " for key in spans}
+    margin = max((len(label) for label in labels.values()), default=0)
+    columns = max(width - margin, NARROWEST)
+    step = -(-timing.total // columns)
+    yield f"timeline: {timing.total:,} cycles, {step:,} in each column"
+    rows = {key: _scaled(own, step, -(-timing.total // step)) for key, own in spans.items()}
+    yield ", ".join(meaning for letter, meaning in _SCALED.items() if any(letter in row for row in rows.values()))
+    yield ""
+    ends = range(0, timing.total, 10 * step)
+    yield "line".ljust(margin) + "".join(f"{cycle:<10,}" for cycle in ends).rstrip()[:columns]
+    shown = sorted(rows, key=lambda key: -rows[key].count("e"))[:_MOST_ROWS]
+    for key in sorted(shown):
+        yield f"{labels[key]:<{margin}}{rows[key]}"
+    if len(rows) > len(shown):
+        yield f"and {len(rows) - len(shown):,} more rows; a --window shows them"
+
+
+_LineOnPipe = tuple[int, str, str]
+"""Line of the source, pipe, name of the instruction."""
+
+
+def _spans_by_line(tree: Tree, timing: Timing, most: int) -> Mapping[_LineOnPipe, list[tuple[int, int, int]]]:
+    """Return (first cycle of waiting, first of executing, end) of every operation, and of `most` copies of each."""
+    spans: dict[_LineOnPipe, list[tuple[int, int, int]]] = {}
+    for operation, last, times in repeated(timing.operations):
+        instruction = tree.instructions[timing.executions[operation.execution].instruction]
+        if not listed(instruction) or not operation.causes:
+            continue
+        waits = sum(cycles for cause, cycles in operation.causes.items() if cause in WAITING)
+        works = waits < sum(operation.causes.values())
+        own = spans.setdefault((instruction.span.line, operation.pipe, instruction.name), [])
+        copies = min(times, most)
+        for copy in range(copies):
+            behind = (last.start - operation.start) * copy // max(1, copies - 1)
+            end = operation.end + behind
+            start = operation.start + behind if works else end
+            own.append((start - waits, start, end))
+    return spans
+
+
+def _scaled(spans: Iterable[tuple[int, int, int]], step: int, columns: int) -> str:
+    """Return a letter for each column of `step` cycles."""
+    letters = ["."] * columns
+    for waiting, start, end in spans:
+        for column in range(max(0, waiting) // step, -(-start // step)):
+            if letters[column] == ".":
+                letters[column] = "="
+        for column in range(start // step, -(-end // step)):
+            letters[column] = "e"
+    return "".join(letters)

@@ -107,6 +107,9 @@ def up(number: Number, step: int) -> Number:
 WEIGHTIEST = 3
 """Facts of which a summary tells the weight."""
 
+_MOST_KINDS = 2
+"""Kinds of operations that the sentence on their range names."""
+
 _SCALAR, BUNDLES = "scalar unit", "bundles"
 _TRANSFERS: Mapping[str, tuple[str, str]] = {bare(Pipe.MTE2): (LOAD, "tload"), bare(Pipe.MTE3): (STORE, "tstore")}
 """What a pipe that moves bytes does, and the operation by which it was measured."""
@@ -117,24 +120,15 @@ _FACTS: Mapping[str, re.Pattern[str]] = {
 }
 """Where the facts of what does not compute stand; all others that a run rests on are those of what computes."""
 
-_NAMED = 3
-"""Operations that a sentence names."""
-
-_AGAINST: Mapping[SourceKind, str] = {
-    SourceKind.SILICON: "silicon",
-    SourceKind.OTHER_SILICON: "another board",
-    SourceKind.VENDOR_SIMULATOR: "the vendor's simulator",
-    SourceKind.DOCUMENT: "published figures",
-    SourceKind.VENDOR_MODEL: "the vendor's cost model",
-}
-_RESTING: Mapping[SourceKind, str] = {
+_EVIDENCE: Mapping[SourceKind, str] = {
     SourceKind.SILICON: "measured on silicon",
     SourceKind.OTHER_SILICON: "measured on another board",
-    SourceKind.VENDOR_SIMULATOR: "from the vendor's simulator",
-    SourceKind.DOCUMENT: "from published figures",
-    SourceKind.VENDOR_MODEL: "from the vendor's cost model",
+    SourceKind.VENDOR_SIMULATOR: "vendor simulator",
+    SourceKind.DOCUMENT: "published figures",
+    SourceKind.VENDOR_MODEL: "vendor model",
     SourceKind.ASSUMPTION: "assumed",
 }
+_KINDS: Mapping[str, str] = {CAST: "casts", "elementwise": "elementwise operations", "select": "selections"}
 
 
 class Standing(StrEnum):
@@ -168,32 +162,34 @@ class Share:
     cycles: int
     operations: tuple[str, ...]
 
-    def phrase(self) -> str:
-        """Return it in words."""
-        named, more = self.operations[:_NAMED], len(self.operations) - _NAMED
-        names = ", ".join(named) + (f" and {more} more" if more > 0 else "")
-        if self.standing is Standing.FACTS:
-            return f"{self.cycles:,} {_RESTING[self.basis]} ({names})"
-        found = _AGAINST[self.basis]
-        verb = "validated against" if self.standing is Standing.VALIDATED else "fitted to"
-        return f"{self.cycles:,} {verb} {found} ({names})"
+    @property
+    def evidence(self) -> str:
+        """The sort of evidence in one or two words."""
+        return _EVIDENCE[self.basis] if self.standing is Standing.FACTS else str(self.standing)
 
 
 @dataclass(frozen=True, slots=True)
 class CycleInterval:
-    """Where `share` percent of measured cycles lie at least, by so many unfitted `rows`, of `covered` cycles."""
+    """Range of the cycles of operations of some `kinds`, which take `covered` cycles by castsim.
+
+    At least `share` percent of the held-out `rows` lie in the interval that it is derived from.
+    """
 
     share: int
     covered: int
     low: int
     high: int
     rows: int
+    kinds: tuple[str, ...]
 
     def sentence(self, cycles: int) -> str:
         """Return it in words, for so many cycles in all."""
-        what = "cycles" if self.covered == cycles else f"for {self.covered:,} of these cycles"
-        rows = f"{self.rows} rows that its facts were not fitted to"
-        return f"{self.share} % interval: {self.low:,} to {self.high:,} {what}, by {rows}"
+        basis = f"({self.share} % interval, {self.rows:,} held-out rows)"
+        if self.covered == cycles:
+            return f"range {self.low:,} to {self.high:,} cycles {basis}"
+        names = [_KINDS.get(kind, f"{kind}s") for kind in self.kinds]
+        operations = " and ".join(names) if len(names) <= _MOST_KINDS else "vector operations"
+        return f"range known only for {operations}: {self.low:,} to {self.high:,} of the {cycles:,} cycles {basis}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +216,22 @@ class Trust:
     shares: tuple[Share, ...]
     interval: CycleInterval | None
 
-    def sentence(self) -> str:
-        """Return the shares in words."""
-        return ", ".join(share.phrase() for share in self.shares)
+    def percentages(self) -> list[tuple[str, int]]:
+        """Return the sorts of evidence with whole percentages that add up to 100, largest first."""
+        cycles: dict[str, int] = {}
+        for each in self.shares:
+            cycles[each.evidence] = cycles.get(each.evidence, 0) + each.cycles
+        parts = {name: divmod(100 * own, max(1, self.cycles)) for name, own in cycles.items()}
+        missing = 100 - sum(percent for percent, _ in parts.values())
+        rounded_up = sorted(parts, key=lambda name: -parts[name][1])[: max(0, missing)]
+        percents = [(name, percent + (name in rounded_up)) for name, (percent, _) in parts.items()]
+        return sorted(percents, key=lambda each: -each[1])
 
-    def interval_sentence(self) -> str:
-        """Return the interval in words, '' if there is none."""
-        return self.interval.sentence(self.cycles) if self.interval else ""
+    def sentence(self) -> str:
+        """Return in one line what the cycles rest on, and their range."""
+        shares = ", ".join(f"{percent or '<1'} % {name}" for name, percent in self.percentages())
+        interval = self.interval.sentence(self.cycles) if self.interval else "range unknown (no held-out rows)"
+        return f"{shares or 'no cycles'}; {interval}"
 
 
 def trust_of(target: Target, timing: Timing, tree: Tree) -> Trust:
@@ -262,13 +267,14 @@ def trust_of_works(
     """
     shares: dict[tuple[SourceKind, Standing], list[tuple[int, str]]] = {}
     covered = low = high = 0.0
-    known = {}
+    known, kinds = {}, dict[str, None]()
     for work, cycles in works.items():
         holds = not differs_from_shipped(target, work, facts, facts_of)
         shares.setdefault(_basis(target, work, facts, measured=holds), []).append((cycles, work.label))
         computes = work.kind not in (*_FACTS, BUNDLES)
         if holds and (found := residuals_of(target.lineage.name, work.kind, pooled=computes)) is not None:
             known[found.kind] = found
+            kinds[work.kind] = None
             below, above = found.around(cycles)
             covered, low, high = covered + cycles, low + below, high + above
     made = [
@@ -279,7 +285,7 @@ def trust_of_works(
     interval = None
     if known and covered:
         interval = CycleInterval(
-            min(found.share for found in known.values()), round(covered), int(low), -int(-high // 1), rows
+            min(found.share for found in known.values()), round(covered), int(low), -int(-high // 1), rows, tuple(kinds)
         )
     return Trust(total, tuple(sorted(made, key=lambda share: (order.index(share.standing), -share.cycles))), interval)
 
@@ -636,7 +642,7 @@ class Estimate(PlotMixin[Literal["causes"]]):
 
     @property
     def trust(self) -> Trust:
-        """What the cycles rest on, and an interval for measured ones."""
+        """The evidence behind the cycles, and an interval if there are measurements."""
         return Trust(self.cycles, (), None) if self.asked is None else self.asked.trust(self.cycles)
 
     @property
@@ -654,9 +660,10 @@ class Estimates(PlotMixin[Literal["shapes"]]):
 
     All have the shape to which the arguments broadcast. A cause that no shape has is missing. Where a shape is refused
     `reasons` says why (elsewhere None), `bound_by` is None and its causes are 0; `cycles` are then float64, NaN where
-    refused.
+    refused. `extents` are the extents and strides that were given, by the names of the arguments, in the same shape.
 
-    `plot` draws cycles over the last index of the arrays, a curve for each value of the others. The frame `shapes` has
+    `plot` draws cycles over what varies along the last index of the arrays, a curve for each value of the others. The
+    frame `shapes` has
     a row per shape, in C order: its number `shape`, `cycles`, `bound_by`, the cycles of each cause, the `reason` of a
     refusal.
     """
@@ -665,6 +672,7 @@ class Estimates(PlotMixin[Literal["shapes"]]):
     bound_by: NDArray[np.object_]
     causes: Mapping[Cause, NDArray[np.int64]]
     reasons: NDArray[np.object_]
+    extents: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         taken = self.cycles[~self.reasons.astype(bool)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
@@ -41,7 +41,7 @@ from castsim.running.estimating.cast_estimates import (
     timed_alone,
     trust_of_works,
 )
-from castsim.targets.description import with_cores
+from castsim.targets.description import with_cores, with_options
 from castsim.targets.loader import CAST, Target, TileTarget, load_target
 
 if TYPE_CHECKING:
@@ -122,6 +122,9 @@ class ArrayEstimator(ABC):
             bounds.reshape(extent),
             {cause: row.reshape(extent) for cause, row in zip(Cause, causes, strict=True) if row.any()},
             reasons.reshape(extent),
+            dict(
+                zip((name for name, value in zip(_NAMES, given, strict=True) if value is not None), known, strict=True)
+            ),
         )
 
 
@@ -154,7 +157,7 @@ def _integers(name: str, value: Any) -> Integers | None:
         return None
     found = np.asarray(value)
     if found.dtype.kind not in "iu":
-        raise ReadError(f"{name}: integers are wanted, not {found.dtype}")
+        raise ReadError(f"{name}: must be integers, not {found.dtype}")
     return found.astype(np.int64, copy=False)
 
 
@@ -238,6 +241,7 @@ def estimate(
     rounding: str | None = None,
     saturation: str | None = None,
     scratch: bool = False,
+    options: Mapping[str, int | str] | None = None,
 ) -> Estimate:
     """Return the cycles of one shape."""
 
@@ -257,6 +261,7 @@ def estimate(
     rounding: str | None = None,
     saturation: str | None = None,
     scratch: bool = False,
+    options: Mapping[str, int | str] | None = None,
 ) -> Estimates:
     """Return the cycles of many shapes."""
 
@@ -276,6 +281,7 @@ def estimate(
     rounding: str | None = None,
     saturation: str | None = None,
     scratch: bool = False,
+    options: Mapping[str, int | str] | None = None,
 ) -> Estimate | Estimates:
     """Return the cycles of one cast of a `rows` x `cols` tile and what bounds it; of many, given arrays.
 
@@ -293,6 +299,7 @@ def estimate(
         saturation: on, off or None.
         scratch: whether a tmp tile is given; it then has the size of an int32 tile of the source's shape, which
             always suffices (docs/reference/a2a3.md section 3.5), or what is left of the buffer.
+        options: values of the target's options, by name; the others keep their defaults.
 
     Returns:
         Cycles, and the causes that they add up to; an `Estimates` of arrays where an extent or stride is an array.
@@ -302,14 +309,28 @@ def estimate(
             fit raises nothing: its cycles are NaN, and `reasons` says why.
     """
     names = format_spelled(format_name(src)).name, format_spelled(format_name(dst)).name
+    if options:
+        target = _with_options(target, tuple(sorted(options.items())))
     estimator = estimator_of(target, *names, rounding, saturation, scratch)
     extents = (rows, cols, row_stride, dst_row_stride, valid_rows, valid_cols)
     if any(extent is None for extent in extents[:2]):
-        raise ReadError("rows and cols are integers or arrays of them, not None")
+        raise ReadError("rows and cols must be integers or arrays of integers, not None")
     if any(hasattr(extent, "__len__") for extent in extents):
         return estimator.many(*extents)
     places = tuple(map(_as_integer, extents))
     return estimator.one(*places, asked=EstimatedCast(target, *names, rounding, saturation, scratch, places))
+
+
+@lru_cache(_RESOLVED)
+def _target_with_options(name: str, options: tuple[tuple[str, int | str], ...]) -> Target:
+    return with_options(load_target(name), dict(options))
+
+
+def _with_options(target: str | Path | Target, options: tuple[tuple[str, int | str], ...]) -> Target:
+    """Return the target with options set: the same object for a shipped one, so that its estimators are kept."""
+    if isinstance(target, str) and not target.endswith(".toml"):
+        return _target_with_options(target, options)
+    return with_options(load_target(target), dict(options))
 
 
 class EstimatedCast(NamedTuple):
@@ -358,7 +379,7 @@ def _as_integer(value: Any) -> int | None:
     try:
         return operator.index(value)
     except TypeError:
-        raise ReadError(f"an extent is an integer or an array of them, not {value!r}") from None
+        raise ReadError(f"an extent must be an integer or an array of integers, not {value!r}") from None
 
 
 _SIMULATED = 1 << 16

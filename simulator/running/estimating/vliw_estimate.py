@@ -88,7 +88,7 @@ class KernelEstimator(ArrayEstimator):
         names = tuple(fmt.name.partition("@")[0] for fmt in (asked.src, asked.dst))
         path = path_of(names[0], names[1], target)
         if not path.hops:
-            raise IllegalError(f"{target.name}: {asked.src.name} -> {asked.dst.name} converts nothing")
+            raise IllegalError(f"{target.name}: {asked.src.name} -> {asked.dst.name} is not a conversion")
         self.kernel = pipelined(path, _mode(target, asked.rounding), target)
         self._busy = [sum(slot is each for slot, _ in self.kernel.instructions) for each in Slot]
 

@@ -136,7 +136,7 @@ class Arithmetic(Emitter):
         address = self._address(value, old, kind)
         if address is not None:
             return address
-        raise self.wrong(f"a value of type {old} stands where {kind} is needed", *_ways(old, kind))
+        raise self.wrong(f"expected {kind}, found a value of type {old}", *_ways(old, kind))
 
     def _address(self, value: Value, old: CType, kind: CType) -> Value | None:
         """Return an address, an aggregate or a tensor's number in another type, None if C has no such conversion."""
@@ -227,13 +227,21 @@ class Arithmetic(Emitter):
             number = int(number)
         return self.const(number, kind)
 
+    def whole(self, value: Value) -> int:
+        """Return a known number as C converts it to an integer.
+
+        Raises:
+            ReadError: it is a float beyond all integers, or NaN.
+        """
+        return int(self._folded(value, INT).const or 0) if isinstance(value.const, float) else value.const or 0
+
     # --------------------------------------------------------------------------------------------------- conditions
 
     def truth(self, value: Value) -> tuple[Value, bool]:
         """Return a scalar as a predicate in an SP register or as a known truth value; the flag says `inverted`."""
         kind = value.type
         if not isinstance(kind, Scalar | Pointer):
-            raise self.wrong(f"a condition is a scalar, not {kind}")
+            raise self.wrong(f"a condition must be a scalar, not {kind}")
         if value.known:
             return Value(BOOL, const=int(bool(value.const))), False
         if isinstance(kind, Scalar) and kind.name != "bool":
@@ -263,7 +271,7 @@ class Arithmetic(Emitter):
     def compared(self, sign: str, one: Value, two: Value, into: str | None = None) -> Value:
         """Return the truth of a comparison of two scalars."""
         if isinstance(one.type, Pointer) or isinstance(two.type, Pointer):
-            raise self.wrong("pointers are not compared in kernels")
+            raise self.wrong("kernels cannot compare pointers")
         if not isinstance(one.type, Scalar) or not isinstance(two.type, Scalar):
             raise self.wrong(
                 f"{sign} compares scalars, not {one.type} and {two.type}", "an intrinsic such as v_f32_cmp_grt_b"
@@ -395,7 +403,7 @@ class Arithmetic(Emitter):
 
     def _divided(self, sign: str, one: Value, two: Value, kind: Scalar, into: str | None) -> Value:
         if kind.is_float:
-            message = f"division of floats is not an instruction: {sign}"
+            message = f"division of floats is not supported by an instruction: {sign}"
             raise self.refused(message, "v_reciprocal_f32 and a product", "a factor that is computed on the host")
         power = int(two.const or 0)
         if two.known and not power:
@@ -479,7 +487,7 @@ class Arithmetic(Emitter):
         if sign in COMPARISONS:
             raise self.wrong(f"{sign} compares scalars", f"v_{kind.element.name}_cmp_{COMPARISONS[sign]}_b")
         if sign in ("/", "%"):
-            raise self.refused(f"{sign} on vectors is not an instruction", "v_reciprocal_f32 and a product")
+            raise self.refused(f"{sign} on vectors is not supported", "v_reciprocal_f32 and a product")
         element = kind.element
         if isinstance(one.type, Scalar) and sign in _COMMUTATIVE:
             one, two = two, one
@@ -519,7 +527,7 @@ class Arithmetic(Emitter):
         if element.bits == 32:
             return self._long_product(one, self.converted(two, kind), found)
         if element.bits != 16:
-            raise self.refused(f"* on {kind} is not an instruction", "v_convert_i8_to_i16_all_b")
+            raise self.refused(f"* on {kind} is not supported by an instruction", "v_convert_i8_to_i16_all_b")
         wide = self.name("p")
         text = two.text if isinstance(two.type, Vector) else self.operand(two)
         self.emit(f"mul.{element.name} %d.{wide}, {one.text}, {text}")

@@ -161,7 +161,7 @@ class Emitter:
         if isinstance(kind, Scalar):
             return f"%{'sp' if kind.name == 'bool' else 's'}.{self.name(stem)}"
         if type(kind) not in _FILES:
-            raise self.wrong(f"a value of type {kind} has no register here")
+            raise self.wrong(f"a value of type {kind} cannot be held in a register here")
         return f"%{_FILES[type(kind)]}.{self.name(stem)}"
 
     def temp(self, kind: CType) -> Value:
@@ -205,7 +205,7 @@ class Emitter:
     def from_bits(self, code: int, kind: Scalar) -> Value:
         """Return the value that bits stand for."""
         if kind.is_float and kind.name != "f32":
-            raise self.refused(f"bits cannot be taken for a known {kind}")
+            raise self.refused(f"cannot reinterpret the bits of a constant {kind}")
         return Value(kind, const=number_of(code, kind)) if kind.is_float else self.const(code, kind)
 
 
@@ -284,10 +284,10 @@ class Declared(Emitter):
 
     def _array_type(self, node: Any) -> Array:
         if node.dim is None:
-            raise self.wrong("the array needs a size", node=node)
+            raise self.wrong("the size of the array is missing", node=node)
         count = self.constant(node.dim, "the size of an array")
         if count < 1:
-            raise self.wrong("an array has one element at least", node=node.dim)
+            raise self.wrong("an array needs at least one element", node=node.dim)
         return self.array_of(self.type_of(node.type), count, node)
 
     def array_of(self, of: CType, count: int, node: Any) -> Array:
@@ -300,7 +300,7 @@ class Declared(Emitter):
         while isinstance(inner, Array):
             total, inner = total * inner.count, inner.of
         if total > MOST_ELEMENTS:
-            raise self.refused(f"an array has up to {MOST_ELEMENTS} elements, this one {total}", node=node)
+            raise self.refused(f"an array of {total} elements exceeds the limit of {MOST_ELEMENTS}", node=node)
         return Array(of, count)
 
     def _struct(self, node: Any) -> Struct:
@@ -315,10 +315,10 @@ class Declared(Emitter):
         members: dict[str, CType] = {}
         for each in node.decls:
             if type(each).__name__ != "Decl" or each.name is None or each.bitsize is not None:
-                raise self.refused("a structure has members with names and types alone", "float gain;", node=each)
+                raise self.refused("a structure can only have members with names and types", "float gain;", node=each)
             kind = self.type_of(each.type)
             if each.name in members or isinstance(kind, Void | TensorType):
-                raise self.wrong(f"a structure has no member {kind} {each.name} here", node=each)
+                raise self.wrong(f"a structure cannot have the member {kind} {each.name} here", node=each)
             members[each.name] = kind
         found = Struct(f"struct {node.name or '{..}'}", tuple(members.items()))
         if node.name:

@@ -163,7 +163,7 @@ class Statements(Loops, Expressions):
         if isinstance(kind, Pointer) and node.init is not None:
             value = self.converted(self.value(node.init, None), kind) if type(node.init).__name__ == "UnaryOp" else None
             if value is not None and value.target is not None:
-                raise self.refused("addresses of variables are arguments of functions alone", "f(&x)")
+                raise self.refused("the address of a variable can only be a function argument", "f(&x)")
         assigned = node.name in self._assigned[-1]
         if (
             node.init is not None
@@ -214,7 +214,7 @@ class Statements(Loops, Expressions):
             return {}
         if type(init).__name__ != "InitList":
             what = "an array" if isinstance(kind, Array) else str(kind)
-            raise self.wrong(f"{what} takes an initialiser in braces", node=init)
+            raise self.wrong(f"{what} needs an initialiser in braces", node=init)
         return self.positions(kind, init)
 
     def declared_part(self, name: str, kind: CType, init: Any, *, constant: bool, node: Any = None) -> Variable:
@@ -319,7 +319,7 @@ class Statements(Loops, Expressions):
 
     def _leave(self, word: str, which: int) -> None:
         if not self.open_loops or not self.open_loops[-1]:
-            raise self.wrong(f"{word} stands in no loop")
+            raise self.wrong(f"{word} is not inside a loop")
         self.emit(f"jmpr {self.open_loops[-1][which]}")
 
     # ------------------------------------------------------------------------------------------------------ functions
@@ -328,7 +328,7 @@ class Statements(Loops, Expressions):
         kind, text, end = self.returning[-1]
         if kind == VOID:
             if node.expr is not None:
-                raise self.wrong("a function of type void returns no value")
+                raise self.wrong("a function of type void cannot return a value")
         else:
             if node.expr is None:
                 raise self.wrong(f"the function returns {kind}")
@@ -351,7 +351,7 @@ class Statements(Loops, Expressions):
         self.count_work(_STEPS_OF_CALL)
         declared = list(self.parameters(function))
         if len(declared) != len(nodes):
-            raise self.wrong(f"{name} takes {len(declared)} arguments, {len(nodes)} are given")
+            raise self.wrong(f"{name} takes {len(declared)} arguments, not {len(nodes)}")
         changed = assigned_in(function.body)
         scope: dict[str, Variable] = {}
         for (parameter, kind), node in zip(declared, nodes, strict=True):
@@ -385,10 +385,10 @@ class Statements(Loops, Expressions):
             found = self.converted(self.value(returns[0].expr, into if isinstance(kind, Pointer) else None), kind)
         elif not returns:
             if kind != VOID:
-                raise self.wrong(f"{name} returns {kind} and has no return", node=function)
+                raise self.wrong(f"{name} must return {kind} but has no return statement", node=function)
             self.statement(function.body)
         elif isinstance(kind, Struct):
-            raise self.refused(f"a function that returns {kind} returns it at its end alone", node=function)
+            raise self.refused(f"a function that returns {kind} must return only at its end", node=function)
         else:
             end = self.label()
             fresh = VOID_VALUE if kind == VOID else self.temp(kind)
@@ -421,7 +421,7 @@ class Statements(Loops, Expressions):
             if name == "ID":
                 raise self.wrong(f"the parameter {each.name} has no type", node=each)
             if type(each.type).__name__ == "ArrayDecl":
-                raise self.refused("arrays are not passed to functions", "single values", node=each)
+                raise self.refused("arrays cannot be passed to functions", "single values", node=each)
             kind = self.type_of(each.type)
             if isinstance(kind, Void):
                 continue
@@ -504,6 +504,8 @@ class Compiler(Statements):
                 continue
             if type(node).__name__ == "FuncDef":
                 self.here = node
+                if type(node.decl.type).__name__ != "FuncDecl":
+                    raise self.wrong(f"{node.decl.name} has a body and no list of parameters", f"{node.decl.name}()")
                 if node.decl.name in self.functions:
                     raise self.wrong(f"{node.decl.name} is defined twice")
                 self.functions[node.decl.name] = node
@@ -537,7 +539,7 @@ class Compiler(Statements):
             if name in ("Decl", "Typedef", "Pragma"):
                 self.statement(node)
             else:
-                raise self.wrong(f"{name} cannot stand outside of functions", node=node)
+                raise self.wrong(f"{name} is not allowed outside functions", node=node)
 
     def _parameters(self, main: Any) -> list[MainParameter]:
         found: list[MainParameter] = []

@@ -105,13 +105,13 @@ class Conversions(Intrinsics):
         """Return the result of an all-lanes conversion with SW_LINEAR: every element stays at its place."""
         if found.form != "all":
             end = "vb" if found.lanewise else "b"
-            message = f"{name} converts one lane of its registers; SW_LINEAR asks for the order of all of them"
+            message = f"{name} converts one lane of its registers; SW_LINEAR applies to the order of all lanes"
             raise self.refused(message, f"v_convert_{found.integer or found.source}_to_{found.target}_all_{end}")
         if found.lanewise:
-            message = f"which lanes the predicate of {name} means with SW_LINEAR is in no source"
+            message = f"no source documents which lanes the predicate of {name} selects with SW_LINEAR"
             raise self.refused(message, f"{name[:-2]}b, then v_{found.target}_mov_vb")
         if found.integer and not isinstance(shift.type, Scalar):
-            raise self.refused(f"which lanes the shifts of {name} mean with SW_LINEAR is in no source", "one shift")
+            raise self.refused(f"no source documents the lanes of the shifts of {name} with SW_LINEAR", "one shift")
         path = None
         if found.integer:
             row = self.target.integer_convert(f"convert_{found.integer}", found.target)
@@ -214,7 +214,7 @@ class Conversions(Intrinsics):
         one, two = elements or (old[0].element.name, new[0].element.name)
         counts = [len(each) * (512 if name[1:] == "4" else each[0].lanes) for each, name in ((old, one), (new, two))]
         if len({*old}) > 1 or len({*new}) > 1 or counts[0] != counts[1]:
-            raise self.wrong(f"{value.type} cannot be converted to {target}: other numbers of elements")
+            raise self.wrong(f"{value.type} cannot be converted to {target}: the numbers of elements differ")
         direct = direct_hop(one, two, self.target)
         if direct is None or direct.means is not HopMethod.CONVERT:
             order = Order.LINEAR if switches & LINEAR or len(old) == len(new) else Order.SWIZZLE
@@ -368,9 +368,9 @@ class Conversions(Intrinsics):
             return self.conversion(name, form, [self.in_register(value), self.const(switches, INT)], into)
         old, new = _parts(value.type), _parts(kind)
         if not old or not new:
-            raise self.wrong(f"{name} converts no {value.type} to {kind}")
+            raise self.wrong(f"{name} cannot convert {value.type} to {kind}")
         if len(old) * old[0].lanes != len(new) * new[0].lanes:
-            raise self.wrong(f"{value.type} cannot be converted to {kind}: other numbers of elements")
+            raise self.wrong(f"{value.type} cannot be converted to {kind}: the numbers of elements differ")
         try:
             path = path_of(old[0].element.name, new[0].element.name, self.target)
         except CastsimError as error:

@@ -139,7 +139,7 @@ class Expressions(Library, Declared):
 
     def _on_Constant(self, node: Any, into: str | None) -> Value:  # noqa: N802
         if node.type == "string":
-            raise self.wrong("strings stand in printf only")
+            raise self.wrong("strings are allowed only in printf")
         try:
             return self._number_of(node.type, node.value)
         except (
@@ -147,7 +147,7 @@ class Expressions(Library, Declared):
             TypeError,
             OverflowError,
         ):  # too many digits, a digit that octal numbers lack, two characters
-            raise self.wrong(f"{node.value[:40]} is not a number of C") from None
+            raise self.wrong(f"{node.value[:40]} is not a C number") from None
 
     def _number_of(self, kind: str, text: str) -> Value:
         """Return the value of a literal."""
@@ -175,7 +175,7 @@ class Expressions(Library, Declared):
             return self._whole(found)
         if found.value is None:
             if isinstance(found.type, Array):
-                raise self.wrong(f"{node.name} is an array; one of its elements is meant", f"{node.name}[0]")
+                raise self.wrong(f"{node.name} is an array; use one of its elements", f"{node.name}[0]")
             raise self.wrong(f"{node.name} has no value")
         return found.value
 
@@ -217,7 +217,7 @@ class Expressions(Library, Declared):
         if sign == "&":
             found = self._variable_at(node.expr)
             if found is None or any(each is found for each in self.scopes[0].values()):
-                message = "& takes a variable of a function, as an argument, or shares bits"
+                message = "& is supported only on variables, as an argument or to share bits"
                 raise self.refused(message, "f(&x)", "*(int64 *)&x")
             return Value(Pointer(found.type, "variable"), target=found)
         if sign == "sizeof":
@@ -257,9 +257,9 @@ class Expressions(Library, Declared):
             kind = self.type_of(node.to_type)
             value = self.value(node.expr.expr)
             if not isinstance(kind, Pointer):
-                raise self.wrong("a pointer type stands here")
+                raise self.wrong("a pointer type is not allowed here")
             if self.size_of(kind.to) != self.size_of(value.type):
-                raise self.wrong(f"{value.type} and {kind.to} have other sizes: their bits cannot be shared")
+                raise self.wrong(f"{value.type} and {kind.to} have different sizes, so their bits cannot be shared")
             return self.bits_as(value, kind.to)
         return self.loaded(self._pointed(self.value(node)), into)
 
@@ -320,7 +320,7 @@ class Expressions(Library, Declared):
             return one.type
         if isinstance(two.type, Vector) and isinstance(one.type, Scalar):
             return two.type
-        raise self.wrong(f"the sides of ?: are {one.type} and {two.type}")
+        raise self.wrong(f"the two sides of ?: have different types, {one.type} and {two.type}")
 
     # ---------------------------------------------------------------------------------------------------- assignments
 
@@ -419,7 +419,7 @@ class Expressions(Library, Declared):
         if isinstance(variable.type, Struct):
             return LValue(variable.type, constant=constant, variable=variable)
         if isinstance(variable.type, Array):
-            raise self.wrong("an array stands here; one of its elements is meant")
+            raise self.wrong("this is an array; use one of its elements")
         if variable.address is not None:
             return self._memory(variable)
         return LValue(variable.type, variable.value.text if variable.value is not None else "", constant=constant)
@@ -429,7 +429,7 @@ class Expressions(Library, Declared):
         parts = []
         for each in variable.parts:
             if isinstance(each.type, Array):
-                raise self.refused(f"{variable.type} holds an array and is not copied as a whole", "its elements")
+                raise self.refused(f"{variable.type} contains an array and cannot be copied as a whole", "its elements")
             parts.append(self._whole(each) if isinstance(each.type, Struct) else each.value or self.temp(each.type))
         return Value(variable.type, parts=tuple(parts))
 
@@ -503,7 +503,7 @@ class Expressions(Library, Declared):
         """Return the value of an index."""
         number = self.value(node)
         if not isinstance(number.type, Scalar) or number.type.is_float:
-            raise self.wrong(f"an index is an integer, not {number.type}", node=node)
+            raise self.wrong(f"an index must be an integer, not {number.type}", node=node)
         return self.converted(number, INT)
 
     def _zero(self, node: Any) -> bool:
@@ -525,7 +525,7 @@ class Expressions(Library, Declared):
                 raise self.wrong("int5 in local memory is not supported")
             return LValue(INT, index=(place.text, dimension))
         if isinstance(place.type, Vector):
-            raise self.wrong(f"an element of a vector ({place.type}) can be printed, not computed with", "an intrinsic")
+            raise self.wrong(f"an element of a vector ({place.type}) can only be printed", "an intrinsic")
         raise self.wrong(f"[] does not take {place.type}")
 
     def _array_element(self, variable: Variable, name: str, indices: list[Any]) -> LValue:
@@ -545,7 +545,7 @@ class Expressions(Library, Declared):
                 variable = Variable(kind.of, address=variable.address, constant=variable.constant)
             indices = indices[1:]
         if isinstance(variable.type, Array):
-            raise self.wrong(f"{name} is an array of arrays; one element is meant")
+            raise self.wrong(f"{name} is an array of arrays; use a single element")
         constant = name if variable.constant else ""
         if variable.address is None:
             assert variable.value is not None
@@ -559,14 +559,14 @@ class Expressions(Library, Declared):
     def _needs_memory(self, variable: Variable) -> Exception:
         """Return (not raise) that an array in registers has to be in local memory, which a structure's cannot."""
         if variable.node is None:
-            return self.refused("an array in a structure takes indices that are known", "an array of its own")
+            return self.refused("an array in a structure needs constant indices", "an array of its own")
         return NeedsMemoryError(variable.node)
 
     def _within(self, kind: Array, number: Value, node: Any, name: str = "the array") -> int:
         """Return a known index of an array."""
         index = int(number.const or 0)
         if not 0 <= index < kind.count:
-            message = f"{name} has {kind.count} elements; there is no {index}"
+            message = f"{name} has {kind.count} elements; {index} is out of range"
             raise self.wrong(message, f"0 .. {kind.count - 1}", node=node)
         return index
 
@@ -706,7 +706,7 @@ class Expressions(Library, Declared):
         elif node.exprs and len(node.exprs) == 1:
             self.initialised(target, node.exprs[0])
         else:
-            raise self.wrong(f"{kind} takes one initialiser")
+            raise self.wrong(f"{kind} takes exactly one initialiser")
         self.here = before
 
     def positions(self, kind: Array | Group | Struct, node: Any) -> dict[int, Any]:
@@ -725,7 +725,7 @@ class Expressions(Library, Declared):
                 named, inner = each.name[0], each.expr
                 member = getattr(named, "name", None) if type(named).__name__ == "ID" else None
                 if len(each.name) > 1 or (names and member not in names) or (not names and member is not None):
-                    raise self.wrong(f"{kind} has nothing of this name", *names, node=each)
+                    raise self.wrong(f"{kind} has no member of this name", *names, node=each)
                 number = (
                     names.index(str(member))
                     if names
@@ -752,7 +752,7 @@ class Expressions(Library, Declared):
 
     def _coordinates(self, text: str, nodes: list[Any]) -> None:
         if len(nodes) > 5:
-            raise self.wrong("an int5 has five coordinates", node=nodes[5])
+            raise self.wrong("an int5 takes five coordinates", node=nodes[5])
         values = [self.converted(self.value(each), INT) for each in nodes]
         values += [self.const(0, INT)] * (5 - len(values))
         texts = [self.operand(each) for each in values]
@@ -783,7 +783,7 @@ class Expressions(Library, Declared):
         self.wants_value = wants
         for value, each in zip(arguments, nodes, strict=True):
             if value.type == VOID:
-                raise self.wrong("an argument has no value", node=each)
+                raise self.wrong("this argument has no value", node=each)
         return self.called(name, arguments, into)
 
     def inlined(self, name: str, nodes: list[Any], into: str | None) -> Value:
@@ -792,11 +792,11 @@ class Expressions(Library, Declared):
 
     def _printf(self, nodes: list[Any]) -> Value:
         if not nodes or type(nodes[0]).__name__ != "Constant" or nodes[0].type != "string":
-            raise self.wrong("printf takes a format first", 'printf("value %d", x)')
+            raise self.wrong("the first argument of printf must be a format", 'printf("value %d", x)')
         if len(nodes) > 2:
-            raise self.wrong("printf takes one value at most", "one call for each value", node=nodes[2])
+            raise self.wrong("printf takes at most one value", "one call for each value", node=nodes[2])
         if len(_FORMAT.findall(text_of(nodes[0]))) != len(nodes) - 1:
-            raise self.wrong("the format and the values of printf do not agree")
+            raise self.wrong("the format and the values of printf do not match")
         if self.printing:
             text = "printf takes a move or two in the cycles here; the chip stores what it prints to a tensor"
             self.note(text)
@@ -818,7 +818,7 @@ class Expressions(Library, Declared):
         if held is None:
             value = self.value(node)
             if not isinstance(value.type, Scalar):
-                raise self.wrong(f"printf prints a scalar or an element of a vector, not {value.type}", node=node)
+                raise self.wrong(f"printf can print a scalar or an element of a vector, not {value.type}", node=node)
             shown = self.converted(value, INT) if value.type == BOOL else value
             self.emit(f"mov.i32 {PRINTED}, {self.operand(shown)}")
             return shown.type if isinstance(shown.type, Scalar) else INT, False

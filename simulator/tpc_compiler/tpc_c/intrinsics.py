@@ -81,13 +81,13 @@ class Intrinsics(Arithmetic):
     def _need(self, name: str, arguments: list[Value], count: int, most: int) -> None:
         if not count <= len(arguments) <= most:
             wanted = str(count) if count == most else f"{count} to {most}"
-            raise self.wrong(f"{name} takes {wanted} arguments, {len(arguments)} are given")
+            raise self.wrong(f"{name} takes {wanted} arguments, not {len(arguments)}")
 
     def number(self, name: str, value: Value, what: str) -> int:
         """Return an argument that has to be known."""
         if not value.known or not isinstance(value.type, Scalar | TensorType):
             raise self.wrong(f"{what} of {name} must be a constant")
-        return int(value.const or 0)
+        return self.whole(value)
 
     def switches(self, name: str, value: Value, names: str, element: str = "") -> int:
         """Return switches that a call passes; `names` are the constants that it knows, `int:SAT` of integers alone.
@@ -108,7 +108,7 @@ class Intrinsics(Arithmetic):
                 each for each, bits in constants().items() if each.startswith("SW_") and bits and bits & unknown == bits
             ]
             what = f"{unknown:#x}" + (f" ({' or '.join(of[:3])})" if of else "")
-            raise self.wrong(f"{name} does not know the switch {what}", *[*known, "0"][:5])
+            raise self.wrong(f"{name} does not take the switch {what}", *[*known, "0"][:5])
         return number
 
     def tail(
@@ -146,10 +146,10 @@ class Intrinsics(Arithmetic):
     ) -> Tail:
         if isinstance(value.type, Mask):
             if not call.lanewise and call.row.mnemonic != "st_tnsr_sqz":
-                raise self.wrong(f"the predicate of {name} is one truth value, not {value.type}", f"{name[:-1]}vb")
+                raise self.wrong(f"the predicate of {name} must be a single bool, not {value.type}", f"{name[:-1]}vb")
             return Tail(switches, income, f"{'!' if polarity else ''}{value.text}")
         if call.lanewise and not value.known:
-            raise self.wrong(f"the predicate of {name} has lanes, not {value.type}", f"{name[:-2]}b")
+            raise self.wrong(f"the predicate of {name} must be a vector of bool, not {value.type}", f"{name[:-2]}b")
         found, inverted = self.truth(value)
         if found.known:
             return Tail(switches, income, "", bool(found.const) == polarity)
@@ -551,7 +551,7 @@ class Intrinsics(Arithmetic):
     def tensor(self, name: str, value: Value, word: str) -> str:
         """Return a tensor as an operand: its number, or the register that its number is in."""
         if value.known:
-            return hex(int(value.const or 0))
+            return hex(self.whole(value))
         return self.special_register(word, self.converted(value, INT))
 
     def range_word(self, size: Value, offset: Value) -> Value:
@@ -566,7 +566,7 @@ class Intrinsics(Arithmetic):
         if "direct" in call.extras:
             return tuple(self.in_register(self.converted(each, INT)).text for each in arguments[:2])  # type: ignore[return-value]
         if not isinstance(arguments[0].type, Index):
-            raise self.wrong(f"the coordinates of {name} are int5, not {arguments[0].type}")
+            raise self.wrong(f"the coordinates of {name} must be int5, not {arguments[0].type}")
         return self.tensor(name, arguments[1], word), arguments[0].text
 
     def _load_tensor(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
@@ -634,9 +634,7 @@ class Intrinsics(Arithmetic):
     def address(self, value: Value) -> str:
         """Return the register of a global address."""
         if getattr(value.type, "space", "") != "global":
-            raise self.wrong(
-                f"an address of global memory stands here, not {value.type}", "gen_addr(coordinates, tensor)"
-            )
+            raise self.wrong(f"expected an address in global memory, not {value.type}", "gen_addr(coordinates, tensor)")
         return value.text
 
     def local_address(self, value: Value) -> str:

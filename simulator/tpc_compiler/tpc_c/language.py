@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.tpc.instructions import forms_of
-from castsim.targets.description import Status, Table
-from castsim.targets.tpc_compiler import Number, csv_rows
+from castsim.targets.description import Status
+from castsim.targets.tpc_compiler import CsvTable, Number, csv_rows
 
 # The types of TPC-C: scalars, vectors of each generation, predicates, coordinates, aggregates, pointers, arrays.
 #
@@ -262,11 +263,13 @@ _PRODUCTS = ("product", "pairs", "accumulate", "add_product")
 _SUFFIXES = ("_partial", "_rmw", "_direct")
 
 
-class Intrinsic(Table):
+class Intrinsic(CsvTable):
     """An operation of the header: its instruction, the shape of its call, words that it always has.
 
     `switches` names the constants that a call may pass, some of them for a kind of element only: `int:SAT`.
     """
+
+    csv_file: ClassVar[str] = "tpc_c_intrinsics.csv"
 
     operation: str
     units: str
@@ -282,7 +285,7 @@ class Intrinsic(Table):
 @cache
 def intrinsics() -> dict[str, Intrinsic]:
     """Return the rows by operation."""
-    return {row.operation: row for row in csv_rows("tpc_c_intrinsics.csv", Intrinsic)}
+    return {row.operation: row for row in csv_rows(Intrinsic)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,8 +378,10 @@ ROUNDING = ("rhne", "rz", "ru", "rd", "sr", "", "rhaz", "sr_rne")
 """Words of rounding modes by number; the mode of the register prints none."""
 
 
-class HeaderConstant(Table):
+class HeaderConstant(CsvTable):
     """A constant of the vendor's header: a bit or a field of switches, or the number of a table or an operation."""
+
+    csv_file: ClassVar[str] = "tpc_c_constants.csv"
 
     name: str
     number: Number
@@ -387,7 +392,7 @@ class HeaderConstant(Table):
 @cache
 def constants() -> dict[str, int]:
     """Return the numbers of the header's constants by name."""
-    return {row.name: row.number for row in csv_rows("tpc_c_constants.csv", HeaderConstant)}
+    return {row.name: row.number for row in csv_rows(HeaderConstant)}
 
 
 MACROS = {

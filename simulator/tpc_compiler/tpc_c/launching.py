@@ -79,9 +79,9 @@ def tensor_given(name: str, text: str) -> TensorGiven:
     legal = (f"{name}=f32[64,1024]", f"{name}=out:bf16[128,16]")
     match = _TENSOR.fullmatch(text.strip())
     if match is None or match[3] is None:
-        raise ReadError(f"--tensor {name}={text}: not a direction, a format and sizes", legal=legal)
+        raise ReadError(f"--tensor {name}={text}: expected a direction, a format and sizes", legal=legal)
     if match[2] not in FORMATS:
-        raise ReadError(f"--tensor {name}: there is no format '{match[2]}'", legal=sorted(FORMATS))
+        raise ReadError(f"--tensor {name}: unknown format '{match[2]}'", legal=sorted(FORMATS))
     sizes = [each.strip() for each in match[3].split(",")]
     if not all(each.isdecimal() and int(each) for each in sizes) or len(sizes) > DIMENSIONS:
         raise ReadError(f"--tensor {name}={text}: a tensor has one to five sizes of 1 or more", legal=legal)
@@ -96,7 +96,7 @@ def members_given(text: str) -> tuple[int, ...]:
     """
     sizes = [each.strip() for each in text.split(",")]
     if not all(each.isdecimal() and int(each) for each in sizes) or len(sizes) > DIMENSIONS:
-        raise ReadError(f"--index-space {text}: one to five numbers of 1 or more", legal=("--index-space 16,4",))
+        raise ReadError(f"--index-space {text}: expected 1 to 5 positive numbers", legal=("--index-space 16,4",))
     return tuple(map(int, sizes))
 
 
@@ -164,14 +164,14 @@ def _check_names(compiled: Compiled, request: LaunchRequest, arguments: Mapping[
     for each in compiled.tensors:
         if each.name not in request.tensors:
             legal = (f"--tensor {each.name}=f32[64,1024]", f"--tensor {each.name}=out:f32[64,1024]")
-            raise ReadError(f"main has the tensor {each.name}; its format and sizes are not given", span=each.span,
+            raise ReadError(f"the format and sizes of tensor {each.name} of main are missing", span=each.span,
                             legal=legal)  # fmt: skip
     for each in compiled.scalars:
         if each.name not in arguments:
-            raise ReadError(f"main has the parameter {each.name} ({each.type})", span=each.span,
+            raise ReadError(f"the value of parameter {each.name} ({each.type}) of main is missing", span=each.span,
                             legal=(f"--arg {each.name}=NUMBER",))  # fmt: skip
     if not request.index_space:
-        raise ReadError("the index space is not given", legal=("--index-space 16,4",))
+        raise ReadError("the index space is missing", legal=("--index-space 16,4",))
 
 
 def sequential(compiled: Compiled, request: LaunchRequest, arguments: Mapping[str, int | float]) -> SequentialProgram:

@@ -73,9 +73,9 @@ class Library(Conversions):
         if isinstance(found, IntrinsicConversion):
             return self.conversion(name, found, arguments, into)
         if found is not None:
-            switches = arguments[2].const if len(arguments) > 2 and arguments[2].known else 0
+            switches = self.whole(arguments[2]) if len(arguments) > 2 and arguments[2].known else 0
             # By pointer, a look-up takes its table from a register: a tensor that set_lut has bound.
-            if found.row.shape == "lookup" and not int(switches or 0) & LUT_POINTER:
+            if found.row.shape == "lookup" and not switches & LUT_POINTER:
                 self._note_table(found.element, arguments, pairs=found.row.operation in ("lookup_2c", "lookup_c1c2"))
             return self.intrinsic(name, found, arguments, into)
         for attempt in (
@@ -86,11 +86,11 @@ class Library(Conversions):
             if result is not None:
                 return result
         if "ld_g_inc" in name or "st_g_inc" in name:
-            message = f"{name} is not offered: how far it moves its address on is in no public source"
+            message = f"{name} is not supported: no public source documents how far it advances its address"
             raise self.refused(message, f"{name.replace('_inc', '')} of gen_addr(coordinates, tensor)")
         if any(row.name == name.removeprefix("__builtin_") for row in library_functions()):
             raise self.refused(f"{name}: its instructions are not public", "v_exp_f32, v_reciprocal_f32")
-        raise self.wrong(f"function is used but not defined: {name}", *near(name, self.known()))
+        raise self.wrong(f"undefined function: {name}", *near(name, self.known()))
 
     def known(self) -> list[str]:
         """Return names of functions that are no intrinsics."""
@@ -188,7 +188,7 @@ class Library(Conversions):
     def _generated(self, name: str, given: list[Value], into: str | None) -> Value:
         self._need(name, given, 2, 6)
         if not isinstance(given[0].type, Index):
-            raise self.wrong(f"the coordinates of {name} are int5, not {given[0].type}")
+            raise self.wrong(f"the coordinates of {name} must be int5, not {given[0].type}")
         kind = Pointer(INT, "global")
         predicate = self._rest(name, given, 4, 2)
         income = given[3] if len(given) > 3 and isinstance(given[3].type, Pointer) else None
@@ -211,7 +211,7 @@ class Library(Conversions):
     def _plain(self, name: str, given: list[Value], into: str | None) -> Value:
         known = {"aso": "INC DEC VPU", "cache_invalidate": "SB D LU RST_LU RST_D_PREF"}.get(name, "")
         predicate = self._rest(name, given, 1, 0, known)
-        bits = int(given[0].const or 0) if given else 0
+        bits = self.whole(given[0]) if given else 0
         words = [word.lower() for word in known.split() if bits & constants()[f"SW_{word}"]]
         if predicate is not None:
             self.emit(" ".join([name, *words, predicate]).strip())
@@ -331,7 +331,7 @@ class Library(Conversions):
         call = IntrinsicCall(intrinsics()["mov"], "s", match[1], match[1], False, frozenset())
         tail = self.tail(name, call, list(given), 2, pair)
         if tail.income is None and not whole:
-            raise self.wrong(f"{name} needs the pair that it goes on with", f"{name}(divisor, step, 0, pair)")
+            raise self.wrong(f"{name} needs the pair from the previous step", f"{name}(divisor, step, 0, pair)")
         first = self.in_register(self.converted(given[0], kind))
         if whole:
             texts = [first.text, self.operand(self.converted(given[1], kind))]
@@ -352,7 +352,7 @@ class Library(Conversions):
         if not dimensions:
             word = SCALARS.get(match[3] or "int")
             if word is None:
-                raise self.wrong(f"function is used but not defined: {name}", *near(name, self.known()))
+                raise self.wrong(f"undefined function: {name}", *near(name, self.known()))
             kind = Scalar(word)
             address = self._in_descriptor(name, given[0], self.const(8, INT))
             return self._configuration(address, self._padding(given[-1], kind) if setting else None, kind, into)
@@ -372,7 +372,7 @@ class Library(Conversions):
         place = descriptors_of(self.target)
         assert place is not None
         if not isinstance(tensor.type, Scalar | TensorType):
-            raise self.wrong(f"the tensor of {name} is a tensor or its number, not {tensor.type}")
+            raise self.wrong(f"the tensor of {name} must be a tensor or its number, not {tensor.type}")
         size = self.const(place.descriptor_bytes, INT)
         start = self.binary("+", self.const(place.base, INT), offset)
         return self.binary("+", start, self.binary("*", self.converted(tensor, INT), size))
@@ -469,7 +469,7 @@ class Library(Conversions):
             function = known[table].function(self.target)
             if table not in self.tables:
                 self.tables[table], self.rounded = (function, known[table].columns), {*self.rounded, table}
-            text = f"{name}: correctly rounded, not the chip's, unless --in {table}=FILE gives its table, not public"
+            text = f"{name} is correctly rounded, unlike the chip's, unless --in {table}=FILE gives its table"
             self.note(text)
             operands = (*inputs, *inputs)[:2]
             result = writer.do(f"rounded.f32 {computed_by(wanted)}", *operands, result, function)

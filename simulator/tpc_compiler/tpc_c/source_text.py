@@ -175,13 +175,13 @@ class _Reader(_PCPP.Preprocessor if _PCPP else object):  # type: ignore[misc]  #
         if directive.value == "pragma":
             raise _PCPP.OutputDirective(_PCPP.Action.IgnoreAndPassThrough)
         if directive.value == "include" and not any(each.value.strip() for each in toks):
-            raise self.at("#include names no header", '#include "FILE.h"')
+            raise self.at("#include does not name a header", '#include "FILE.h"')
         return super().on_directive_handle(directive, toks, ifpassthru, precedingtoks)
 
     def on_include_not_found(self, is_malformed: bool, is_system: bool, curdir: str, name: str) -> None:
         if name.strip('"<>') in _INCLUDED:
             raise _PCPP.OutputDirective(_PCPP.Action.IgnoreAndRemove)
-        message = f"header '{name}' is not found in the folder of the kernel, nor in one of -I"
+        message = f"header '{name}' was not found in the folder of the kernel or in a -I folder"
         raise self.at(message, "a file beside the kernel", "-I FOLDER")
 
     def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
@@ -285,7 +285,7 @@ def _check_brackets(text: str, file: str, lines: Mapping[str, Sequence[str]]) ->
         for each in re.finditer(r"[()\[\]{}]", _NOT_BRACKETS.sub(lambda found: " " * len(found[0]), line)):
             depth += 1 if each[0] in _BRACKETS else -1
             if depth > MOST_NESTED:
-                message = f"brackets are nested more than {MOST_NESTED} deep"
+                message = f"brackets are nested more than {MOST_NESTED} levels deep"
                 raise ReadError(message, span=_span(current, number, each.start() + 1, lines))
         number += 1
 
@@ -296,7 +296,7 @@ def _check_depth(kernel: Parsed) -> None:
     while waiting:
         node, depth = waiting.pop()
         if depth > MOST_DEEP:
-            message = f"an expression or statement has more than {MOST_DEEP} inside each other"
+            message = f"expressions or statements are nested more than {MOST_DEEP} levels deep"
             raise ReadError(message, span=kernel.span(node), legal=("several statements",))
         waiting += [(each, depth + 1) for _, each in node.children()]
 
@@ -315,7 +315,8 @@ _LACKING = {
     "invalid function definition": "a type",
 }  # fmt: skip
 _SHOWN = {
-    "comments": "the comment is not closed", "illegal character '\"'": "the string is not closed",
+    "comments": "missing '*/' at the end of the comment",
+    "illegal character '\"'": "missing '\"' at the end of the string",
     "c23": "attributes in [[ ]] are not supported",
 }  # fmt: skip
 """Words of messages of the library, and what is said instead."""
@@ -354,7 +355,7 @@ class _Parser(_PYCPARSER.CParser if _PYCPARSER else object):  # type: ignore[mis
             raise self.wrong(f"unknown type {stranger.value}", *legal, token=stranger)
         where = "at the end of the text" if token is None else f"before '{token.value}'"
         if token is not None and token.value == "else":
-            shown = "'else' belongs to no if"
+            shown = "'else' without 'if'"
         elif token is not None and token.value == "}" and len(self._scope_stack) == 1:
             shown = "'}' closes nothing"
         elif self.wanted:

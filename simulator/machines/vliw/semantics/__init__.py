@@ -41,10 +41,10 @@ from castsim.targets.vliw import RoundingMode, VliwTarget
 
 @dataclass(frozen=True, slots=True)
 class PreparedInstruction:
-    """An instruction whose legality is checked, ready to run any number of times.
+    """A legal instruction that is ready to run any number of times.
 
-    `registers` maps the roles of its register operands (`dest`, `src_a`, ..) to the registers they stand for: several
-    for pairs and quads, also where a V operand names the first of them. Named registers and the predicate are left out.
+    `registers` maps the roles of its register operands (`dest`, `src_a`, ..) to their registers: several for pairs and
+    quads, also if a V operand names the first of them. Named registers and the predicate are omitted.
     """
 
     instruction: TpcInstruction
@@ -80,9 +80,10 @@ def prepare(instruction: TpcInstruction, target: VliwTarget) -> PreparedInstruct
     """Check an instruction against the tables of a generation and get it ready to run.
 
     Raises:
-        IllegalError: the generation lacks the conversion, mode, lane, element type or switch (those it has are
-            listed), no source states what the instruction computes, or an operand names another number of registers.
-        KeyError: memory and control instructions compute nothing (`computes` tells).
+        IllegalError: the generation lacks the conversion, mode, lane, element type or switch (the message lists the
+            legal ones), no source states the result of the instruction, or an operand names another number of
+            registers.
+        KeyError: memory and control instructions compute nothing (see `computes`).
     """
     try:
         family = _family(instruction.mnemonic)
@@ -95,7 +96,7 @@ def prepare(instruction: TpcInstruction, target: VliwTarget) -> PreparedInstruct
 
 
 def computes(instruction: TpcInstruction) -> bool:
-    """Whether the instruction is one of those that `prepare` knows: all but memory accesses and control."""
+    """Whether `prepare` supports the instruction: all except memory accesses and control."""
     return _family(instruction.mnemonic) in _FAMILIES
 
 
@@ -153,7 +154,7 @@ def _check_loose_pair(target: VliwTarget, src: Format, dst: Format) -> None:
     pairs |= {(row.src, row.dst) for row in target.integer_converts if row.unit == "vpu"}
     if (source, destination) not in pairs:
         legal = sorted(to for other, to in pairs if other == source)
-        has = f"from {source} it converts to: {', '.join(legal)}" if legal else f"it converts nothing from {source}"
+        has = f"from {source} it converts to: {', '.join(legal)}" if legal else f"it cannot convert {source}"
         raise IllegalError(
             f"{target.name} has no instruction {source} -> {destination}; {has}",
             legal=[f"{source} -> {other}" for other in legal],
@@ -173,7 +174,7 @@ def _loose_mode(target: VliwTarget, asked: str | None) -> tuple[str, RoundingMod
         if wanted in (word, mode.rounding if mode.subnormal_rounding is None else word):
             if mode.rounding is Rounding.STOCHASTIC:
                 raise IllegalError(
-                    f"rounding {word} draws from the chip's random generator; run a program",
+                    f"rounding {word} uses the chip's random generator; run a program instead",
                     legal=[name for name, other in fixed.items() if other.rounding is not Rounding.STOCHASTIC],
                 )
             return word, mode

@@ -55,7 +55,7 @@ from castsim.targets.vliw import ConvertRow, IntegerConvertRow, RoundingMode, Vl
 def policy_of(src: Format, dst: Format, mode: RoundingMode, clip: bool, target: VliwTarget) -> Policy:
     """Return the policy of a conversion where the formats leave it open: rounding, range, NaN.
 
-    Conversions between integers and from float to integer are those of CONVERT; `clip` is the switch clip_fp.
+    Conversions between integers and from float to integer equal those of CONVERT; `clip` is the switch clip_fp.
     """
     if isinstance(dst, IntFormat):
         kind = "integer" if isinstance(src, IntFormat) else "float"
@@ -159,7 +159,7 @@ def convert_form(instruction: TpcInstruction, src: str, dst: str, unit: str, tar
     """Return the form of a CONVERT: one of the intrinsic header, else one that the compiler prints.
 
     Raises:
-        IllegalError: the unit has no such pair, or the pair no such lanes; those it has are listed.
+        IllegalError: the unit has no such pair, or the pair no such lanes; the message lists the legal ones.
     """
     header = target.convert(src, dst, unit)
     shown = next((row for row in target.compiler_converts if (row.unit, row.src, row.dst) == (unit, src, dst)), None)
@@ -185,16 +185,16 @@ def lane_form(instruction: TpcInstruction, row: ConvertRow | IntegerConvertRow, 
     pair = f"{row.src} -> {row.dst}"
     word, lane = _asked(instruction)
     if word == _ALL and _ratio(row) == 1 and not row.lanes and lane == 0:
-        text = f"all_lanes on {pair}, types of one width: it has no effect, the conversion is lane by lane"
+        text = f"all_lanes on {pair} has no effect: the types have the same width"
         return ConversionForm(row, None, (FormNotice(NoticeKind.COMPILER_FORM, text),))
     if word not in (row.lanes or (_SINGLE,)):
-        legal = row.lanes or ("no lane switch: the widths are equal",)
+        legal = row.lanes or ("no lane switch, because the widths are equal",)
         raise IllegalError(f"the conversion {pair} has no {word} here", span=instruction.span, legal=legal)
     last = 0 if word == _ALL else row.lane_sel_max or 0
     if lane <= last:
         return ConversionForm(row, None if word == _ALL else lane, ())
     if last == _PAIR - 1 and _ratio(row) == _PAIR and target.option("lane_beyond_pair") == "modulo":
-        text = f"lane_sel={lane} of {pair}, which has two lanes: taken as lane_sel={lane % _PAIR}, no source states it"
+        text = f"lane_sel={lane} of {pair}, which has two lanes: taken as lane_sel={lane % _PAIR} (undocumented)"
         return ConversionForm(row, lane % _PAIR, (FormNotice(NoticeKind.LANE_BEYOND_PAIR, text),))
     legal = tuple(f"lane_sel={number}" for number in range(last + 1))
     raise IllegalError(f"the conversion {pair} with {word} has no lane_sel={lane}", span=instruction.span, legal=legal)
@@ -248,7 +248,7 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class ElementPlacement:
-    """Element numbers of every conversion that one instruction performs, counted through the registers of a group.
+    """The element numbers of all conversions of an instruction, counted through the registers of a group.
 
     `gather` and `scatter` are the elements read and written, `places` the byte of the narrow element in its own
     register, whose predicate bit decides. `lane` numbers the conversions within a register, for random words;
@@ -292,7 +292,7 @@ def place(src: Format, dst: Format, vector_bytes: int, *, lane: int | None, regi
 
 
 def admitted(placement: ElementPlacement | None, operands: OperandValues) -> Mask | None:
-    """Return which conversions a vector predicate admits, None if there is no such predicate."""
+    """Return the conversions that a vector predicate admits; None without such a predicate."""
     if placement is None or not isinstance(operands.predicate, np.ndarray):
         return None
     return operands.predicate[placement.places]
@@ -323,7 +323,7 @@ def scattered(
     return tuple(vector_of(part, dst) for part in out.reshape(placement.destinations, lanes))
 
 
-WIDE_LANE = "lane_sel above 0 of a conversion to a wider type: the assembler takes it, no source says what it reads"
+WIDE_LANE = "lane_sel above 0 of a conversion to a wider type: accepted by the assembler, but not documented"
 """Remark on a form without documented meaning."""
 
 _MULTIPLES = {"x2": 2, "x4": 4}
@@ -341,7 +341,7 @@ class PlacedUnit(Unit):
         return draw(rounding, lanes, admitted(self.placement, operands), self.target, state)
 
     def codes(self, operands: OperandValues, src: Format) -> Codes:
-        """Return what is converted, an element per conversion."""
+        """Return the elements to convert, one per conversion."""
         value = self.value(operands, "src_a")
         if self.placement is not None:
             return gathered(value, src, self.placement.gather)
@@ -349,11 +349,11 @@ class PlacedUnit(Unit):
         return np.array([value & (1 << src.bits) - 1], code_dtype(src))
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
+        """Return the registers of the operands."""
         return {role: group_of(self.instruction, role, count, self.target) for role, count in self.counts().items()}
 
     def counts(self) -> Mapping[str, int]:
-        """Return the number of registers of each operand that stands for registers, by role."""
+        """Return the number of registers of each register operand, by role."""
         placement = self.placement
         return {"src_a": placement.sources, "dest": placement.destinations} if placement else {"src_a": 1, "dest": 1}
 
@@ -387,7 +387,7 @@ class PreparedConversion(PlacedUnit):
         return random.effects(self.placed(results, dst, operands), self.remarks)
 
     def counts(self) -> Mapping[str, int]:
-        """Return those of the base; in the scalar unit as many as the elements fill."""
+        """Return the counts of the base; in the scalar unit the number that the elements fill."""
         if self.placement is not None:
             return PlacedUnit.counts(self)
         return {role: -(-FORMATS[name].bits // 32) for role, name in (("src_a", self.src), ("dest", self.dst))}
@@ -431,7 +431,7 @@ def _check_switches(instruction: TpcInstruction, row: ConvertRow) -> int:
             raise IllegalError(message, span=instruction.span, legal=(*row.switches, *others))
     multiples = [_MULTIPLES[name] for name in set_ones if name in _MULTIPLES]
     if len(multiples) > 1:
-        raise IllegalError("x2 and x4 exclude each other", span=instruction.span, legal=tuple(_MULTIPLES))
+        raise IllegalError("x2 and x4 cannot be combined", span=instruction.span, legal=tuple(_MULTIPLES))
     return multiples[0] if multiples else 1
 
 
@@ -441,7 +441,7 @@ def _check_switches(instruction: TpcInstruction, row: ConvertRow) -> int:
 
 Shifts = NDArray[np.int64]
 
-POSITIVE_SHIFT = "a shift above 0 multiplies: vendor code only uses shifts up to 0, no source states this"
+POSITIVE_SHIFT = "a shift above 0 multiplies: no source documents this; vendor code uses only shifts up to 0"
 """Remark on a shift without documented meaning."""
 
 _BYTE = 8
@@ -451,8 +451,8 @@ _BYTE = 8
 class ConvertInteger(PlacedUnit):
     """A narrowing with shift, ready to run.
 
-    `shift` is the format of a shift vector's elements: bytes of which each value's lane has the lowest, elements beside
-    the values (`by_value`) or beside the results.
+    `shift` is the format of a shift vector's elements: bytes of which the lowest of each value's lane counts, elements
+    beside the values (`by_value`) or beside the results.
     """
 
     src: IntFormat
@@ -472,7 +472,7 @@ class ConvertInteger(PlacedUnit):
         return random.effects(self.placed(results, self.dst, operands), remarks)
 
     def shifts(self, value: Value) -> Shifts:
-        """Return one shift per conversion from what `src_b` holds.
+        """Return one shift per conversion from the contents of `src_b`.
 
         Raises:
             IllegalError: bytes of one lane differ, and option vector_shift_byte refuses that.
@@ -490,7 +490,7 @@ class ConvertInteger(PlacedUnit):
         return found
 
     def counts(self) -> Mapping[str, int]:
-        """Return those of the base, and that of the shift."""
+        """Return the counts of the base, and that of the shift."""
         immediate = isinstance(self.instruction.operand("src_b"), Immediate)
         return PlacedUnit.counts(self) if immediate else {**PlacedUnit.counts(self), "src_b": 1}
 
@@ -564,7 +564,7 @@ def _integer(name: str) -> IntFormat:
 
 
 def _shift_format(row: IntegerConvertRow, src: Format, dst: Format, *, single: bool) -> tuple[IntFormat, bool]:
-    """Return the elements of a shift vector and whether they stand beside the values.
+    """Return the elements of a shift vector, and whether they are beside the values.
 
     The table names them for single_lane (the value's width) and all_lanes (the result's); where it only has bytes,
     every value takes the lowest byte of its lane.
@@ -635,7 +635,8 @@ def prepare_nearbyint(instruction: TpcInstruction, target: VliwTarget) -> Nearby
     """Check a NEARBYINT.
 
     Raises:
-        IllegalError: no float of the generation, no such mode, or another integer than `cnvrt` makes of the type.
+        IllegalError: no float of the generation, no such mode, or an integer other than the result of `cnvrt` for the
+            type.
     """
     floats = tuple(name for name in whole_bytes(target) if isinstance(FORMATS[name], FloatFormat))
     element = check_element(instruction, target, instruction.type, floats)

@@ -1,6 +1,6 @@
 """Two-source and one-source operations, element by element: in vectors, scalars, indices and predicates.
 
-An operation is the same in every unit; what differs is where its operands come from and where its result goes.
+An operation is the same in every unit; only the origin of its operands and the destination differ.
 Values: docs/reference/tpc.md section 5.1; operands: section 7.1.
 """
 
@@ -105,7 +105,7 @@ def add(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Codes:
 
 
 def rounded_sum(first: Unpacked, second: Unpacked, fmt: FloatFormat, rules: FloatRules) -> Codes:
-    """Return the sum of two normalised numbers, exact before the one rounding.
+    """Return the sum of two normalised numbers, exact before the single rounding.
 
     An exact zero is negative if both addends are, or if rounding goes down and they are not both positive.
     """
@@ -165,7 +165,7 @@ def negated(codes: Codes, fmt: FloatFormat) -> Codes:
 
 
 def unpacked(codes: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
-    """Return the numbers of codes, subnormal ones as the rules say."""
+    """Return the numbers of codes; the rules decide the treatment of subnormals."""
     return unpack(codes.astype(np.uint64), fmt, rules.flush_operands)
 
 
@@ -178,7 +178,7 @@ def _special(value: Unpacked, like: Codes) -> Mask:
 
 
 def packed_floats(result: Unpacked, fmt: FloatFormat, rules: FloatRules) -> Codes:
-    """Return the elements of an exact result, rounded once and flushed as the rules say."""
+    """Return the elements of an exact result, rounded once and flushed by the rules."""
     codes = pack(result, fmt, same_format_policy(fmt, rules.rounding))
     if rules.flush_results:
         codes = _flushed(codes, fmt, rules.rounding)
@@ -259,7 +259,7 @@ def _shift_policy(rounding: Rounding, saturate: bool) -> Policy:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The facts and state that an operation may ask for beside its operands."""
+    """The facts and state that an operation may use besides its operands."""
 
     instruction: TpcInstruction
     target: VliwTarget
@@ -271,10 +271,11 @@ class Context:
 
 
 Operation = Callable[[Codes, Any, Format, Context], Codes]
-"""From elements of two sources (the second None or amounts of shifts), their format and the context to the result's."""
+"""A function from two sources' elements (the second None or shift amounts), their format and the context to the
+result's elements."""
 
 Second = Callable[[Value, Format, int, Context], Any]
-"""How the second source is read: value, format, number of lanes."""
+"""The form of the second source: value, format, number of lanes."""
 
 
 # ------------------------------------------------------------------------------------------------------- operations
@@ -316,7 +317,7 @@ def _and(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
 
 
 def _shift_arithmetic(a: Codes, b: NDArray[np.int64], fmt: Format, context: Context) -> Codes:
-    """Return a * 2**b, exact before the one rounding."""
+    """Return a * 2**b, exact before the single rounding."""
     assert isinstance(fmt, IntFormat)
     policy = _shift_policy(Rounding.HALF_UP if context.has("rhu") else Rounding.FLOOR, context.has("st"))
     codes = scaled_cast_codes(a, fmt, fmt, Scale(1), policy, shifts=b)
@@ -359,8 +360,8 @@ def _amounts(value: Value, fmt: Format, lanes: int, context: Context) -> NDArray
 def _signed_amounts(value: Value, fmt: Format, lanes: int, context: Context) -> NDArray[np.int64]:
     """Read amounts of arithmetic shifts, signed: the lowest byte of every lane, coordinates, or a scalar's element.
 
-    The vendor's compiler negates the amount of `ash.i16` by `sub.i16` into S (vect-01.c of its tests): what counts of
-    the scalar is its low element.
+    The vendor's compiler negates the amount of `ash.i16` by `sub.i16` into S (vect-01.c of its tests): the low element
+    of the scalar counts.
     """
     if isinstance(value, int):
         top = 1 << (fmt.bits - 1)
@@ -495,7 +496,7 @@ def prepare_elementwise(instruction: TpcInstruction, target: VliwTarget) -> Elem
 
 # CMP, SEL and SEL2: conditions on elements (docs/reference/tpc.md sections 5.1 and 7.1).
 
-SEVERAL_DIMENSIONS = "a compare of several dimensions is true where it is for all of them, which no source states"
+SEVERAL_DIMENSIONS = "a compare of several dimensions is true if it is true for all of them (undocumented)"
 """Remark on a compare without documented meaning."""
 
 _Keys = NDArray[np.int64]
@@ -544,11 +545,11 @@ class CompareIndex(Unit):
         """Return whether the condition holds in every masked dimension.
 
         Raises:
-            IllegalError: the mask admits no dimension.
+            IllegalError: the mask selects no dimension.
         """
         dimensions = masked_dimensions(self.instruction, operands, self.target)
         if not any(dimensions):
-            message = f"{self.instruction.mnemonic} of index registers: the mask admits no dimension"
+            message = f"{self.instruction.mnemonic} of index registers: the mask selects no dimension"
             raise IllegalError(message, span=self.instruction.span, legal=("a mask with a dimension",))
         first = coordinates_of(self.value(operands, "src_a"))
         second = self.value(operands, "src_b")

@@ -155,7 +155,7 @@ _SCALAR_RANDOM = {"S_LFSR": True, "S_LFSR_NO_CHANGE": False}
 
 
 def prepare_move(instruction: TpcInstruction, target: VliwTarget) -> Move:
-    """Choose what a MOV does by the classes of its operands, and what one on index registers does by its mnemonic.
+    """Return the MOV variant by the classes of its operands, or by the mnemonic for index registers.
 
     Raises:
         IllegalError: an element type that the generation lacks.
@@ -230,7 +230,7 @@ def _lanes_to_bits(move: Move, operands: OperandValues, state: State) -> Effects
 
 def _word_to_mask(move: Move, operands: OperandValues, state: State) -> Effects:
     """The 32 bits to every section of the VP, or to one."""
-    bits: Mask = (scalar(move.value(operands, "src_a")) >> np.arange(WORD_BITS) & 1) != 0
+    bits: Mask = (scalar(move.value(operands, "src_a")) >> np.arange(WORD_BITS, dtype=np.int64) & 1) != 0
     section = move.instruction.operand("section")
     mask = np.tile(bits, move.vector_bytes // WORD_BITS)
     if isinstance(section, Immediate):
@@ -253,7 +253,7 @@ def _word_to_truth(move: Move, operands: OperandValues, state: State) -> Effects
 
 
 def _to_scalar(move: Move, operands: OperandValues, state: State) -> Effects:
-    """An immediate of a narrow type gives its low bits, a register all of its own."""
+    """Return the low bits of a narrow immediate, or all bits of a register."""
     value = scalar(move.value(operands, "src_a"))
     if isinstance(move.instruction.operand("src_a"), Immediate):
         fmt = FORMATS[str(move.instruction.type)]
@@ -292,7 +292,7 @@ _BY_CLASS: dict[tuple[str, str], _Value] = {
     ("S_LFSR", File.S): _reseed_scalar,
     (File.I, ""): _set_index,
 }
-"""What moves between unlike classes do; all others copy."""
+"""The effects of moves between different classes; all others copy."""
 
 _ON_INDICES: dict[str, _Value] = {
     "set_indx": _set_index,
@@ -309,11 +309,11 @@ INDEX_MOVES = tuple(_ON_INDICES)
 # destination the byte of the source that goes there, or none; so it is computed once per instruction.
 
 NOTHING = -1
-"""In a byte map: the destination keeps its byte."""
+"""The byte map entry at which the destination keeps its byte."""
 
 ByteMap = NDArray[np.intp]
 
-UNPACKED_ORDER = "mov_dg.unpack: which source element reaches which lane is not documented"
+UNPACKED_ORDER = "mov_dg.unpack: the source element of each lane is not documented"
 """Refusal of, or remark on, a move whose values are a guess."""
 
 PACKED_ORDER = "mov_dg.pack: the parts taken are those that PACK fills, which is inferred"
@@ -418,7 +418,7 @@ def _byte_mask(instruction: TpcInstruction, sizes: _Geometry) -> NDArray[np.bool
     """The immediate, a bit per byte of a group."""
     operand = instruction.operand("byte_mask")
     assert isinstance(operand, Immediate)
-    bits: NDArray[np.bool_] = (operand.value >> np.arange(sizes.group) & 1) != 0
+    bits: NDArray[np.bool_] = (operand.value >> np.arange(sizes.group, dtype=np.int64) & 1) != 0
     return bits
 
 
@@ -443,7 +443,7 @@ def _mov_dg(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
 
 
 def _mov_dg_all(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
-    """To every dual group one of the source's."""
+    """Move a dual group of the source to every dual group."""
     found = _empty(sizes)
     for dual in sizes.duals:
         source = np.arange(sizes.dual) + _number(instruction, f"sdg{dual}") * sizes.dual
@@ -475,7 +475,7 @@ def _mov_dg_unpack(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
 
 
 def _mov_g(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
-    """To each enabled group the other group of its dual group."""
+    """Move to each enabled group the other group of its dual group."""
     found = _empty(sizes)
     mask = _byte_mask(instruction, sizes)
     for dual in sizes.duals:
@@ -525,7 +525,7 @@ class Shuffle(Unit):
         return Effects(merged(moved, operands))
 
     def _sources(self, directions: Vector) -> NDArray[np.intp]:
-        """Return the byte that every byte comes from; the lowest direction of a lane chooses its element."""
+        """Return the source of every byte; the lowest direction of a lane selects its element."""
         registers = self.target.registers
         whole, group = registers.dual_group_bytes, registers.dual_group_bytes // 2
         places = np.arange(registers.vector_bytes)

@@ -34,7 +34,7 @@ Coordinates = tuple[int, ...]
 """One I register: signed 32-bit integers, dimension 0 first."""
 
 Value = Vector | Mask | tuple[Vector, ...] | int | Coordinates
-"""What a register holds.
+"""The contents of a register.
 
 V: `Vector`; D, A and V operands that name a group: a tuple of two or four `Vector`; VP: `Mask`; SP: bool; S: the
 unsigned 32-bit pattern; Z and AD: an unsigned 64-bit pattern; I: `Coordinates`.
@@ -45,13 +45,13 @@ unsigned 32-bit pattern; Z and AD: an unsigned 64-bit pattern; I: `Coordinates`.
 class OperandValues:
     """The values that an instruction reads from registers.
 
-    `sources` maps roles (`src_a`, `src_b`, ..) to the values of register operands; `Prepared.registers` says which
-    registers a role names. Immediates, dimension masks and section numbers stand in the instruction and are not given;
-    a mask kept in a register (M0 to M3) is given under `mask` as an integer. Named registers are given as the file they
-    are moved to or from (PC and hardware registers: int, S_CARRY: bool, V_CARRY: `Mask`, ZP_REG: `Vector`), except
-    random generators and lane numbers, which come from `State` or are constant. `income` is the destination's old value
-    in the form of the destination (None only where that is a random generator). `predicate` has its polarity applied:
-    bool from SP, `Mask` from VP.
+    `sources` maps roles (`src_a`, `src_b`, ..) to the values of register operands; `Prepared.registers` gives the
+    registers of a role. Immediates, dimension masks and section numbers are in the instruction and not passed; a mask
+    in a register (M0 to M3) is passed under `mask` as an integer. Named registers are passed as the file they are moved
+    to or from (PC and hardware registers: int, S_CARRY: bool, V_CARRY: `Mask`, ZP_REG: `Vector`), except random
+    generators and lane numbers, which come from `State` or are constant. `income` is the destination's old value in the
+    form of the destination (None only for a random generator). `predicate` has its polarity applied: bool from SP,
+    `Mask` from VP.
 
     Arrays are never written to.
     """
@@ -63,11 +63,11 @@ class OperandValues:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Machine state beside the registers that values depend on.
+    """The machine state besides registers that values depend on.
 
-    `configuration` holds what is visible in the memory-mapped registers, by the names of `VliwTarget.configuration`
-    (`round`, `convert_round`, `vector_lfsr_polynomial`, `scalar_lfsr_polynomial`, `f8_143_bias`, `f16_flush_inputs`);
-    one that is missing has its reset value. `vector_lfsr` and `scalar_lfsr` are the random generators.
+    `configuration` holds the visible values of the memory-mapped registers, by the names of `VliwTarget.configuration`
+    (`round`, `convert_round`, `vector_lfsr_polynomial`, `scalar_lfsr_polynomial`, `f8_143_bias`, `f16_flush_inputs`); a
+    missing one has its reset value. `vector_lfsr` and `scalar_lfsr` are the random generators.
     """
 
     configuration: Mapping[str, int]
@@ -92,7 +92,7 @@ class Effects:
 
 
 ROUND = "round"
-"""Configuration register of the arithmetic's rounding mode, and of CONVERT's where that has none of its own."""
+"""The configuration register of the arithmetic's rounding mode, and of CONVERT's unless that has a separate one."""
 
 CONVERT_ROUND = "convert_round"
 """Configuration register of CONVERT's rounding mode."""
@@ -102,7 +102,7 @@ _ARITHMETIC = (Rounding.RINT, Rounding.TRUNC, Rounding.CEIL, Rounding.FLOOR)
 
 
 def configured(state: State, target: VliwTarget, name: str) -> int:
-    """Return the content of a memory-mapped register: what the state says, else its reset value."""
+    """Return the content of a memory-mapped register: from the state, else its reset value."""
     value = state.configuration.get(name)
     return target.configuration[name].reset if value is None else value
 
@@ -150,7 +150,7 @@ def check_mode(instruction: TpcInstruction, modes: RoundingModes, word: object) 
     """Return the rounding mode of that name.
 
     Raises:
-        IllegalError: the instruction has no such mode; the ones it has are listed.
+        IllegalError: the instruction has no such mode; the message lists the legal ones.
     """
     if word not in modes.modes:
         message = f"{instruction.mnemonic} has no rounding mode {word} here"
@@ -159,7 +159,7 @@ def check_mode(instruction: TpcInstruction, modes: RoundingModes, word: object) 
 
 
 def convert_mode(mode: RoundingMode, target: VliwTarget, state: State, span: Span) -> RoundingMode:
-    """Return the mode that CONVERT or NEARBYINT rounds by: its own, or the one in the configuration register.
+    """Return the rounding mode of CONVERT or NEARBYINT: its own, or the one in the configuration register.
 
     Raises:
         IllegalError: the register holds a number that is not a mode.
@@ -226,7 +226,7 @@ def draw(
         return Drawn(words, scalar_lfsr=int(stepped(words, "scalar_lfsr_polynomial", target, state)[0]))
     count = state.vector_lfsr.size
     if lanes.size and int(lanes.max()) >= count and target.option("random_lane_word") == "refuse":
-        message = f"which random words serve lanes beyond {count} is not documented (option random_lane_word)"
+        message = f"no source documents which random words lanes from {count} on use (option random_lane_word)"
         raise IllegalError(message, legal=(f"up to {count} lanes",))
     used = np.full(count, target.option("random_step") == "all")
     used[(lanes if active is None else lanes[active]) % count] = True
@@ -257,7 +257,7 @@ WORD_MASK = (1 << 32) - 1
 
 
 def given(instruction: TpcInstruction, operands: OperandValues, role: str) -> Value:
-    """Return the value of a source: the immediate in the instruction, or what was read from the register."""
+    """Return the value of a source: the immediate in the instruction, or the value read from the register."""
     operand = instruction.operand(role)
     return operand.value if isinstance(operand, Immediate) else operands.sources[role]
 
@@ -314,7 +314,7 @@ def codes_of(numbers: NDArray[np.int64], fmt: Format) -> Codes:
 
 
 def signed_word(pattern: int) -> int:
-    """Return the number that 32 bits stand for in two's complement."""
+    """Return the two's complement value of 32 bits."""
     return (pattern & WORD_MASK ^ 1 << 31) - (1 << 31)
 
 
@@ -327,7 +327,7 @@ def is_nan(codes: Codes, fmt: Format) -> Mask:
 
 
 def nan_code(fmt: FloatFormat) -> int:
-    """Return the NaN that conversions and arithmetic produce: every bit but the sign."""
+    """Return the NaN that conversions and arithmetic produce: all bits except the sign."""
     return (1 << (fmt.bits - 1)) - 1
 
 
@@ -369,19 +369,19 @@ def group_of(instruction: TpcInstruction, role: str, count: int, target: VliwTar
     file, size = GROUPED.get(operand.file, (operand.file, 1))
     if size not in (1, count):
         legal = _names(file, count)
-        message = f"{instruction.mnemonic}: {role} {operand} names {size} registers, needed: {count}"
+        message = f"{instruction.mnemonic}: {role} {operand} has {size} registers; it needs {count}"
         raise IllegalError(message, span=instruction.span, legal=legal)
     first = operand.index - operand.index % count
     last = first + count - 1
     if first != operand.index and target.option("unaligned_group") == "refuse":
-        message = f"{instruction.mnemonic}: {role} {operand} does not begin a group of {count} registers"
+        message = f"{instruction.mnemonic}: {role} {operand} must be the first of a group of {count} registers"
         raise IllegalError(message, span=instruction.span, legal=(f"{file}{first}", f"{file}{last + 1}"))
     return tuple(Register(file, index) for index in range(first, last + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Unit(ABC):
-    """An instruction whose legality is checked, ready to run; its subclasses say on what and what it gives."""
+    """A legal instruction that is ready to run; subclasses define its operands and result."""
 
     instruction: TpcInstruction
     target: VliwTarget
@@ -391,7 +391,7 @@ class Unit(ABC):
         """Return the effects on operands, under a predicate that has lanes or is true."""
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for, by role, as their classes say."""
+        """Return the registers of the operands by role, from their classes."""
         found = {}
         for spec, operand in self.instruction.specified:
             if isinstance(operand, Register):
@@ -409,7 +409,7 @@ class Unit(ABC):
         return lanes_of(fmt, self.vector_bytes)
 
     def value(self, operands: OperandValues, role: str) -> Value:
-        """Return the value of a source: the immediate in the instruction, or what was read from the register."""
+        """Return the value of a source: the immediate in the instruction, or the value read from the register."""
         return given(self.instruction, operands, role)
 
 

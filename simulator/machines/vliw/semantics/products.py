@@ -50,11 +50,11 @@ from castsim.numerics.pack import normalise
 from castsim.numerics.policy import Policy
 from castsim.targets.vliw import VliwTarget
 
-BEYOND = "the doubled product is beyond the range: saturated, which no source states"
+BEYOND = "the doubled product is out of range and saturated; no source documents this"
 """Remark on a rounded product without documented value."""
 
 _WIDENING = {File.D: 2, File.A: 4}
-"""How many times wider than its sources a product is, by the class of its destination."""
+"""The ratio of a product's width to that of its sources, by the class of its destination."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,8 @@ _Numbers = NDArray[np.int64]
 class Accumulation(PlacedUnit):
     """Products added to an accumulator, ready to run.
 
-    `addend` is the role of the accumulator: the destination's old value, or an
-    operand of its own; None: there is none, and the products are the results.
+    `addend` is the role of the accumulator: the destination's old value, or a separate operand; None: there is none,
+    and the products are the results.
     """
 
     dst: Format
@@ -212,7 +212,7 @@ class Accumulation(PlacedUnit):
 
 @dataclass(frozen=True, slots=True)
 class PairOperation(Unit):
-    """An f32 operation on a pair of registers, each with a second operand of its own, ready to run."""
+    """An f32 operation on a pair of registers, with a separate second operand each, ready to run."""
 
     fmt: FloatFormat
     addend: str | None
@@ -312,7 +312,7 @@ def _accumulator_of(instruction: TpcInstruction, src: Format) -> str:
 
 
 def _check_immediate(instruction: TpcInstruction, src: FloatFormat) -> None:
-    """Reject an immediate of a narrow float with bits above it: of the one that is printed the value is not known.
+    """Reject an immediate of a narrow float with bits above it, because the printed form has no known value.
 
     Raises:
         IllegalError: such an immediate.
@@ -320,7 +320,7 @@ def _check_immediate(instruction: TpcInstruction, src: FloatFormat) -> None:
     for operand in instruction.operands:
         if isinstance(operand, Immediate) and operand.value >> src.bits:
             message = (
-                f"{instruction.mnemonic}.{src.name} by the immediate {operand.value:#x}: no source states whether it "
+                f"{instruction.mnemonic}.{src.name} by the immediate {operand.value:#x}: no source says whether it "
                 f"counts as f32 or as its low {src.bits} bits"
             )
             legal = (f"a code of {src.name}, up to {(1 << src.bits) - 1:#x}", "a register")

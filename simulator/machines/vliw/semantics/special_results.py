@@ -1,6 +1,6 @@
 """Results by the class or the bits of the operand: CALC_FP_SPECIAL, division steps, intervals, POPCNT to FORM_FP_NUM.
 
-Source: docs/reference/tpc.md sections 5.4 to 5.6; results by class are those of IEEE 754, which is inferred.
+Source: docs/reference/tpc.md sections 5.4 to 5.6; results by class follow IEEE 754 (inferred).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from castsim.targets.vliw import VliwTarget
 
 
 class UnstatedError(IllegalError):
-    """No source states what an instruction, or a word of it, computes."""
+    """An error for an instruction, or a word of it, whose result no source states."""
 
 
 # Values of UDIV_STEP, UDIV_4STEP and UDIV (docs/reference/tpc.md section 5.6): all of it inferred.
@@ -109,7 +109,7 @@ def prepare_division(instruction: TpcInstruction, target: VliwTarget) -> Divisio
     """
     name = check_element(instruction, target, instruction.type, _UNSIGNED)
     if target.option("division_values") == "refuse":
-        message = f"no source states what {instruction.mnemonic} computes (option division_values)"
+        message = f"no source documents what {instruction.mnemonic} computes (option division_values)"
         raise UnstatedError(message, legal=("castsim lint", "castsim run --timing-only"))
     found = Division(instruction, target, FORMATS[name].bits)
     if instruction.mnemonic in _STEPS and destination_file(instruction) is not File.Z:
@@ -168,7 +168,8 @@ def _div(x: _Class, y: _Class) -> _Answer:
 
 
 def _pow(x: _Class, y: _Class) -> _Answer:
-    """Return what classes decide: whether y is an odd integer, and whether |x| is above 1, they may not tell."""
+    """Return the result that classes decide; they may leave open whether y is an odd integer and whether |x| is above
+    1."""
     if y.kind is _Kind.ZERO:
         return "+1"
     if y.kind is _Kind.NAN:
@@ -182,7 +183,7 @@ def _pow(x: _Class, y: _Class) -> _Answer:
 
 
 def _class_at(place: int, *, flushed: bool) -> _Class:
-    """Return the class whose bit FCLASS sets; a subnormal that is flushed is zero."""
+    """Return the class whose bit FCLASS sets; a flushed subnormal is zero."""
     if place >= 8:
         return _Class(_Kind.NAN)
     negative = place < 4
@@ -243,7 +244,7 @@ def prepare_special(instruction: TpcInstruction, target: VliwTarget) -> SpecialR
     """
     name = check_element(instruction, target, instruction.type, _SPECIAL_RESULTS_FLOATS)
     if target.option("special_results") == "refuse":
-        message = f"no source tabulates the results of {instruction.mnemonic} (option special_results)"
+        message = f"no source documents the results of {instruction.mnemonic} (option special_results)"
         raise UnstatedError(message, legal=("castsim lint", "castsim run --timing-only"))
     fmt = FORMATS[name]
     assert isinstance(fmt, FloatFormat)
@@ -274,7 +275,7 @@ def _code(answer: str, fmt: FloatFormat) -> int:
 _FLOATS = ("f32", "bf16", "f16")
 _Intervals = tuple[NDArray[np.int64], NDArray[np.int64]]
 _Rule = Callable[[NDArray[np.int64], FloatFormat, int], _Intervals]
-"""From codes to the numbers of their entries and the codes of the starts; the shift leaves so many bits away."""
+"""A function from codes to the numbers of their entries and the codes of the starts, given the shift."""
 
 
 def _by_fraction(codes: NDArray[np.int64], fmt: FloatFormat, shift: int, exponent_bits: int = 0) -> _Intervals:
@@ -297,7 +298,7 @@ def _uniform(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Interva
 
 
 def _by_binade(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Intervals:
-    """Return equal intervals below 1, and from there on the binades of 1, 2 and 4 behind each other, modulo 8."""
+    """Return equal intervals below 1, then the binades of 1, 2 and 4 in sequence, modulo 8."""
     entries, starts = _uniform(codes, fmt, shift)
     above, beginnings = _by_fraction(codes, fmt, shift)
     binade = ((codes & (fmt.sign_bit - 1)) >> fmt.fraction_bits) - fmt.bias + 1
@@ -312,7 +313,7 @@ _VARIANTS: Mapping[str, _Rule] = {
     "sin_cos": _uniform,
     "tanh": _by_binade,
 }
-"""What the variants do, inferred from the sizes of the tables that the vendor's functions read by them."""
+"""The variants of the instruction, inferred from the sizes of the tables that the vendor's functions read with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,13 +343,13 @@ def prepare_entry(instruction: TpcInstruction, target: VliwTarget) -> TableEntry
     name = check_element(instruction, target, instruction.type, _FLOATS)
     for switch in ("opt", "exp0"):
         if instruction.switch(switch) == 1:
-            message = f"no source states what {switch} does to the entry"
+            message = f"no source documents what {switch} does to the entry"
             raise UnstatedError(message, legal=(f"{instruction.mnemonic} without {switch}",))
     variant = str(instruction.switch("entry_variant"))
     inferred = variant in _VARIANTS and target.option("lut_entry_variants") == "inferred"
     if variant != "none" and not inferred:
         options = (f"{variant} under option lut_entry_variants=inferred",) if variant in _VARIANTS else ()
-        raise UnstatedError(f"no source states which entry variant {variant} takes", legal=("no variant", *options))
+        raise UnstatedError(f"no source documents which entry variant {variant} uses", legal=("no variant", *options))
     shift = instruction.operand("shift")
     fmt = FORMATS[name]
     assert isinstance(shift, Immediate) and isinstance(fmt, FloatFormat)
@@ -360,14 +361,14 @@ def prepare_entry(instruction: TpcInstruction, target: VliwTarget) -> TableEntry
 Wide = NDArray[np.int64]
 
 _BitRule = Callable[[tuple[Wide, ...], Format, TpcInstruction, VliwTarget], Wide]
-"""From the codes of all sources to the result's, whose bits above the element are dropped."""
+"""A function from the codes of all sources to the result's, whose bits above the element are dropped."""
 
 
 # ------------------------------------------------------------------------------------------------------- bits
 
 
 def _wanted(codes: Wide, fmt: Format, instruction: TpcInstruction) -> Wide:
-    """Return codes whose ones are the bits that are counted or searched."""
+    """Return codes whose ones are the bits to count or search."""
     return codes if instruction.switch("set") == 1 else codes ^ ((1 << fmt.bits) - 1)
 
 
@@ -377,7 +378,7 @@ def _count(sources: tuple[Wide, ...], fmt: Format, instruction: TpcInstruction, 
 
 
 def _find_first(sources: tuple[Wide, ...], fmt: Format, instruction: TpcInstruction, target: VliwTarget) -> Wide:
-    """Return the place of the first bit; where there is none, what an option says."""
+    """Return the position of the first bit; an option gives the result if there is none."""
     codes = _wanted(sources[0], fmt, instruction)
     lowest = np.bitwise_count((codes & -codes) - 1).astype(np.int64)
     spread = codes.copy()
@@ -506,7 +507,7 @@ def prepare_bit_field(instruction: TpcInstruction, target: VliwTarget) -> BitFie
     """Check an operation on bits.
 
     Raises:
-        IllegalError: the generation or the operation lacks the element type, or no source states what a switch does.
+        IllegalError: the generation or the operation lacks the element type, or no source documents what a switch does.
     """
     kind = _KINDS[instruction.mnemonic]
     legal = tuple(name for name in whole_bytes(target) if kind.integers or isinstance(FORMATS[name], FloatFormat))
@@ -514,10 +515,10 @@ def prepare_bit_field(instruction: TpcInstruction, target: VliwTarget) -> BitFie
     for name in ("limit", "special_func"):
         ignored = name == "limit" and target.option("class_limit") == "ignore"
         if instruction.switch(name) and not ignored:
-            message = f"{instruction.mnemonic}: no source states what {name} computes"
+            message = f"{instruction.mnemonic}: no source documents what {name} computes"
             raise IllegalError(message, span=instruction.span, legal=(f"{instruction.mnemonic} without {name}",))
     forced = [name for name in _FORCED if instruction.switch(name) == 1]
     if len(forced) > 1:
-        message = f"{instruction.mnemonic}: {' and '.join(forced)} exclude each other"
+        message = f"{instruction.mnemonic}: {' and '.join(forced)} cannot be combined"
         raise IllegalError(message, span=instruction.span, legal=_FORCED)
     return BitField(instruction, target, kind)

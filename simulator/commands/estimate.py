@@ -1,0 +1,79 @@
+"""The answer is the number of cycles that `castsim run` counts for the cast alone, between tiles of ROWS rows and COLS
+columns. It leaves out loads, stores and flags; use `castsim run -e` for a fragment with them.
+
+examples:
+  castsim estimate f32 f16 16x256 --target a2a3
+  castsim estimate f32 e4m3fn 16x512 --target a5 --saturation on
+  castsim estimate f32 i8 64x64 --target a2a3 --valid 60x64 --option vector_head=always
+  castsim estimate f32 bf16 128x64 --target gaudi2 --json -
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+
+from castsim.commands.option_parsers import assignments, integer_from
+from castsim.commands.outcome import CommandOutcome
+from castsim.commands.shared_options import OptionParser
+from castsim.isa.errors import ReadError
+from castsim.isa.value_expressions import format_spelled
+from castsim.reports.estimates import EstimateDocument, estimate_text, estimated_seconds
+from castsim.running.estimating import estimate
+from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
+
+_SHAPE = re.compile(r"([0-9]{1,9})[xX]([0-9]{1,9})")
+
+
+def declare(parser: OptionParser) -> None:
+    """Add the arguments of `estimate`."""
+    add = parser.add_argument
+    add("src", metavar="SRC", help="format of the source tile")
+    add("dst", metavar="DST", help="format of the destination tile")
+    add("shape", metavar="ROWSxCOLS", help="elements of both tiles, such as 16x256")
+    parser.take("required_target")
+    add("--rounding", metavar="M", help="rounding mode; default: the target's own")
+    add("--saturation", metavar="on|off", help="saturation switch of the target")
+    add("--scratch", action="store_true", help="give the cast a tmp tile")
+    add("--valid", metavar="ROWSxCOLS", help="valid region of both tiles; default: the whole tile")
+    add("--row-stride", metavar="N", help="elements from row to row of the source; default: COLS")
+    add("--dst-row-stride", metavar="N", help="elements from row to row of the destination; default: COLS")
+    parser.take("target_options")
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Estimate the cast.
+
+    Raises:
+        ReadError: what was typed. IllegalError, TileError, ScratchError: the target does not have such a cast.
+    """
+    target = with_options(load_target(options.target), assignments("--option", options.options))
+    rows, cols = _shape(options.shape)
+    valid_rows, valid_cols = (None, None) if options.valid is None else _shape(options.valid, "--valid ")
+    src, dst = format_spelled(options.src).name, format_spelled(options.dst).name
+    answer = estimate(
+        src, dst, rows, cols, target=target, rounding=options.rounding, saturation=options.saturation,
+        scratch=options.scratch, valid_rows=valid_rows, valid_cols=valid_cols,
+        row_stride=_stride("--row-stride", options.row_stride),
+        dst_row_stride=_stride("--dst-row-stride", options.dst_row_stride),
+    )  # fmt: skip
+    seconds = estimated_seconds(answer, target)
+    document = EstimateDocument.of(answer, target=target, src=src, dst=dst, rows=rows, cols=cols, seconds=seconds)
+    return CommandOutcome(document, lambda _: estimate_text(answer, target, document))
+
+
+def _shape(text: str, option: str = "") -> tuple[int, int]:
+    """Return rows and columns.
+
+    Raises:
+        ReadError: the text is not of the form ROWSxCOLS.
+    """
+    extents = _SHAPE.fullmatch(text.strip())
+    if extents is None or "0" in (extents[1].strip("0") or "0", extents[2].strip("0") or "0"):
+        raise ReadError(f"{option}'{text[:40]}' is not a tile shape", legal=(f"{option}16x256",))
+    return int(extents[1]), int(extents[2])
+
+
+def _stride(option: str, text: str | None) -> int | None:
+    return None if text is None else integer_from(option, text)
