@@ -162,7 +162,7 @@ def test_accesses_far_apart_are_not_compared(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_refusal_of_a_repeated_bundle_points_to_its_own_place() -> None:
     text = "// castsim: target gaudi2\n" + "nop; add.i32 S2, S0, 1; nop; nop\n" * 3 + "nop; halt; halt; nop\n"
-    assert [each.line for each in check_text("k.tpc", text) if "leaves in S2" in each.message] == [2, 3, 4]
+    assert [each.line for each in check_text("k.tpc", text) if "never read: S2" in each.message] == [2, 3, 4]
 
 
 def test_the_page_states_the_bound_that_the_benchmark_holds() -> None:

@@ -341,7 +341,7 @@ pto.store_scalar %w, %y[%c0] : !pto.ptr<i32>, i32
 
 def test_the_command_takes_elements_and_names_the_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = kernel_file(tmp_path, LENGTH)
-    assert main(["run", str(path), "--timing-only", "--arg", "n[0]=3"]) == 0
+    assert main(["run", str(path), "--timing-only", "--arg", "n[0]=3", "--report", "full"]) == 0
     assert "load_scalar %n[0] = 3 (given by --arg)" in " ".join(capsys.readouterr().out.split())
     assert main(["run", str(path), "--timing-only", "--arg", "n[0]=3", "--json", str(tmp_path / "r.json")]) == 0
     (found,) = json.loads((tmp_path / "r.json").read_text())["path_decided_by"]

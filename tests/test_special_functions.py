@@ -416,7 +416,7 @@ def test_results_of_descriptors_by_their_types() -> None:
         ({}, "takes tensor"),
         ({"tensor": 99}, "tensor=99"),
         ({"tensor": 0, "size": 1}, "has no argument 'size'"),
-        ({"tensor": 0, "value": 40000}, "not of the type"),
+        ({"tensor": 0, "value": 40000}, "does not fit the type"),
     ):
         row = ROWS["set_pad_value_short"]
         with pytest.raises(ReadError, match=message):

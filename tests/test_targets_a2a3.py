@@ -312,7 +312,7 @@ def test_cyclic_base(tmp_path: Path) -> None:
     write(tmp_path, 'base = "two.toml"\n', "one.toml")
     write(tmp_path, 'base = "three.toml"\n', "two.toml")
     for base, name in (("one", "three.toml"), ("self", "self.toml")):
-        with pytest.raises(TargetDataError, match="refers to itself"):
+        with pytest.raises(TargetDataError, match="leads to itself"):
             load_target(write(tmp_path, f'base = "{base}.toml"\n', name))
 
 

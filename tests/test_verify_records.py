@@ -207,7 +207,7 @@ def verify(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, st
 def test_all_codes_of_narrow_sources(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = verify(capsys, "f16", "i8", "--spec", "tosa", "--target", "a5", "gaudib")
     assert code == 0
-    assert "2 programs and 0 counterexamples run, 131072 codes, 0 claims that do not hold" in " ".join(out.split())
+    assert "2 programs and 0 counterexamples run, 131,072 codes, 0 claims refuted" in " ".join(out.split())
 
 
 def test_samples_of_wide_sources_and_counterexamples(capsys: pytest.CaptureFixture[str]) -> None:

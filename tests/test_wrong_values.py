@@ -39,6 +39,8 @@ USUAL = {
     "cast": ["f32", "f16", "1"],
     "compare": ["f32", "f16", "mine.py:to_f16"],
     "quantise": ["f32", "mxfp8_e4m3", "1"],
+    "estimate": ["f32", "i16", "4x64", "--target", "a2a3"],
+    "formats": [],
     "verify": ["e2m1", "i8", "--against", "reference"],
     "scratch": ["f32", "i16", "--rows", "4", "--cols", "64", "--row-stride", "64"],
     "lower": ["f32", "f16", "--target", "a5"],

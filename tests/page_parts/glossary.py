@@ -213,6 +213,18 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "fit to all rows": "Its value with no figure left out.",
         "public: mean %": "The public model's mean error.",
     },
+    "`formats`": {
+        "exp": "Bits of the exponent.",
+        "man": "Bits of the mantissa.",
+        "bias": "Exponent bias.",
+        "smallest": "Smallest integer.",
+        "largest": "Largest finite number.",
+        "least normal": "Smallest positive normal number.",
+        "subnormal": "Smallest positive subnormal number.",
+        "special": "Special values: infinity, NaN.",
+        "cast by": "Targets with casts of the format.",
+        "also written": "Aliases.",
+    },
     "`calibrate`": {
         "parameter": "The fitted number.",
         "before": "Its value before; for rows, the simulated cycles.",
