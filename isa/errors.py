@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import traceback
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -216,6 +215,8 @@ _NOT_THE_READERS = ("castsim", "IPython")
 
 def notebook_traceback(error: CastsimError | EngineError) -> list[str]:
     """Return what IPython shows of an error: the frames of the reader's own code, and the message as in `render`."""
+    import traceback  # noqa: PLC0415 - only a failing cell needs it
+
     frames = [
         (frame, line)
         for frame, line in traceback.walk_tb(error.__traceback__)

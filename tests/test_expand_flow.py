@@ -173,7 +173,7 @@ def test_rotary_cache_writes_where_its_position_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (f"pto.tcmps ins(%t, %s : {F32}, f32) outs(%m : {{M}})", "its loops depend on %rows and %cols"),
+        (f"pto.tcmps ins(%t, %s : {F32}, f32) outs(%m : {{M}})", "its loops follow %rows and %cols"),
         ("%v = pto.load_scalar %x[%c0] : !pto.ptr<f32> -> f32", "functions of vector instructions do not support it"),
     ],
 )

@@ -27,7 +27,6 @@ FOLDERS = sorted(path.parent for path in (ROOT / "simulator" / "machines").glob(
 
 TOLD = {
     "simulator/machines/registry.py": "the one place where tables are looked up",
-    "simulator/reports/targets.py": "the word itself is what it prints",
 }
 """Modules that read `.mechanism`, each with its reason."""
 

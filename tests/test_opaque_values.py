@@ -348,7 +348,7 @@ def test_a_path_that_rests_on_another_core(tmp_path: Path):
         run(path, "a2a3", inputs={"x": "random:1"})
     assert caught.value.span is not None
     timed = run(path, "a2a3", timing_only=True)
-    assert any("%b of reserve_buffer" in warning and "taken for 0" in warning for warning in timed.warnings)
+    assert any("%b of reserve_buffer" in warning and "taken as 0" in warning for warning in timed.warnings)
 
 
 def test_results_of_operations_between_cores_need_types():

@@ -292,13 +292,13 @@ def test_companions_that_cannot_be_read(double: Path, tmp_path: Path) -> None:
     assert "No such file" in refusal(double, code, declare=tmp_path / "none.decl").message
     wrong = file_of(tmp_path / "wrong.decl", DOUBLE)
     found = refusal(double, code, declare=wrong)
-    assert "holds comments only" in found.message
+    assert "can contain only comments" in found.message
     assert (found.span.file, found.span.line) == (str(wrong), 6)
     wrong.write_text("// castsim: tensor 0 x\n")
     assert "malformed declaration of tensor" in refusal(double, code, declare=wrong).message
     wrong.write_bytes(b"\xff\xfe")
     assert "not UTF-8 text" in refusal(double, code, declare=wrong).message
-    assert "one entry" in refusal(double, code, entry="main").message
+    assert "starts at its first bundle" in refusal(double, code, entry="main").message
     assert "a5 does not run .tpc programs" in refusal(double, code, target="a5").message
 
 

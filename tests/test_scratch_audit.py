@@ -244,7 +244,7 @@ def test_unsafe_scratch_with_a_hole_over_the_neighbour(tmp_path, arrays):
     run = loaded(tmp_path, 6400, unsafe=True)
     # Head calls write 768 bytes from 6400 on; the tail's rows 32 bytes each at 6400, 7424, 8448 and 9472: beside the
     # victim at 8192 .. 8447, whose bytes lie in a hole.
-    assert any("bytes short" in warning and "no tile owns" in warning for warning in run.executed.warnings)
+    assert any("bytes short" in warning and "bytes outside all tiles" in warning for warning in run.executed.warnings)
     out = computed(run, arrays)
     assert np.array_equal(out["y"], np.trunc(arrays["x"]).astype(np.int64).astype(np.int16))
     assert np.array_equal(out["w"], arrays["v"])

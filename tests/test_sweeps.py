@@ -451,8 +451,8 @@ def test_no_file_that_is_read_or_written_besides_is_replaced(
         ("s.toml --out -", "--out needs a file"),
         ("s.toml --out .", "--out .: cannot be written"),
         ("s.toml --out nosuch/r.parquet", "--out nosuch/r.parquet: cannot be written"),
-        ("s.toml --out s.toml", "which is the specification"),
-        ("p.toml --out p.pto", "which is the program 'p.pto'"),
+        ("s.toml --out s.toml", "would overwrite 's.toml', the specification"),
+        ("p.toml --out p.pto", "would overwrite 'p.pto', the program"),
     ):
         before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
         assert said in err_of(capsys, ["sweep", *words.split(), "--workers", "1"])
@@ -496,7 +496,7 @@ def test_a_record_is_resumed_for_what_it_is_about(tmp_path: Path, capsys: Captur
         ("--spec onnx", "specifications or versions"),
         ("--spec tosa@1.0", "specifications or versions"),
     ):
-        assert f"about other {other}" in err_of(capsys, [*verify, *words.split(), "--resume", *kept])
+        assert f"covers different {other}; " in err_of(capsys, [*verify, *words.split(), "--resume", *kept])
     for words in ("f16 i8 --target a5", "--samples 10 --seed 0", "--spec tosa", ""):
         assert main([*verify, *words.split(), "--resume", *kept]) == 0, words
     assert json.loads(path.read_text())["complete"]

@@ -235,7 +235,7 @@ def test_a_program_that_reads_early_is_refused(tmp_path: Path, capsys: pytest.Ca
     assert main(["unswizzle", str(path)]) == 1
     err = capsys.readouterr().err
     assert "early.tpc:7" in err
-    assert "cannot track its lanes" in err
+    assert "before its new value is ready; its lanes cannot be tracked" in err
 
 
 def test_the_command_shows_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

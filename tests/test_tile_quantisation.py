@@ -413,7 +413,7 @@ def test_maxima_and_reciprocals_as_the_passes_leave_them() -> None:
         ("quant_type = #pto<quant_type HIF4>", "unknown quant_type 'HIF4'"),
         ("quant_type = #pto<quant_type MXFP4_E2M1>", "MXFP4_E2M1 must be written to tiles of !pto.f4E2M1x2"),
         ("quant_type = #pto<quant_type MXFP8>, grpAxis = #pto<mx_group_axis axis2>", "unknown mx_group_axis 'axis2'"),
-        ("quant_type = #pto<quant_type MXFP8>, interleave = 1", "interleave must be true or false"),
+        ("quant_type = #pto<quant_type MXFP8>, interleave = 1", "interleave is '1', not true or false"),
         ("quant_type = #pto<quant_type MXFP8>, storeMode = #pto<vec_store_mode nz>", "needs a fifth tile"),
         ("quant_type = #pto<quant_type MXFP8>, quantScaleAlg = #pto<quant_scale_alg up>", "unknown quant_scale_alg"),
         ("interleave = false", "needs the attribute quant_type"),

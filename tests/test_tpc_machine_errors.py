@@ -314,7 +314,7 @@ def test_the_json_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_stale_reads_in_text_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "// castsim: target greco\nnop; nop; mov.i32 V0, 0x1; nop\nnop; nop; mov V1, V0; nop\n"
     path = written(tmp_path, text + END)
-    assert main(["run", path]) == 0
+    assert main(["run", path, "--report", "full"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "stale reads: the old value is read inside the latency window of a write (1)" in out
     written_by = "written by 'mov.i32 V0, 0x1' (line 2, bundle 0)"

@@ -248,7 +248,7 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
         record = resumed
         other = _other_than(record, options, spec, version, samples, seed)
         if other is not None:
-            raise ReadError(f"record '{path}' covers a different {other}; continue it with --resume alone")
+            raise ReadError(f"record '{path}' covers different {other}; continue it with --resume alone")
     with stage_progress(options) as progress:
         verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress, workers)
 
