@@ -304,7 +304,7 @@ def test_text_shows_rows_curves_and_both_models(capsys):
     text = capsys.readouterr().out
     assert "The vendor's public cost model has a mean error of" in text
     assert "rows that facts were fitted to have a mean error of" in text
-    assert re.search(r"\n  tcvt +bf16 -> fp16 +1D +1 x 128 +54 +\d+ +[+-]\d\.\d\d +54 ", text)
+    assert re.search(r"\ntcvt +bf16 -> fp16 +1D +1 x 128 +54 +\d+ +[+-]\d\.\d\d +54\n", text)
     assert max(map(len, text.splitlines())) <= 100
 
 

@@ -72,7 +72,7 @@ def test_planted_numbers_come_back(base, seed, tmp_path, monkeypatch, capsys):
     assert main(["accuracy", "--target", "my_chip.toml", "--data", "rows.csv"]) == 0
     capsys.readouterr()
     assert main(words) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "the file already exists; choose another name" in capsys.readouterr().err
 
 
 SIZES = [(rows, 64) for rows in (1, 2, 4, 8, 16, 32, 64, 128)]

@@ -557,6 +557,9 @@ def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monk
         np.linspace(-9, 9, 128 * 64).astype(np.float32).reshape(-1, 64)[: 4 if "model" in line else 128],
     )
     kernels_in_c(line, folder)
+    for name in ("kernels", "include"):
+        (folder / name).mkdir()
+    shutil.copy(folder / "kernel.pto", folder / "kernels")
     if "--target goya" in line:
         (folder / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_i16_quantise_goya.tpc").read_text())
     if "--apply 1 -o faster.pto" in line:  # a kernel that can be made faster

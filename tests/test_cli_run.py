@@ -359,7 +359,7 @@ def test_the_report_begins_with_them(tmp_path: Path, capsys: Capture) -> None:
     out = out_of(capsys, ["run", path])
     answer, _, head = " ".join(out.partition(" limits (")[0].split()).partition(" warning: ")
     assert answer.startswith(f"{path} on gaudi2: ")
-    assert head.startswith("1 stale read: the values are the old ones")
+    assert head.startswith("1 stale read: this instruction reads an old value, as on the chip; ")
     assert "'mov V1, V0' (line 4, bundle 1) reads the old value of V0" in head
     assert "distance 1, needed 4, 3 missing" in head
     assert "--stale-reads stop" in head

@@ -160,7 +160,7 @@ def test_json(capsys):
         ("scratch f32 i32 --rows 1 --cols 1", 1, "uses no scratch"),
         ("scratch f32 i16 --rows 1 --cols 1 --target a5", 1, "use no scratch tile\n  help: --target a2a3"),
         ("scratch f32 i16 --rows 1:100000 --cols 1:100000 --sweep", 1, "10000000000 shapes: 100000 rows, 100000 col"),
-        ("scratch f32 i16 --rows 1:1000001:1 --cols 1 --sweep", 2, "--rows 1:1000001:1: no tile"),
+        ("scratch f32 i16 --rows 1:1000001:1 --cols 1 --sweep", 2, "--rows 1:1000001:1: larger than any tile"),
         ("scratch f32 i16 --rows 1 --cols 0:999999 --row-stride 8:1000000 --sweep", 1, "up to 1000000 shapes"),
     ],
 )

@@ -168,7 +168,7 @@ def test_types_by_opset(opset: int) -> None:
             if name in types:
                 assert specified_cast("onnx", src, dst, version=opset).version == str(version)
             else:
-                with pytest.raises(IllegalError, match=f"onnx {version} has no cast {src} -> {dst}; it was added in"):
+                with pytest.raises(IllegalError, match=f"onnx {version} has no cast {src} -> {dst}; it came with"):
                     specified_cast("onnx", src, dst, version=opset)
 
 
@@ -183,7 +183,7 @@ UNSIGNED = {"input_unsigned": 1}
 @pytest.mark.parametrize(
     ("asked", "more", "kind", "message"),
     [
-        (("tosa", "fp32", "bool"), {"version": "1.0"}, IllegalError, "1.0 has no cast f32 -> bool; it was added in 1.1"),
+        (("tosa", "fp32", "bool"), {"version": "1.0"}, IllegalError, "1.0 has no cast f32 -> bool; it came with 1.1"),
         (("tosa", "f32", "f16"), {"version": "0.9"}, ReadError, "tosa has no version '0.9'"),
         (
             ("tosa", "i8", "i16"), {"version": "1.0", "attributes": UNSIGNED},
@@ -197,7 +197,7 @@ UNSIGNED = {"input_unsigned": 1}
         (("tosa", "i8", "i16"), {"attributes": {"saturate": 1}}, ReadError, "tosa has no attribute 'saturate'"),
         (("tosa", "string", "f32"), {}, IllegalError, "tosa 1.1 has no cast string -> f32"),
         (("onnx", "f32", "hif8"), {}, IllegalError, "onnx 28 has no cast f32 -> hif8"),
-        (("onnx", "string", "f32"), {"version": 6}, IllegalError, "onnx 6 has no cast string -> f32; it was added in 9"),
+        (("onnx", "string", "f32"), {"version": 6}, IllegalError, "onnx 6 has no cast string -> f32; it came with 9"),
         *(
             (("onnx", "f32", "f16"), {"version": opset}, ReadError, "onnx has no version")
             for opset in ("0", "29", "-1", "1.5", "nineteen")

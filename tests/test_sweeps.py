@@ -183,7 +183,7 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
         _, told = process.communicate()
         assert not out.exists()
         assert process.returncode == (-signal.SIGKILL if ending is signal.SIGKILL else 130)
-        assert ending is signal.SIGKILL or "to continue the" in told
+        assert ending is signal.SIGKILL or "the same command continues from" in told
     found = castsim.sweep(specification, out, workers=1)
     assert found.resumed >= 8  # four pieces are 20,000 bytes
     expected = castsim.sweep(specification, tmp_path / "once.parquet", workers=1)

@@ -4,7 +4,7 @@ columns. It leaves out loads, stores and flags; use `castsim run -e` for a fragm
 examples:
   castsim estimate f32 f16 16x256 --target a2a3
   castsim estimate f32 e4m3fn 16x512 --target a5 --saturation on
-  castsim estimate f32 i8 64x64 --target a2a3 --valid 60x64 --option vector_head=always
+  castsim estimate f32 f16 64x64 --target a2a3 --valid 60x64 --option vector_head=always
   castsim estimate f32 bf16 128x64 --target gaudi2 --json -
 """
 

@@ -33,6 +33,7 @@ VERSIONS: Mapping[str, int] = {
     "conform": 4,
     "accuracy": 5,
     "advise": 2,
+    "schedule": 2,
     "verify": 3,
     "verify-lowering": 3,
     "verify-substitutions": 2,

@@ -33,12 +33,13 @@ def stale_notice(found: tuple[StaleRead, ...] | None) -> str | None:
         return None
     times = sum(each.times for each in stale)
     often = f", {times} times in all" if times > len(stale) else ""
-    what = (
-        "1 stale read"
-        if len(stale) == 1
-        else f"{len(stale)} stale reads, {lines_named(each.reader.span.line for each in stale)}"
+    if len(stale) == 1:
+        return f"1 stale read{often}: this instruction reads an old value, as on the chip; {stale[0].sentence()}"
+    lines = lines_named(each.reader.span.line for each in stale)
+    return (
+        f"{len(stale)} stale reads, {lines}{often}: these instructions read old values, as on the chip; "
+        f"first {stale[0].sentence()}"
     )
-    return f"{what}{often}: these instructions read old values, as on the chip; first {stale[0].sentence()}"
 
 
 def race_notice(found: Sequence[RaceFinding] | None) -> str | None:

@@ -215,6 +215,7 @@ class Schedule(CommandDocument, name="schedule"):
     padding: Length = says("The length with one instruction a bundle and NOPs.")
     registers: dict[Name, list[str]] = says("The registers of each virtual one.")
     removed: list[Removed] = says("Instructions that were left out.")
+    spilled: list[str] = says("Virtual registers whose values wait in local memory or are computed again.")
     program: str = says("The text.")
 
 
