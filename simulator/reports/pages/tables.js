@@ -109,7 +109,7 @@ page.wide = (name, content) => {
     if (!frame.clientWidth || frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0; else frame.removeAttribute("tabindex");
   });
   watch.observe(frame);
-  watch.observe(content);
+  if (content) watch.observe(content);
   return frame;
 };
 
