@@ -19,8 +19,7 @@ from castsim.execution import tree as trees
 from castsim.execution.timing import Cause, PipeTiming, Timing, limiter
 from castsim.execution.tree import Access, Block, BufferUse, GlobalSpace, Instruction, Loop, Lowered, Tree, buffer_use
 from castsim.isa.errors import ReadError, Span
-from castsim.reports.estimates import duration
-from castsim.reports.numbers import doubtful_facts, facts_of
+from castsim.reports.numbers import doubtful_facts, duration, facts_of
 from castsim.reports.progress import ProgressBar, RunProgress, operation_count
 from castsim.reports.run_report import RunReport
 from castsim.running.estimating.cast_estimates import Standing, fact_at, sensitivities, trust_of

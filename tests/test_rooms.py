@@ -48,7 +48,7 @@ MOST_FLOORS, MOST_ROOMS = 10, 16
 BUDGET = """
 __init__           1    200
 __main__           1    300
-commands          57  13500
+commands          57  13600
 engines           20   7900
 evidence          12   4500
 execution         38  15200
@@ -59,7 +59,7 @@ lowering          25  10500
 machines          61  28300
 numerics          12   3900
 pto_cpp            3   1800
-reports           56  16000
+reports           52  15900
 running           19   7600
 targets           14   5600
 testing            1    100

@@ -31,7 +31,7 @@ from castsim.execution.input_data import read_array
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.formats import Codes
 from castsim.isa.reading import read_text
-from castsim.reports.own_conversions import comparison_document, comparison_text
+from castsim.reports.cast_text import comparison_document, comparison_text
 
 
 def declare(parser: OptionParser) -> None:

@@ -12,16 +12,25 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
 
 from castsim.commands.option_parsers import assignments, integer_from
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
+from castsim.execution.timing import Cause, share
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
-from castsim.reports.estimates import EstimateDocument, estimate_text, estimated_seconds
+from castsim.reports.documents import Document
+from castsim.reports.numbers import causes_of, clock, duration, grouped
+from castsim.reports.schemas.command_documents import EstimateDocument
+from castsim.reports.terminal import composed, table
 from castsim.running.estimating import estimate
+from castsim.running.estimating.cast_estimates import Estimate
 from castsim.targets.description import with_options
-from castsim.targets.loader import load_target
+from castsim.targets.loader import Target, load_target
 
 _SHAPE = re.compile(r"([0-9]{1,9})[xX]([0-9]{1,9})")
 
@@ -58,7 +67,7 @@ def execute(options: Namespace) -> CommandOutcome:
         row_stride=_stride("--row-stride", options.row_stride),
         dst_row_stride=_stride("--dst-row-stride", options.dst_row_stride),
     )  # fmt: skip
-    seconds = estimated_seconds(answer, target)
+    seconds = _seconds(answer, target)
     document = EstimateDocument.of(answer, target=target, src=src, dst=dst, rows=rows, cols=cols, seconds=seconds)
     return CommandOutcome(document, lambda _: estimate_text(answer, target, document))
 
@@ -77,3 +86,28 @@ def _shape(text: str, option: str = "") -> tuple[int, int]:
 
 def _stride(option: str, text: str | None) -> int | None:
     return None if text is None else integer_from(option, text)
+
+
+def _seconds(estimate: Estimate, target: Target) -> float:
+    return estimate.cycles / (target.frequency.megahertz * 10**6)
+
+
+_LIMITS = {Cause.BUSY: "throughput", Cause.FILL: "pipeline start-up (fill)", Cause.DRAIN: "pipeline latency (drain)"}
+"""What limits a cast, by the cause of most of its cycles; other causes have their own names."""
+
+
+@composed
+def estimate_text(estimate: Estimate, target: Target, document: Document) -> Iterator[RenderableType]:
+    """Yield the cycles, what bounds them, what they rest on, and a table of causes."""
+    time = duration(_seconds(estimate, target))
+    yield Text.assemble((f"{grouped(estimate.cycles)} cycles", "bold"), f" = {time} at {clock(target)}")
+    shape = f"{document['rows']} x {document['cols']} elements"
+    yield Text(f"{document['src']} -> {document['dst']}, {shape}, on {target.name}")
+    limit = _LIMITS.get(estimate.bound_by, str(estimate.bound_by))
+    yield Text(f"Limited by {limit}", style="bold yellow")
+    yield Text(f"Trust: {estimate.trust.sentence()}")
+    yield Text()
+    causes = table("cause", "cycles", "share", numbers=("cycles", "share"))
+    for cause, cycles in causes_of(estimate).items():
+        causes.add_row(str(cause), grouped(cycles), share(cycles, estimate.cycles))
+    yield causes

@@ -184,7 +184,7 @@ def execute(options: Namespace) -> CommandOutcome:
     write_page_of(found, options, options.out)
 
     def text(_: int) -> RenderableType:
-        from castsim.reports.lower_text import lower_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.lower import lower_text  # noqa: PLC0415 - rich, only if printed
 
         if options.out == STDOUT and found.text is not None:
             return plain(found.text.rstrip("\n"))
@@ -286,8 +286,7 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
     Raises:
         ReadError: what was typed; options that are for casts of elements. IllegalError: a source without exponents.
     """
-    from castsim.reports.lower import block_lowering_document  # noqa: PLC0415 - few casts need these
-    from castsim.reports.lower_text import block_lowering_text  # noqa: PLC0415 - as above
+    from castsim.reports.lower import block_lowering_document, block_lowering_text  # noqa: PLC0415 - as above
     from castsim.running.block_lowering import lower_blocks  # noqa: PLC0415 - as above
 
     for name, value in (("--via", options.via), ("--spec", options.spec), ("--rounding", options.rounding)):

@@ -113,7 +113,7 @@ def write_page_of(result: PagedResult, options: Namespace, out: str | None = Non
 
 def answer_page(document: Mapping[str, Any]) -> Page | None:
     """Return the page of the document of a look-up, known by its keys and its version; None of other documents."""
-    from castsim.reports import accuracy, scratch, specification, targets, tuning  # noqa: PLC0415 - all of them for a page
+    from castsim.reports import accuracy, scratch, targets, tuning  # noqa: PLC0415 - all of them for a page
     from castsim.reports.documents import VERSIONS, CommandDocument, keys_of  # noqa: PLC0415 - as above
     from castsim.reports.pages import answer_pages, page_of_result  # noqa: PLC0415 - as above
     from castsim.reports.schemas.command_documents import Check, Expanded  # noqa: PLC0415 - as above
@@ -123,8 +123,8 @@ def answer_page(document: Mapping[str, Any]) -> Page | None:
         targets.TargetDescription: answer_pages.target_page,
         targets.TargetPair: answer_pages.target_pair_page,
         targets.TargetsDiff: answer_pages.targets_diff_page,
-        specification.SpecificationDescription: answer_pages.specification_page,
-        specification.SpecificationPair: answer_pages.specification_pair_page,
+        targets.SpecificationDescription: answer_pages.specification_page,
+        targets.SpecificationPair: answer_pages.specification_pair_page,
         Check: answer_pages.findings_page,
         Expanded: answer_pages.expanded_page,
         scratch.Scratch: scratch.scratch_page,

@@ -29,7 +29,6 @@ from castsim.commands.outcome import CommandOutcome, answer, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
-from castsim.reports import specification
 from castsim.reports.pages.answer_pages import (
     specification_page,
     specification_pair_page,
@@ -39,7 +38,15 @@ from castsim.reports.pages.answer_pages import (
     targets_list_page,
 )
 from castsim.reports.pairs import pair_detail
-from castsim.reports.targets import TargetDescription, TargetsDiff, TargetsList, pair_document, targets_diff
+from castsim.reports.targets import (
+    SpecificationDescription,
+    TargetDescription,
+    TargetsDiff,
+    TargetsList,
+    pair_document,
+    specification_pair_document,
+    targets_diff,
+)
 from castsim.targets.csv_tables import TableFile
 from castsim.targets.description import Table
 from castsim.targets.loader import (
@@ -268,8 +275,8 @@ def _list() -> CommandOutcome:
 def _specification(name: str, *pair: str) -> CommandOutcome:
     spec = load_specification(name)
     if pair:
-        return answer(specification_pair_page, specification.pair_document(spec, *pair))
-    return answer(specification_page, specification.SpecificationDescription.of(spec))
+        return answer(specification_pair_page, specification_pair_document(spec, *pair))
+    return answer(specification_page, SpecificationDescription.of(spec))
 
 
 def _template(name: str) -> CommandOutcome:

@@ -229,8 +229,7 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
     """
     from castsim.evidence.verification.lowering import LoweringRecord, started, verify_lowering  # noqa: PLC0415 - loads the planner
     from castsim.lowering.acceptance import parse_specification  # noqa: PLC0415 - as above
-    from castsim.reports.lower import lowering_document  # noqa: PLC0415 - as above
-    from castsim.reports.lower_text import lowering_text  # noqa: PLC0415 - as above
+    from castsim.reports.lower import lowering_document, lowering_text  # noqa: PLC0415 - as above
 
     given = [f"--{name}" for name in ("rounding", "overflow", "tier", "against", "exhaustive", "structured", "matrix")
              if getattr(options, name)]  # fmt: skip

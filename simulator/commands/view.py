@@ -43,8 +43,7 @@ from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError, Span, extra_command, installed
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
 from castsim.reports.comparing import parsed_json, recorded_run
-from castsim.reports.estimates import duration
-from castsim.reports.numbers import grouped
+from castsim.reports.numbers import duration, grouped
 from castsim.reports.pages.blocks import page_html
 from castsim.reports.pages.page_of_result import plain_page
 from castsim.reports.schemas.recorded import RecordedInstruction, RecordedRun

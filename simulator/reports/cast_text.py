@@ -1,4 +1,4 @@
-"""Casts of single values, and block quantisation, as text."""
+"""Casts of single values, block quantisation, and comparisons of a user's conversion with a cast, as text."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby, zip_longest
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from castsim.evidence.user_conversions import CAST_WORDS, BinadeErrors, Comparison, ConversionCounterexample
 from castsim.execution.outcomes import Outcome
 from castsim.isa.formats import FORMATS, Codes, Format
 from castsim.numerics.codec import codes_from_array, value_of
 from castsim.numerics.quantisation import RULES, Quantised
 from castsim.reports.cast import Accepted, CastResultRow, CastResults, SourceValue, ValueCastRequest, spread
 from castsim.reports.documents import CommandDocument, Document, Keys, says
-from castsim.reports.numbers import Number, bits_text, json_value
-from castsim.reports.schemas.keys import Bits, Elements, Name, Value
+from castsim.reports.numbers import Number, bits_text, grouped, json_value
+from castsim.reports.schemas.keys import Bits, Elements, Name, Ulps, Value
 from castsim.reports.terminal import composed, table
 
 _OUTCOME = "outcome"
@@ -353,3 +354,125 @@ def quantised_text(
         yield Text(f"errors are of the {found.compared} finite numbers outside blocks with NaN", style="dim")
     for name, path in files.items():
         yield Text(f"{name}: {path}")
+
+
+# Comparison of a user's conversion with a cast, as JSON and as text.
+
+
+class FirstDifference(Keys):
+    """The first input, in the order of inputs, whose result differs."""
+
+    position: int = says("Its place among the inputs.")
+    input_bits: Bits = says("Its code.")
+    input: Value = says("Its number, or `nan`, `inf`, `-inf`.")
+    expected_bits: Bits = says("The code that the cast gives.")
+    expected: Value = says("Its number.")
+    given_bits: Bits | None = says("The code that was given; null if the destination has no such number.")
+    given: Value = says("The number that was given.")
+
+
+class DifferingBinade(Keys):
+    """Inputs of one magnitude, some of whose results differ."""
+
+    kind: Literal["number", "zero", "infinite", "nan"] = says("What the inputs are.")
+    exponent: int | None = says("Magnitudes from 2 to the power of this on, below twice that; null unless numbers.")
+    inputs: Elements = says("Inputs of the magnitude.")
+    differing: Elements = says("How many of their results differ.")
+    largest_ulps: Ulps = says("The largest distance among them.")
+
+
+class Compare(CommandDocument, name="compare"):
+    """A user's conversion compared with a cast."""
+
+    src: Name = says("Format of the inputs.")
+    dst: Name = says("Format of the results.")
+    target: str | None = says("The chip whose cast it is; null: the abstract cast.")
+    inputs: Elements = says("Inputs tried.")
+    all_codes: bool = says("Whether these are all codes of the source.")
+    differing: Elements = says("Results that differ.")
+    unrepresentable: Elements = says("Results that the destination does not have.")
+    largest_ulps: Ulps = says("The largest distance between results that are both numbers.")
+    mean_ulps: float = says("The mean distance between results that are both numbers, in ulps.")
+    signal_to_noise_db: float | None
+    """Of finite results against the inputs, in decibels; null without an error."""
+    cast_signal_to_noise_db: float | None = says("The same of the cast.")
+    first: FirstDifference | None = says("The first difference; null if there is none.")
+    binades: list[DifferingBinade] = says("Magnitudes with differences, rising.")
+    verdict: str = says("How many results differ, where, and what both give there.")
+    remedy: dict[Name, str] | None = says("Words for the cast that make all results equal; null if none do.")
+
+
+def comparison_document(found: Comparison) -> Document:
+    """Return the comparison."""
+    first = None if found.first is None else _first(found, found.first)
+    return Compare.of(found, first=first)
+
+
+def _first(found: Comparison, first: ConversionCounterexample) -> Document:
+    number = first.number
+    return FirstDifference.of(
+        first,
+        input_bits=bits_text(first.code, found.src),
+        input=json_value(value_of(first.code, found.src), found.src),
+        expected_bits=bits_text(first.expected, found.dst),
+        expected=json_value(value_of(first.expected, found.dst), found.dst),
+        given_bits=None if first.given is None else bits_text(first.given, found.dst),
+        given=json_value(number, FORMATS["f64"]) if not math.isfinite(number) else number,
+    )
+
+
+_BINADES_SHOWN = 12
+"""Binades that are printed."""
+
+
+@composed
+def comparison_text(found: Comparison) -> Iterator[RenderableType]:
+    """Yield the findings, the answer first."""
+    cast = f"{found.src.name} -> {found.dst.name}" + (f" on {found.target}" if found.target else "")
+    tried = f"all {grouped(found.inputs)} codes" if found.all_codes else f"{grouped(found.inputs)} inputs"
+    if found.equal:
+        end = "" if found.all_codes else ": evidence, no proof"
+        yield Text(f"equal to {cast} on {tried}{end}")
+        return
+    yield Text(f"{found.verdict}. {_advice(found)}", style="bold")
+    yield Text(f"compared with {cast} on {tried}")
+    if found.first is not None:
+        yield Text(_first_text(found, found.first))
+    yield Text(f"largest distance {grouped(found.largest_ulps)} ulps, mean {found.mean_ulps:.3g}", end="")
+    missing = f"; {grouped(found.unrepresentable)} are no numbers of {found.dst.name}" if found.unrepresentable else ""
+    yield Text(missing)
+    own, other = (
+        "no error" if each is None else f"{each:.2f} dB"
+        for each in (found.signal_to_noise_db, found.cast_signal_to_noise_db)
+    )
+    yield Text(f"signal to noise {own}, of the cast {other}")
+    numbers = ("inputs", "differ", "largest ulps")
+    shown = table("magnitude", *numbers, numbers=numbers)
+    for each in sorted(found.binades, key=lambda each: -each.differing)[:_BINADES_SHOWN]:
+        shown.add_row(_magnitude(each), grouped(each.inputs), grouped(each.differing), grouped(each.largest_ulps))
+    yield Text()
+    yield shown
+    if len(found.binades) > _BINADES_SHOWN:
+        yield Text(f"... and {len(found.binades) - _BINADES_SHOWN} more binades (--json)")
+
+
+def _advice(found: Comparison) -> str:
+    """Return the options that make the results equal, or that none does."""
+    if found.remedy is None:
+        return "No option of the cast makes them equal."
+    words = (
+        f"--{name} {value}" if name in (*CAST_WORDS, "nan") else f"--option {name}={value}"
+        for name, value in found.remedy.items()
+    )
+    return f"Try `{' '.join(words)}`."
+
+
+def _first_text(found: Comparison, first: ConversionCounterexample) -> str:
+    dst = found.dst
+    given = f"{first.number:.9g}, which {dst.name} lacks" if first.given is None else coded_number(first.given, dst)
+    right = coded_number(first.expected, dst)
+    return f"first: {coded_number(first.code, found.src)} gives {given}; the cast gives {right}"
+
+
+def _magnitude(binade: BinadeErrors) -> str:
+    return binade.kind if binade.exponent is None else f"2^{binade.exponent} .. 2^{binade.exponent + 1}"

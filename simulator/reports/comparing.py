@@ -40,8 +40,7 @@ from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.reading import Source, read_bytes, source_from
 from castsim.numerics.codec import codes_from_array, value_of
 from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json, Keys, identifier, says
-from castsim.reports.estimates import duration
-from castsim.reports.numbers import bits_text, grouped, json_value
+from castsim.reports.numbers import bits_text, duration, grouped, json_value
 from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value
 from castsim.reports.terminal import composed, indented, table
 from castsim.running.loaded import LoadedProgram, LoadRequest

@@ -19,7 +19,7 @@ from castsim.lowering.proof import Method
 from castsim.reports.documents import CommandDocument, Document, Keys, numbered, says
 from castsim.reports.lower import CounterexampleEntry, code_text, number_text
 from castsim.reports.schemas.keys import CyclesPerElement, Name, Scalar, WorkerEntry
-from castsim.reports.specification import specification_words
+from castsim.reports.targets import specification_words
 from castsim.reports.terminal import indented, table
 
 SAMPLED = "~"

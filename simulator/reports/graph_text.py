@@ -14,13 +14,11 @@ from rich.text import Text
 from castsim.lowering.graphs.kernel_runner import KernelRun, NodeVerdict, OutputComparison, WrongElement, number_of
 from castsim.lowering.lowering_answers import Answer, Setting, options_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
-from castsim.reports.estimates import clock, duration
-from castsim.reports.lower import PlanEntry
-from castsim.reports.lower_text import chain_text, counterexample_text, evidence_text, option_text
-from castsim.reports.numbers import bits_text
+from castsim.reports.lower import PlanEntry, chain_text, counterexample_text, evidence_text, option_text
+from castsim.reports.numbers import bits_text, clock, duration
 from castsim.reports.run_report import output_of
 from castsim.reports.schemas.keys import Bits, Column, Cycles, Elements, Line, Name, Output, Scalar, Seconds
-from castsim.reports.specification import specification_words
+from castsim.reports.targets import specification_words
 from castsim.reports.terminal import composed, indented, table
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Codes and their numbers as reports spell them, causes of cycles as they order and colour them, facts of targets."""
+"""Codes, numbers and times as reports spell them, causes of cycles as they order and colour them, facts of targets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from castsim.execution.timing import Cause, PipeTiming
 from castsim.isa.formats import Format, IntFormat
 from castsim.reports.documents import Document, Json, identifier, json_of
 from castsim.reports.schemas.keys import FactEntry
-from castsim.targets.description import DOUBTFUL, Fact, Option, Table
+from castsim.targets.description import DOUBTFUL, Fact, Option, Status, Table
 from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
@@ -39,6 +39,27 @@ def lines_named(lines: Iterable[int]) -> str:
 def grouped(number: int) -> str:
     """Return an integer with commas between thousands."""
     return f"{number:,}"
+
+
+CLOCKS = {Status.ASSUMED: "assumed", Status.VENDOR_MODEL: "vendor model", Status.FITTED: "fitted"}
+"""The evidence for a clock that no document states."""
+
+
+def clock(target: Target) -> str:
+    """Return the frequency in words, with its evidence where no document states it."""
+    status = target.frequency.status
+    return f"{target.frequency.megahertz:,} MHz{f' ({CLOCKS[status]})' if status in CLOCKS else ''}"
+
+
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+_MOST_WHOLE = 1000
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the largest unit in which it is at least 1, by four digits: clocks are not known better."""
+    unit, scale = next(((unit, scale) for unit, scale in _UNITS if seconds >= scale), _UNITS[-1])
+    number = seconds / scale
+    return f"{number:,.0f} {unit}" if number >= _MOST_WHOLE else f"{number:.4g} {unit}"
 
 
 def bits_text(code: int, fmt: Format) -> str:

@@ -16,9 +16,18 @@ from castsim.execution.timing import WAITING, Cause, occupied, repeated, share
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
 from castsim.reports.documents import ABSENT, Document, Keys, says
-from castsim.reports.estimates import CLOCKS, IntervalEntry, RestShare, clock, duration
-from castsim.reports.numbers import CAUSE_COLOURS, causes_of, described, grouped, present_causes
+from castsim.reports.numbers import (
+    CAUSE_COLOURS,
+    CLOCKS,
+    causes_of,
+    clock,
+    described,
+    duration,
+    grouped,
+    present_causes,
+)
 from castsim.reports.run_report import ReportSection, RunReport
+from castsim.reports.schemas.command_documents import IntervalEntry, RestShare
 from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
 from castsim.reports.terminal import indented, table
 from castsim.running.program_runs import Result, SourceLine, listed, written_launches

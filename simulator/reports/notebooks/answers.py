@@ -17,7 +17,7 @@ from castsim.reports import notebooks
 from castsim.reports.accuracy import accuracy_document
 from castsim.reports.conform import cast_text, cell_text, conform_totals
 from castsim.reports.documents import identifier
-from castsim.reports.lower_text import answer_parts
+from castsim.reports.lower import answer_parts
 from castsim.reports.notebooks.presentation import (
     SERIES,
     Column,

@@ -23,11 +23,9 @@ from castsim.lowering.planner import PlanKind
 from castsim.reports.comparing import difference_document, difference_lines, head_of, output_parts, speed_of
 from castsim.reports.conform import cast_text, cell_text, conform_document, legend_lines
 from castsim.reports.documents import Document, Json, shortened
-from castsim.reports.estimates import clock, duration
 from castsim.reports.graph_text import graph_text, headline, seconds_of
-from castsim.reports.lower import answer_document
-from castsim.reports.lower_text import lower_text
-from castsim.reports.numbers import grouped
+from castsim.reports.lower import answer_document, lower_text
+from castsim.reports.numbers import clock, duration, grouped
 from castsim.reports.pages.answer_pages import (
     Column,
     Entry,
@@ -62,7 +60,7 @@ from castsim.reports.pages.blocks import (
     text_blocks,
 )
 from castsim.reports.pages.run_timeline import interval_columns, run_timeline, timeline_lanes, value_blocks
-from castsim.reports.specification import specification_words
+from castsim.reports.targets import specification_words
 from castsim.reports.tuning import answer_lines, choices_text, command_of, row_entry, tuning_document
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from castsim.execution.timing import WAITING, Cause, repeated, share
 from castsim.reports.documents import Document, Json, identifier, shortened
-from castsim.reports.estimates import clock, duration
-from castsim.reports.numbers import described, grouped
+from castsim.reports.numbers import clock, described, duration, grouped
 from castsim.reports.pages.blocks import (
     Bars,
     Block,
