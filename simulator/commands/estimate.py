@@ -25,7 +25,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
 from castsim.reports.documents import Document
 from castsim.reports.numbers import causes_of, clock, duration, grouped
-from castsim.reports.schemas.command_documents import EstimateDocument
+from castsim.reports.pairs import EstimateDocument
 from castsim.reports.terminal import composed, table
 from castsim.running.estimating import estimate
 from castsim.running.estimating.cast_estimates import Estimate

@@ -1,4 +1,4 @@
-"""The casts of a target, in the same words for every mechanism, and the formats that are cast."""
+"""The casts of a target, in the same words for every mechanism, the formats that are cast, and estimates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from castsim.isa import formats as rows_of_formats
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
 from castsim.machines.registry import MachinePart
 from castsim.reports.documents import CommandDocument, Keys, says
-from castsim.targets.description import Status
+from castsim.reports.numbers import causes_of
+from castsim.reports.schemas.keys import CauseName, Cycles, Elements, Seconds
+from castsim.running.estimating.cast_estimates import Standing
+from castsim.targets.description import SourceKind, Status
 from castsim.targets.loader import Target, load_target, target_names
 
 
@@ -179,3 +182,45 @@ def _format_entry(fmt: Format, casting: Mapping[str, set[str]]) -> FormatEntry:
         -largest if fmt.signed else 0, largest, float(value_of(first_normal, fmt)), subnormal,
         fmt.has_infinity, fmt.has_nan, targets, aliases,
     )  # fmt: skip
+
+
+# The estimate of a cast; cycles by evidence, which runs have too.
+
+
+class RestShare(Keys):
+    """Cycles that rest on one sort of evidence."""
+
+    basis: SourceKind
+    """What the figures were read off that these cycles were compared with, or else the weakest of their facts."""
+    standing: Standing
+    """How they were compared: with rows that no fact was fitted to, with such as were fitted, or not at all."""
+    cycles: Cycles = says("How many they are.")
+    operations: list[str] = says("On what they are spent, most first.")
+
+
+class IntervalEntry(Keys):
+    """Where measured cycles lie, by the errors of measured rows that were not fitted."""
+
+    share: int = says("In how many percent of the cases.")
+    covered: Cycles = says("The cycles of which this is told: those of kinds of operations with such rows.")
+    low: Cycles = says("The lower end for these.")
+    high: Cycles = says("The upper end.")
+    rows: int = says("The number of these rows.")
+
+
+class EstimateDocument(CommandDocument, name="estimate"):
+    """The cycles of one cast alone, without a program."""
+
+    target: str = says("Name of the target.")
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    rows: Elements = says("Rows of both tiles.")
+    cols: Elements = says("Columns of both tiles.")
+    cycles: Cycles = says("Cycles of the cast.")
+    seconds: Seconds = says("The same as a time at the target's clock.")
+    bound_by: CauseName = says("The cause of most of these cycles.")
+    causes: dict[CauseName, Cycles] = says("The cycles of each cause; they add up to `cycles`.", causes_of)
+    shares: list[RestShare] = says("The cycles by evidence; they add up to `cycles`.", "trust.shares")
+    interval: IntervalEntry | None = says(
+        "The interval of measured cycles; null if too few rows were measured.", "trust.interval"
+    )

@@ -26,8 +26,8 @@ from castsim.reports.numbers import (
     grouped,
     present_causes,
 )
+from castsim.reports.pairs import IntervalEntry, RestShare
 from castsim.reports.run_report import ReportSection, RunReport
-from castsim.reports.schemas.command_documents import IntervalEntry, RestShare
 from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
 from castsim.reports.terminal import indented, table
 from castsim.running.program_runs import Result, SourceLine, listed, written_launches

@@ -6,15 +6,12 @@ from typing import Annotated, Literal
 
 from castsim.exploration.checking import Severity
 from castsim.reports.documents import CommandDocument, Keys, says
-from castsim.reports.numbers import causes_of
 from castsim.reports.schemas.keys import (
     Bits,
     Bundles,
-    CauseName,
     Column,
     Cycles,
     Date,
-    Elements,
     ErrorEntry,
     Line,
     Name,
@@ -26,8 +23,6 @@ from castsim.reports.schemas.keys import (
     WorkerCodes,
     WorkerEntry,
 )
-from castsim.running.estimating.cast_estimates import Standing
-from castsim.targets.description import SourceKind
 
 # What every command that fails writes; `castsim check`, `run --all-entries`, `schema`, `completion`, `manual`.
 
@@ -387,45 +382,3 @@ class SubstitutionVerification(CommandDocument, name="verify-substitutions"):
     runs: list[VersionsOfRun] = says("When it was worked on.")
     workers: list[WorkerEntry] = says("Who computed.")
     parts: list[SubstitutionPart] = says("The functions.")
-
-
-# Cycles by evidence, of runs and estimates; `castsim estimate`.
-
-
-class RestShare(Keys):
-    """Cycles that rest on one sort of evidence."""
-
-    basis: SourceKind
-    """What the figures were read off that these cycles were compared with, or else the weakest of their facts."""
-    standing: Standing
-    """How they were compared: with rows that no fact was fitted to, with such as were fitted, or not at all."""
-    cycles: Cycles = says("How many they are.")
-    operations: list[str] = says("On what they are spent, most first.")
-
-
-class IntervalEntry(Keys):
-    """Where measured cycles lie, by the errors of measured rows that were not fitted."""
-
-    share: int = says("In how many percent of the cases.")
-    covered: Cycles = says("The cycles of which this is told: those of kinds of operations with such rows.")
-    low: Cycles = says("The lower end for these.")
-    high: Cycles = says("The upper end.")
-    rows: int = says("The number of these rows.")
-
-
-class EstimateDocument(CommandDocument, name="estimate"):
-    """The cycles of one cast alone, without a program."""
-
-    target: str = says("Name of the target.")
-    src: str = says("Name of the source format.")
-    dst: str = says("Name of the destination format.")
-    rows: Elements = says("Rows of both tiles.")
-    cols: Elements = says("Columns of both tiles.")
-    cycles: Cycles = says("Cycles of the cast.")
-    seconds: Seconds = says("The same as a time at the target's clock.")
-    bound_by: CauseName = says("The cause of most of these cycles.")
-    causes: dict[CauseName, Cycles] = says("The cycles of each cause; they add up to `cycles`.", causes_of)
-    shares: list[RestShare] = says("The cycles by evidence; they add up to `cycles`.", "trust.shares")
-    interval: IntervalEntry | None = says(
-        "The interval of measured cycles; null if too few rows were measured.", "trust.interval"
-    )

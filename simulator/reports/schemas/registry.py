@@ -44,7 +44,7 @@ COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
     "graph": (graph_text.Graph,),
     "expand": (own.Expanded,),
     "cast": (cast.Cast, cast.CastText),
-    "estimate": (own.EstimateDocument,),
+    "estimate": (pairs.EstimateDocument,),
     "formats": (pairs.FormatsList,),
     "targets": (
         targets.TargetsList,
