@@ -351,6 +351,7 @@ def test_all_cores_on_the_command_line(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("programs/tilelang/quantise.py",), "several functions could make the kernel"),
+        (("programs/tilelang/casts.py",), "programs/tilelang/casts.py:f32_to_e4m3, "),
         (("programs/f32_to_f16.pto", "--core", "1"), "is not a TileLang kernel"),
     ],
 )

@@ -29,7 +29,7 @@ from castsim.isa.formats import Codes
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result
 from castsim.tilelang import programs, running
-from castsim.tilelang.programs import LoweredKernel, TirProgram, lowered_of
+from castsim.tilelang.programs import LoweredKernel, TirProgram, functions_of, lowered_of
 
 RunSource = Callable[..., CommandOutcome]
 
@@ -54,9 +54,9 @@ def _asked(options: Namespace, program: str) -> tuple[LoweredKernel, dict[str, C
     """Return the kernel, the arrays that files give, and the dimensions that options give."""
     named = TILELANG.fullmatch(program)
     if named is None or not named[2]:
-        raise ReadError(
-            f"{program}: several functions could make the kernel; name one", legal=(f"{program.rstrip(':')}:FUNCTION",)
-        )
+        names = functions_of(Path(program.rstrip(":")))
+        legal = [f"{program.rstrip(':')}:{name}" for name in names or ("FUNCTION",)]
+        raise ReadError(f"{program}: several functions could make the kernel; name one", legal=legal)
     args = scalars_of(options)
     lowered, taken = lowered_of(Path(named[1]), named[2], args, not options.unscheduled)
     read = {name: _array(name, text) for name, text in assignments("--in", getattr(options, "inputs", [])).items()}

@@ -340,7 +340,6 @@ def _fact(target: VliwTarget, rule: DistanceRule) -> Fact | None:
 
 def lint_section(found: tuple[LintFinding, ...]) -> Iterator[RenderableType]:
     """Yield the findings of the linter."""
-    yield Text()
     certain = [each for each in found if each.certain]
     possible = [each for each in found if not each.certain]
     if certain:

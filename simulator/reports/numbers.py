@@ -24,7 +24,7 @@ End = tuple[int, Number] | None
 """A code and its number, if there is one."""
 
 
-_MOST_LINES = 12
+_MOST_LINES = 5
 """Lines that a sentence names."""
 
 

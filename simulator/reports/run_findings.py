@@ -214,7 +214,7 @@ def _lint_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     if report.findings is not None:
         from castsim.reports.listing import lint_section  # noqa: PLC0415 - as above
 
-        yield from lint_section(report.findings)
+        yield from (Text(), *lint_section(report.findings))
 
 
 LINT = ReportSection(_lint_text, LintKeys, options=("--lint",), brief=_lint_text)

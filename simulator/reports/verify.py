@@ -15,6 +15,7 @@ from castsim.evidence.verification.running import PartProgress, VerificationReco
 from castsim.isa.formats import Format
 from castsim.numerics.codec import value_of
 from castsim.reports.documents import VERSIONS, Document
+from castsim.reports.numbers import grouped
 from castsim.reports.terminal import composed, indented, table
 
 if TYPE_CHECKING:
@@ -123,8 +124,8 @@ def _parts(record: VerificationRecord) -> Iterator[RenderableType]:
     for one in record.progress:
         made.add_row(
             *(_COLUMNS[name](one.part) for name in varying),
-            str(one.checked),
-            Text(str(one.mismatches), style="bold red" if one.mismatches else ""),
+            grouped(one.checked),
+            Text(grouped(one.mismatches), style="bold red" if one.mismatches else ""),
             rate_text(one),
         )
     yield made
@@ -168,8 +169,8 @@ def _arguments(record: VerificationRecord) -> dict[str, str]:
 def _sum(record: VerificationRecord) -> str:
     checked = sum(one.checked for one in record.progress)
     if record.mismatches:
-        return f"{record.mismatches} of {checked} results differ"
-    return f"{checked} results, no mismatch"
+        return f"{grouped(record.mismatches)} of {grouped(checked)} results differ"
+    return f"{grouped(checked)} results, no mismatch"
 
 
 # A record of substitutions that were tried on all codes, as text.
@@ -181,7 +182,9 @@ def substitutions_text(record: SubstitutionRecord, path: Path | None) -> Rendera
     rows = table("instruction", "replaced by", *numbers, numbers=numbers)
     for trial in record.trials:
         identity = trial.identity
-        rows.add_row(identity.name, identity.shape, str(trial.tried), str(trial.codes), str(trial.mismatches))
+        rows.add_row(
+            identity.name, identity.shape, grouped(trial.tried), grouped(trial.codes), grouped(trial.mismatches)
+        )
     done = sum(trial.done for trial in record.trials)
     summary = f"{done} of {len(record.trials)} substitutions tried on all codes, {record.mismatches} results differ"
     first = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import linecache
@@ -209,6 +210,15 @@ def _loaded(e: Any) -> list[Any]:
 
 def _keys(configs: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(getattr(key, "value", key)): value for key, value in configs.items()}
+
+
+def functions_of(file: Path) -> list[str]:
+    """Return the functions of a file, in its order, without executing it; none of a file that is not Python."""
+    try:
+        body = ast.parse(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return []
+    return [node.name for node in body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
 
 
 def lowered_of(
