@@ -510,7 +510,11 @@ def test_what_cannot_be_saved(tmp_path, capsys):
         ((path, "--emit-sync", path), 2, "name the same file"),
         ((path, "--emit-sync", saved, "--all-entries"), 2, "--emit-sync saves one function"),
         ((path, "--emit-sync", str(tmp_path / "no" / "saved.pto")), 2, "no such folder"),
-        ((str(PROGRAMS / "tpc_f32_f8_143_gaudi2.tpc"), "--emit-sync", saved), 2, "--emit-sync applies only to tile programs"),
+        (
+            (str(PROGRAMS / "tpc_f32_f8_143_gaudi2.tpc"), "--emit-sync", saved),
+            2,
+            "--emit-sync applies only to tile programs",
+        ),
         ((str(next(PROGRAMS.rglob("micro/*.pto"))), "--emit-sync", saved), 2, "no flags were inserted"),
     ):
         text = Path(path).read_text()

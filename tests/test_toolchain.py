@@ -121,7 +121,9 @@ def test_the_report_says_what_was_decided(tmp_path: Path, capsys: pytest.Capture
     file.write_text(text)
     line = next(number for number, each in enumerate(text.splitlines(), 1) if "tcvt" in each)
     words = ["run", str(file), "--timing-only", "--toolchain", "2026-05"]
-    assert "toolchain = 2026-05 (also older, 2026-07, 2026-08: --toolchain)" in out_of(capsys, [*words, "--report", "full"])
+    assert "toolchain = 2026-05 (also older, 2026-07, 2026-08: --toolchain)" in out_of(
+        capsys, [*words, "--report", "full"]
+    )
     assert "results depend on --toolchain 2026-05" in out_of(capsys, words)
     (choice,) = document_of(capsys, *words)["choices"]
     assert choice == {
