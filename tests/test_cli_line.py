@@ -558,7 +558,7 @@ def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monk
     )
     kernels_in_c(line, folder)
     for name in ("kernels", "include"):
-        (folder / name).mkdir()
+        (folder / name).mkdir(exist_ok=True)
     shutil.copy(folder / "kernel.pto", folder / "kernels")
     if "--target goya" in line:
         (folder / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_i16_quantise_goya.tpc").read_text())

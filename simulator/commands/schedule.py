@@ -20,6 +20,7 @@ from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.tpc.parser import print_instruction
 from castsim.machines.vliw import chosen_target
+from castsim.reports.documents import VERSIONS
 from castsim.tpc_compiler.scheduling import BundleCount, Scheduled, schedule
 
 
@@ -47,6 +48,7 @@ def execute(options: Namespace) -> CommandOutcome:
     found = schedule(text, file, target, statements_of(options), longer=options.longer_text)
     written = write_out(options.out, found.text.encode(), options.file)
     document = {
+        "schema_version": VERSIONS["schedule"],
         "file": file,
         "target": target.name,
         "output": None if written is None else str(written),
