@@ -83,7 +83,7 @@ def test_differences_are_shown_and_cost_the_exit_code(monkeypatch: pytest.Monkey
     monkeypatch.setattr(comparison, "convert_codes", spoilt)
     argv = ["verify", "f16", "e4m3fn", "--tier", "table", "--rounding", "rint", "--overflow", "special"]
     out = out_of(capsys, argv, 1)
-    assert "1 of 65536 results differ" in out
+    assert "1 of 65,536 results differ" in out
     (row,) = [line.split() for line in out.splitlines() if "0x3c01" in line]
     # f16 0x3c01 is 1 + 2**-10; e4m3fn 0x38 is 1.0 and 0x3f is 1.875.
     assert row == ["f16", "->", "e4m3fn", "rint", "special", "0x3c01", "1.0009765625", "0x3f", "1.875", "0x38", "1"]
