@@ -13,7 +13,7 @@ from engine_trees import FULL, KIBI, a2a3, cast, control, load, lowered, mask_wr
 
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Lowered, elements
-from castsim.isa.formats import FORMATS
+from castsim.isa.formats import FORMATS, Overflow, Rounding
 from castsim.machines.vector_function.function_operations import (
     Compute,
     ConvertLanes,
@@ -24,6 +24,7 @@ from castsim.machines.vector_function.function_operations import (
     TripSelect,
     VectorFunction,
 )
+from castsim.numerics.policy import Policy
 from castsim.targets.description import with_facts
 from castsim.targets.loader import load_target
 
@@ -152,7 +153,7 @@ def strided(seed: int, *, small: bool = False):
 # ---------------------------------------------------------------------------------------------- vector functions
 
 A5 = load_target("a5")
-_PLAIN_POLICY = None
+_PLAIN_POLICY = Policy(Rounding.RINT, Overflow.SATURATE)
 _REGISTERS = ("v0", "v1", "v2", "v3")
 _LOADS = ("NORM", "NORM", "UNPK_B16", "UNPK_B8", "DINTLV_B32", "BRC_B32", "BLK", "MASK_B16")
 _STORES = ("NORM_B32", "NORM_B32", "PK_B32", "PK4_B32", "ONEPT_B32")

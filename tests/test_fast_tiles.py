@@ -531,7 +531,7 @@ def filled() -> MachineMemory:
     for x in range(6):
         m.issuer.execution += 1
         m.executions[x & m.execution_mask].start = 100 + x
-    m.first_execution, m.front_end.phase, m.pipes[2].wake = 2, 4, NEVER
+    m.first_execution, m.ports.launched, m.pipes[2].wake = 2, 4, NEVER
     memory.put_tokens([4, 8, 12])
     return memory
 
@@ -551,7 +551,7 @@ def test_both_forms_grow_alike() -> None:
     for memory in (objects, bare):
         m = memory.machine
         assert memory.append("accesses", [AccessRow(1, 2, 3, 1) for _ in range(30)]) == 20
-        assert memory.take("registers", 100, NO_TICK) == 0
+        assert memory.take("bank_free", 100, NONE) == 0
         memory.lengthen_executions(64)
         assert [m.executions[x & m.execution_mask].start for x in range(2, 6)] == [102, 103, 104, 105]
         m.entry_spare = 0

@@ -2,7 +2,7 @@
 
 It is a recurrence without an event queue. Every pipe is in one of a few states and knows when it goes on
 (`pipe_steps`); the scalar unit issues as far as some pipe needs it (`issue`); block requests are served in the order of
-(cycle, operation) at the ports (`pipe_steps`); vector functions add a small state of their own (`launched_functions`).
+(cycle, operation) at the ports (`pipe_steps`).
 `machine_steps` ties them together. All of it works on rows of integers, named after the objects of the event engine
 (`state`, `state_rows`), in lists of rows or in bare memory (`execution_rows`), and runs interpreted,
 or compiled where numba is there and the work pays for it (`tile_simulation`, `compiled_machine`). What anything costs

@@ -31,7 +31,7 @@ from numba.core.typing.templates import Signature
 from numba.extending import intrinsic, lower_builtin, register_jitable, register_model
 
 from castsim import files
-from castsim.engines.fast_dataflow import issue, launched_functions, machine_steps, pipe_steps, state_rows
+from castsim.engines.fast_dataflow import issue, machine_steps, pipe_steps, state_rows
 from castsim.engines.fast_dataflow.execution_rows import address_of, machine_record, parts_of_machine, sources
 from castsim.engines.fast_dataflow.state import MachineState
 from castsim.engines.fast_dataflow.state_rows import names_of
@@ -40,7 +40,7 @@ from castsim.machines.strided import strided_instructions as strided_timing
 from castsim.machines.vector_function import function_timing
 
 _RULES = (transfer_timing, strided_timing, function_timing)
-_MODULES = (*_RULES, pipe_steps, issue, launched_functions, machine_steps)
+_MODULES = (*_RULES, pipe_steps, issue, machine_steps)
 
 _settings: Any = numba.config
 if _settings.DISABLE_JIT:

@@ -46,7 +46,7 @@ from castsim.execution.pipe_operations import (
     Transfer,
     cost_of,
 )
-from castsim.execution.transfer_timing import NO_TICK, TransferPlan, latency_ahead
+from castsim.execution.transfer_timing import TransferPlan, latency_ahead
 from castsim.execution.tree import (
     Access,
     Block,
@@ -251,13 +251,6 @@ class Encoder:
         if place is None:
             place = self._known_numbers[numbers] = self.memory.append("numbers", numbers)
         return place
-
-    def make_room(self, **rows: int) -> None:
-        """Ensure that tables have so many rows for the vector function at work; what is at work keeps its rows."""
-        for table, needed in rows.items():
-            known = self.memory.size(table)
-            if needed > known:
-                self.memory.take(table, 2 * needed - known, NO_TICK)
 
 
 # The program as a stream of tokens, made as far as the scalar unit needs it; loops may be cut short while they run.

@@ -7,9 +7,9 @@ turn. A request has no effect before the following cycle, so the order of contro
 from __future__ import annotations
 
 from castsim.engines.fast_dataflow.issue import advance, awaited, demand, drained, resume
-from castsim.engines.fast_dataflow.launched_functions import begin_function, resume_function, serve_function
 from castsim.engines.fast_dataflow.pipe_steps import (
     ask_from,
+    begin,
     begin_transfer,
     begin_vector,
     change_mask,
@@ -25,6 +25,7 @@ from castsim.engines.fast_dataflow.pipe_steps import (
     serve_transfer,
     serve_vector,
     serve_write,
+    spend,
     take,
 )
 from castsim.engines.fast_dataflow.state import FlagRow, MachineState
@@ -39,7 +40,6 @@ from castsim.engines.fast_dataflow.state_rows import (
     FENCE,
     FLAG_WAIT,
     FREE,
-    FUNCTION,
     GO,
     GROW,
     LIMIT,
@@ -55,6 +55,7 @@ from castsim.engines.fast_dataflow.state_rows import (
     TRANSFER,
     VECTOR,
     WAIT,
+    WORKING,
 )
 
 
@@ -167,10 +168,8 @@ def _serve(m: MachineState, p: int) -> None:
     pipe.version += 1
     if kind == VECTOR:
         serve_vector(m, p)
-    elif kind == TRANSFER:
-        serve_transfer(m, p)
     else:
-        serve_function(m, p)
+        serve_transfer(m, p)
 
 
 def _look_again(m: MachineState) -> None:
@@ -211,8 +210,6 @@ def _step(m: MachineState, p: int) -> None:
         rest(m, p, FLAG_WAIT if status == AWAITING_FLAG else BARRIER, pipe.local, e)
         finish(m, m.entries[e], pipe.local)
         _end(m, p, e)
-    elif m.operations[m.entries[e].operation].kind == FUNCTION and not m.entries[e].known:
-        resume_function(m, p)
     else:
         _end(m, p, e)
 
@@ -289,7 +286,7 @@ def _await_operands(m: MachineState, p: int, e: int) -> None:
     elif kind == MASK:
         change_mask(m, p, e)
     else:
-        begin_function(m, p, e)
+        _begin_function(m, p, e)
 
 
 def _forget_needs(m: MachineState, p: int, x: int) -> None:
@@ -357,3 +354,26 @@ def _end(m: MachineState, p: int, e: int) -> None:
     if operation.kind != VECTOR and not (operation.kind == TRANSFER and m.transfers[operation.row].overlaps):
         free_entry(m, e)
     _take_next(m, p)
+
+
+def _begin_function(m: MachineState, p: int, e: int) -> None:
+    """Launch a function: its instructions have been placed, so its time passes."""
+    pipe, entry = m.pipes[p], m.entries[e]
+    now = pipe.local
+    begin(m, p, entry, now)
+    # The published cycles of a cast count from here: they leave out the control writes.
+    execution_of(m, entry.execution).start = now
+    for q in range(1, m.pipe_count):
+        if m.pipes[q].began == entry.execution:
+            m.pipes[q].began = NONE  # no other that begins in this cycle counts instead
+    pipe.status = WORKING
+    m.ports.launch, m.ports.launched = m.operations[entry.operation].row, now
+    function = m.functions[m.ports.launch]
+    cycle = pipe.local
+    for number in range(function.spans):
+        place = function.first_span + 2 * number
+        cycle = pipe.local + m.numbers[place + 1]
+        spend(m, p, m.numbers[place], cycle, e)
+    finish(m, m.entries[e], cycle)
+    pipe.wake = cycle
+    pipe.request = NEVER

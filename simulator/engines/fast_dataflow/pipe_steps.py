@@ -38,7 +38,13 @@ from castsim.machines.strided.strided_instructions import (
     write_asked,
     written,
 )
-from castsim.machines.vector_function.function_timing import group_has_room
+from castsim.machines.vector_function.function_timing import (
+    GROUPS_PER_WORD,
+    group_has_room,
+    launch_reads,
+    launch_writes,
+    words_of_cycle,
+)
 
 # Executions: the latest ones lie in a ring; those that nothing refers to any more are taken out of it.
 
@@ -440,36 +446,36 @@ def grant_block(m: MachineState, now: int, block: int, write: int) -> int:
     return cycle
 
 
-def grant_bytes(m: MachineState, now: int, address: int, size: int, write: int) -> int:
-    """Ask at `now` for `size` bytes; return the cycle in which the last block passes, `now` if there is none."""
-    last = now
-    if size > 0:
-        for block in range(address // BLOCK, (address + size - 1) // BLOCK + 1):
-            last = max(last, grant_block(m, now, block, write))
-    return last
-
-
 def _pass(m: MachineState, group: int, now: int, write: int) -> int:
     """Serve a block of a group in its latest cycle, if there is room, or later.
 
     `port_free` holds that cycle, `bank_free` the reads it serves, plus a number beyond all reads for each write.
     """
-    ports, latest, served = m.ports, m.port_free[group], m.bank_free[group]
+    latest = m.port_free[group]
     cycle = max(now, latest)
-    if cycle == latest and not group_has_room(
-        served % WRITE_SERVED,
-        served // WRITE_SERVED,
-        write,
-        ports.reads_per_group,
-        ports.reads_beside_write,
-        ports.writes_per_group,
-    ):
+    served = m.bank_free[group] if cycle == latest else 0
+    while not _has_room(m, group, cycle, now, served, write):
         cycle += 1
-    if cycle > latest:
-        m.port_free[group] = cycle
         served = 0
+    m.port_free[group] = cycle
     m.bank_free[group] = served + (WRITE_SERVED if write else 1)
     return cycle
+
+
+def _has_room(m: MachineState, group: int, cycle: int, now: int, served: int, write: int) -> bool:
+    """Whether a cycle of a group has room for a block that is asked for `now`, beside what it serves and the launch.
+
+    Who asks in the cycle of a launch precedes it.
+    """
+    ports, reads, writes = m.ports, served % WRITE_SERVED, served // WRITE_SERVED
+    if ports.launch != NONE and now > ports.launched:
+        function = m.functions[ports.launch]
+        place = (cycle - ports.launched) * words_of_cycle(ports.period) + group // GROUPS_PER_WORD
+        if place < function.accesses:
+            word = m.numbers[function.first_access + place]
+            reads += launch_reads(word, group)
+            writes += launch_writes(word, group)
+    return group_has_room(reads, writes, write, ports.reads_per_group, ports.reads_beside_write, ports.writes_per_group)
 
 
 WRITE_SERVED = 1 << 20

@@ -27,9 +27,7 @@ from castsim.engines.fast_dataflow.state_rows import (
     ARRIVING,
     BEGUN,
     CAUSES,
-    EXPECTED,
     FREE,
-    FUNCTION,
     ISSUED,
     MARKER,
     NEVER,
@@ -42,19 +40,14 @@ from castsim.engines.fast_dataflow.state_rows import (
     VECTOR,
     WIDTH,
     WORKING,
-    FrontEndRow,
-    FunctionRow,
-    PendingStoreRow,
     State,
-    StoreQueueRow,
-    TripRow,
     aged,
     relative,
     shift,
 )
 from castsim.execution.pipe_operations import operation_name
 from castsim.execution.timing import Cause, Execution, OperationTiming
-from castsim.execution.transfer_timing import NO_TICK, TICKS
+from castsim.machines.vector_function.function_timing import words_of_cycle
 
 # The state of a machine relative to now, as far as anything later depends on it.
 #
@@ -142,8 +135,12 @@ class StateInspection:
         """Return ports and banks that are not free yet, or groups with what they serve in their latest cycle."""
         m, now = self._m, self._now
         if m.ports.grouped:
-            groups = range(m.ports.period)
-            return tuple((k, m.port_free[k] - now, m.bank_free[k]) for k in groups if m.port_free[k] >= now)
+            ports, since = m.ports, now - m.ports.launched
+            groups = range(ports.period)
+            served = tuple((k, m.port_free[k] - now, m.bank_free[k]) for k in groups if m.port_free[k] >= now)
+            if ports.launch == NONE or since * words_of_cycle(ports.period) >= m.functions[ports.launch].accesses:
+                return served
+            return (served, ports.launch, since)
         taken = [(k, free - now) for k, free in enumerate(m.port_free) if free > now]
         return (tuple(taken), tuple((k, free - now) for k, free in enumerate(m.bank_free) if free > now))
 
@@ -249,33 +246,7 @@ class StateInspection:
                 progress = (m.progress[p].step, m.progress[p].block, entry.due - now, entry.pending)
             elif operation.kind == TRANSFER and not entry.known:
                 progress = relative(m.progress[p], ProgressRow, now, self._since)
-            elif operation.kind == FUNCTION and not entry.known:
-                progress = self._function(m.functions[operation.row])
         return (self._entry(entry), bool(entry.known), progress)
-
-    def _function(self, function: FunctionRow) -> State:
-        """Return the state on which the rest of the running function depends.
-
-        A function is at the same place in the same tick after its launch, or it is not the same state: so the trips it
-        has sent and the stores it has written need not be compared, only what is still to come; and the last store
-        written, which may turn out to be the last of all.
-        """
-        m, now, front, stores = self._m, self._now, self._m.front_end, self._m.store_queue
-        first, tick = max(0, front.row_state), now * TICKS
-        ready = (*m.registers[first : first + 2 * function.registers], *m.special[: m.ticks[0].special_ports])
-        return (
-            relative(front, FrontEndRow, now, self._since),
-            NONE if front.unreleased == NONE else m.trips[front.unreleased].store,
-            relative(stores, StoreQueueRow, now, self._since),
-            tuple(relative(m.trips[k], TripRow, now, self._since) for k in range(front.first_flight, front.flights)),
-            tuple(self._store(m.pending[k]) for k in range(max(0, stores.first - 1), stores.count)),
-            tuple(time if time == NO_TICK else time - tick for time in ready),
-        )
-
-    def _store(self, store: PendingStoreRow) -> State:
-        if store.ready == EXPECTED:  # nothing else is known of it
-            return (store.address, store.size)
-        return relative(store, PendingStoreRow, self._now, self._since)
 
     # -------------------------------------------------------------------------------------- executions and accesses
 

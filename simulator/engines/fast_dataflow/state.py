@@ -21,17 +21,11 @@ from castsim.engines.fast_dataflow.state_rows import (
     NO_TIME,
     NONE,
     SCALAR_RUNS,
-    ComputeWaitsRow,
     Cycle,
-    FrontEndRow,
     OperationIndex,
-    PendingStoreRow,
     StateRow,
-    StoreQueueRow,
-    TripRow,
     Value,
 )
-from castsim.machines.vector_function.function_timing import FunctionTicks
 
 # ----------------------------------------------------------------------------------------------------------- at work
 
@@ -217,7 +211,8 @@ class PortsRow(StateRow):
     """Ports and banks of the buffer; addresses start over after a `period` of blocks.
 
     `exclusive_ports` and `exclusive_banks` say which accesses exclude each other. `grouped`: instead, a group serves so
-    many accesses per cycle (`reads_per_group`, `reads_beside_write`, `writes_per_group`), and there are no banks.
+    many accesses per cycle (`reads_per_group`, `reads_beside_write`, `writes_per_group`), and there are no banks; those
+    of the latest function, `launch`, come first from cycle `launched` on.
     """
 
     period: int = 0
@@ -228,6 +223,8 @@ class PortsRow(StateRow):
     reads_per_group: int = 0
     reads_beside_write: int = 0
     writes_per_group: int = 0
+    launch: int = NONE
+    launched: int = 0
 
 
 # ------------------------------------------------------------------------------------------- what programs consist of
@@ -324,16 +321,11 @@ class MachineState(StateRow):
     rings.
 
     `port_of` holds the ports of all blocks for reads, then for writes; `bank_free` when banks are free for a read,
-    then for a write (of groups: see `pipe_steps`). `ticks` is one row, of a target with functions. `registers` holds
-    when each vector register of the trip that computes can be used; then, for every row of the function, the same of
-    those that its own loads fill, and when each was last accumulated in.
+    then for a write (of groups: see `pipe_steps`).
     """
 
     issuer: IssuerRow
     ports: PortsRow
-    front_end: FrontEndRow
-    waits: ComputeWaitsRow
-    store_queue: StoreQueueRow
     pipes: list[PipeRow]
     accounts: list[AccountRow]
     progress: list[ProgressRow]
@@ -358,16 +350,7 @@ class MachineState(StateRow):
     bank_of: list[int]
     port_free: list[int]
     bank_free: list[int]
-    ticks: list[FunctionTicks]
     functions: list[state_rows.FunctionRow]
-    nests: list[state_rows.NestRow]
-    load_steps: list[state_rows.LoadStepRow]
-    steps: list[state_rows.ComputeStepRow]
-    store_steps: list[state_rows.StoreStepRow]
-    trips: list[TripRow]
-    pending: list[PendingStoreRow]
-    registers: list[int]
-    special: list[int]
     now: int = 0
     maximum: int = 0
     recording: int = 0

@@ -12,7 +12,6 @@ from functools import cache
 from typing import Annotated, Any, dataclass_transform, get_type_hints
 
 from castsim.execution.timing import Cause
-from castsim.execution.transfer_timing import NO_TICK, TICKS
 
 # Numbers that stand for something: causes, kinds of operations, what pipes and the scalar unit are at, why it stops.
 #
@@ -72,13 +71,6 @@ WRITTEN, STALE = 1, 2
 # SCALAR_END: its end so far is one of the scalar unit.
 ISSUED, BEGUN, SCALAR_END, ONE_OPEN = 1, 2, 4, 8
 
-# `PendingStore.ready`: its trip has not computed, it has but is not released, the store may leave.
-EXPECTED, COMPUTED, RELEASED = range(3)
-
-# Phases of the front end of a vector function, in their order.
-LAUNCHING, SETTING_UP, LOOPING, UNPACKING, UPDATING, OPENING = range(6)
-ROW_TURNING, ROW_BRANCHING, BRANCHING, SENDING, HOLDING, TURNING, CLOSED = range(6, 13)
-
 # What of a row of state must agree for two moments to have the same future, by the types of its fields.
 #
 # Times are compared relative to now, operations by how many were issued since.
@@ -89,7 +81,6 @@ class ComparisonRule(Enum):
 
     VALUE = auto()
     CYCLE = auto()
-    TICK = auto()
     OPERATION = auto()
 
 
@@ -97,8 +88,6 @@ Value = Annotated[int, ComparisonRule.VALUE]
 """A number that must be the same."""
 Cycle = Annotated[int, ComparisonRule.CYCLE]
 """A cycle; NEVER and NO_TIME are the same at all times."""
-Tick = Annotated[int, ComparisonRule.TICK]
-"""A tick; NO_TICK is the same at all times."""
 OperationIndex = Annotated[int, ComparisonRule.OPERATION]
 """The index of an operation: how many were issued since."""
 
@@ -115,13 +104,10 @@ def seen_fields(row: type) -> tuple[tuple[str, ComparisonRule], ...]:
 def relative(row: object, kind: type, now: int, since: Callable[[int], int]) -> State:
     """Return the fields of a row of a class that must agree; `since` counts operations issued since one."""
     found = []
-    tick = now * TICKS
     for name, seen in seen_fields(kind):
         value = getattr(row, name)
         if seen is ComparisonRule.CYCLE:
             found.append(value if value in (NEVER, NO_TIME) else value - now)
-        elif seen is ComparisonRule.TICK:
-            found.append(value if value == NO_TICK else value - tick)
         else:
             found.append(since(value) if seen is ComparisonRule.OPERATION else value)
     return tuple(found)
@@ -198,160 +184,12 @@ def names_of(row: type) -> tuple[str, ...]:
 
 
 class FunctionRow(StateRow):
-    """A function: its registers, whether it loops, its nests, which are rows from `first_nest` on.
+    """A function: `numbers` hold a cause and the cycle after the launch up to which it lasted for each of its spans.
 
-    A function of `spans` has been timed as a whole: `numbers` hold a cause and the cycle after the launch up to which
-    it lasted for each.
+    From `first_access` on they hold its accesses, in words (`function_timing.launch_reads`).
     """
 
-    registers: int = 0
-    loops: int = 0
-    first_nest: int = 0
-    nests: int = 0
     first_span: int = 0
     spans: int = 0
-
-
-class NestRow(StateRow):
-    """A nest (`nest_plan.NestPlan`): times, then rows of `load_steps`, `steps`, `store_steps`.
-
-    Of each, first come those of the row (before its first trip) or those of every trip, then the rest: `row_loads` and
-    `loads`, `steps` and `closing_steps`, `stores` and `closing_stores`. `path_opened` says whether the memory path is
-    opened, `path_offset` then when.
-    """
-
-    rows: int
-    trips: int
-    row_loop: int
-    unpack_head: int
-    post_update: int
-    path_hold: int
-    path_opened: int
-    path_offset: int
-    next_row: int
-    branches: int
-    hold: int
-    row_bytes: int
-    destination_row: int
-    destination_trip: int
-    first_load: int
-    row_loads: int
-    loads: int
-    first_step: int
-    steps: int
-    closing_steps: int
-    first_store: int
-    stores: int
-    closing_stores: int
-
-
-class LoadStepRow(StateRow):
-    """A load: address, distances from row to row and trip to trip, bytes, where its registers stand in `numbers`."""
-
-    address: int
-    row_step: int
-    trip_step: int
-    size: int
-    first_result: int
-    results: int
-
-
-class ComputeStepRow(StateRow):
-    """A compute instruction, NO_TICK for what does not apply; its registers, sources and results, are `numbers`."""
-
-    latency: int
-    occupancy: int
-    special: int
-    again: int
-    first_source: int
-    sources: int
-    results: int
-
-
-class StoreStepRow(StateRow):
-    """A store: address and place in the row of its first trip; `barrier` says whether one precedes it."""
-
-    address: int
-    offset: int
-    size: int
-    source: int
-    predicate: int
-    barrier: int
-
-
-# ------------------------------------------------------------------------------------------------- what is at work
-
-
-class FrontEndRow(StateRow):
-    """The front end of the function at work. `now` is the tick up to which it has worked, `begun` that of its nest.
-
-    `number` counts its nests, `nest` is the row of one. `first_flight` to `flights` are the trips that have not loaded,
-    `unreleased` the one whose stores wait for a branch. Where registers of the row stand, see `MachineState.registers`:
-    `row_state`. `path_free` and `special_next` belong to the memory path and the ports of the special functions.
-    """
-
-    now: Tick = 0
-    phase: Value = LAUNCHING
-    begun: Tick = 0
-    number: Value = 0
-    nest: int = NONE
-    row: Value = 0
-    trip: Value = 0
-    first_flight: Value = 0
-    flights: Value = 0
-    unreleased: Value = NONE
-    row_state: Value = 0
-    path_free: Tick = NO_TICK
-    special_next: Value = 0
-
-
-class ComputeWaitsRow(StateRow):
-    """A trip that computes: its last start, its waits, when the serial port is free; `row` is its row's registers."""
-
-    last: int = 0
-    port: int = 0
-    operand: int = 0
-    serial_free: int = 0
-    row: int = 0
-
-
-class StoreQueueRow(StateRow):
-    """Stores from `first` to `count` wait. The first one, if it is on its way, was sent in cycle `sent` to start at
-    tick `started` and asks in cycle `asked`; the one before it left at tick `latest`.
-    """
-
-    first: Value = 0
-    count: Value = 0
-    asked: Cycle = NEVER
-    started: Tick = NO_TICK
-    sent: Cycle = NO_TIME
-    latest: Tick = NO_TICK
-    completed_at: Tick = NO_TICK
-
-
-class TripRow(StateRow):
-    """A trip in flight, sent at tick `sent`: its first store, its row's registers, when its stores were let go."""
-
-    nest: Value = 0
-    row: Value = 0
-    trip: Value = 0
-    sent: Tick = NO_TICK
-    store: Value = 0
-    state: Value = 0
-    released: Tick = NO_TICK
-
-
-class PendingStoreRow(StateRow):
-    """A store in the queue; `ready` says whether its times hold, `..._wait` by how many ticks each cause delayed it."""
-
-    ready: Value = EXPECTED
-    address: Value = 0
-    size: Value = 0
-    data_at: Tick = NO_TICK
-    through: Tick = NO_TICK
-    path_wait: Value = 0
-    block_wait: Value = 0
-    port_wait: Value = 0
-    operand_wait: Value = 0
-    barrier_wait: Value = 0
-    barrier_at: Tick = NO_TICK
+    first_access: int = 0
+    accesses: int = 0

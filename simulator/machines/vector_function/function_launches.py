@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
-from castsim.execution.pipe_operations import Unaddressed
+from castsim.execution.pipe_operations import BLOCK, Unaddressed
 from castsim.execution.timing import Cause, Timing, repeated
 from castsim.execution.transfer_timing import TICKS, ticks
 from castsim.execution.tree import Instruction, Lowered, Tree, elements, instances, operations
@@ -51,6 +53,7 @@ from castsim.machines.vector_function.trip_timing import (
     HEAD_FACTS,
     LoadStep,
     StoreStep,
+    exclusive_ticks,
     head_of,
     issue_ticks,
     row_address,
@@ -68,10 +71,13 @@ Part = tuple[int, int]
 class TripWork:
     """The work of one trip: `hold` are the ticks for which it keeps the front end.
 
-    `fed`: the loop around it loads for all its trips, which then issue as if they did.
+    `fed`: the loop around it loads for all its trips, which then issue as if they did. `loop` is the trip's own, which
+    may set a least time between trips.
     """
 
-    def __init__(self, trip: Sequence[Item], facts: ScopeFacts, *, fed: bool = False) -> None:
+    def __init__(
+        self, trip: Sequence[Item], facts: ScopeFacts, loop: RecordedLoop | None = None, *, fed: bool = False
+    ) -> None:
         full, others, per_cycle = 0, 0, facts.target.timing.loads.per_cycle
         copies = False
         loads: list[int] = []
@@ -105,6 +111,9 @@ class TripWork:
             self.hold, self.serial_bound = issue, False
             lines = loads if len(loads) >= len(stores) else stores
             self._lines = [(line, self.hold // len(lines)) for line in lines]
+        if loop is not None and loop.hold > self.hold:
+            self.hold = loop.hold
+            self._lines = self._lines or [(loop.line, 0)]
 
     def parts(self) -> Sequence[Part]:
         """Return how the hold divides among the lines that make it as long as it is, in their order."""
@@ -128,6 +137,25 @@ def time_scope(
     return _FrontEnd(ScopeFacts(target), scope, heard).run()
 
 
+class EarlyEnd(NamedTuple):
+    """A launch that ends with a trip of its loop: its cycles, by cause too, and whether a store of that trip waited.
+
+    If none did, a last trip that stores fewer bytes takes the same.
+    """
+
+    cycles: int
+    causes: Mapping[Cause, int]
+    waited: bool
+
+
+def time_trips(scope: Scope, target: VectorFunctionTarget) -> Sequence[EarlyEnd]:
+    """Time a launch of one loop as if it ended with its second trip, its third, and so on up to all of them."""
+    front = _FrontEnd(ScopeFacts(target), scope, lambda _: None)
+    front.ends = []
+    front.run()
+    return front.ends
+
+
 class _FrontEnd:
     """One launch."""
 
@@ -142,6 +170,10 @@ class _FrontEnd:
         """Loops around this place that the front end turns."""
         self._fed = False
         """Whether the trip of the loop around this place loads."""
+        self._opened = False
+        """Whether an outermost loop has begun."""
+        self.ends: list[EarlyEnd] | None = None
+        """What `time_trips` wants."""
 
     def run(self) -> ScopeTiming:
         """Walk the scope and settle when it ends."""
@@ -156,10 +188,16 @@ class _FrontEnd:
         self._head(straight)
         self._updates(straight)
         self._walk(self._scope.body)
-        if self._only_stores():  # nobody waits until the last has completed (docs/reference/micro.md 6.2)
+        return self._end()
+
+    def _end(self) -> ScopeTiming:
+        """Settle when the launch ends if nothing follows."""
+        function, board, account = self._facts.function, self._board, self._account
+        account = PortSpans(account.now, [*account.spans], account.uses)
+        if self._only_stores:  # nobody waits until the last has completed (docs/reference/micro.md 6.2)
             cycles = function_end(board.stored, account.now, 0)
         else:
-            cycles = function_end(board.completed, account.now, function.drain)
+            cycles = function_end(max(board.completed, board.serving), account.now, function.drain)
         held = board.held
         for cause, wait in (
             (Cause.PORT, held.port),
@@ -173,8 +211,11 @@ class _FrontEnd:
             account.settle(Cause.DRAIN, min(cycles, start // TICKS), line)
         account.settle(Cause.DRAIN, min(cycles, board.completed // TICKS), held.line)
         account.settle(Cause.DRAIN, cycles)
-        return ScopeTiming(cycles, tuple(account.spans), frozenset(board.used), dict(account.uses))
+        facts = frozenset(board.used | self._scope.facts)
+        words = () if self.ends is not None else board.groups.words
+        return ScopeTiming(cycles, tuple(account.spans), facts, dict(account.uses), words)
 
+    @cached_property
     def _only_stores(self) -> bool:
         """Whether loops only store constants: no compute instruction reads a register made in a loop."""
         body = self._scope.body
@@ -211,18 +252,27 @@ class _FrontEnd:
             self._branch(branches)
         for number, trip in enumerate(loop.trips):
             if innermost:
-                self._trip(trip, repeats=repeats, branches=branches)
+                self._trip(loop, trip, repeats=repeats, branches=branches)
+                if outermost and number:
+                    self._note_end()
                 continue
             self._fed = any(isinstance(item, ScopeIssue) and item.instruction.kind is TimingKind.LOAD for item in trip)
             if number:
                 self._turn(trip, loop.line)
             self._walk(trip)
+            if outermost and repeats and number:
+                self._note_end()
         self._fed = self._fed and innermost
         self._repeats -= repeats
         if outermost and repeats:
             self._begun = self._account.now
             self._board.path_hold, self._board.path_opened = 0, None
             self._board.begin_trip()
+
+    def _note_end(self) -> None:
+        if self.ends is not None:
+            timing = self._end()
+            self.ends.append(EarlyEnd(timing.cycles, timing.causes, self._board.waited))
 
     def _open(self, loop: RecordedLoop) -> None:
         """Set up an outermost loop: the cost of a nest before its first trip, and the memory path of its lines."""
@@ -234,22 +284,22 @@ class _FrontEnd:
             self._head([item for trip in loop.trips for item in trip if isinstance(item, ScopeIssue)])
         self._updates(_first_trips(loop))
         inner = _innermost(loop)
-        lines = sum(
-            issue.instruction.kind is TimingKind.LOAD for issue in inner.trips[0] if isinstance(issue, ScopeIssue)
-        )
-        stores = any(
-            isinstance(issue, ScopeIssue) and issue.instruction.kind is TimingKind.STORE for issue in inner.trips[0]
-        )
+        instructions = [issue.instruction for issue in inner.trips[0] if isinstance(issue, ScopeIssue)]
+        lines = sum(each.kind is TimingKind.LOAD and not each.masks for each in instructions)
+        stores = any(each.kind is TimingKind.STORE for each in instructions)
         hold, opened = 0, None
         if stores and lines == 2:
             floor = timing.memory_floor["two_loads"]
             around = timing.launch.startup_cycles + timing.access.store_cycles + timing.launch.drain_cycles
-            hold, opened = ticks(floor.trip_cycles), self._begun + ticks(floor.start_cycles - around)
+            # The launch hides nothing of the first line of a later loop.
+            ahead = facts.function.load_use if self._opened else ticks(floor.start_cycles - around)
+            hold, opened = ticks(floor.trip_cycles), self._begun + ahead
             board.used.add("timing.memory_floor.two_loads")
         elif stores and lines == 1 and not loop.innermost and len(inner.trips) > 1:
             hold = ticks(timing.memory_path.trip_cycles)
             board.used.add("timing.memory_path")
         board.path_hold, board.path_opened = hold, opened
+        self._opened = True
 
     def _updates(self, issued: Sequence[ScopeIssue]) -> None:
         """Loads that advance their addresses themselves take longer to set up."""
@@ -264,8 +314,9 @@ class _FrontEnd:
         loads = [issue for issue in issued if issue.instruction.unpacks]
         if loads:
             self._board.used.update(HEAD_FACTS)
-            size = sum(issue.instruction.size for issue in loads)
-            delay = head_of(self._facts.target, size)
+            begin = min(issue.address for issue in loads)
+            end = max(issue.address + (issue.rows[2] if issue.rows else issue.instruction.size) for issue in loads)
+            delay = head_of(self._facts.target, end - begin)
             line = loads[0].instruction.line
             self._account.spend(Cause.BANK_CONFLICT, self._account.now + delay, line)
 
@@ -278,13 +329,13 @@ class _FrontEnd:
         between = row_turn(
             ticks(loops.turnaround_cycles),
             ticks(loops.turnaround_hidden_cycles),
-            TripWork(inner.trips[0], self._facts, fed=self._fed).hold,
+            TripWork(inner.trips[0], self._facts, inner, fed=self._fed).hold,
         )
         self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + between, line)
 
     # ---------------------------------------------------------------------------------------------------------- trips
 
-    def _trip(self, trip: Sequence[Item], *, repeats: bool, branches: int) -> None:
+    def _trip(self, loop: RecordedLoop, trip: Sequence[Item], *, repeats: bool, branches: int) -> None:
         """Send a trip; the front end is free for the next when its converts, loads and stores have been.
 
         `branches` is the line of its branch, 0 if there is none.
@@ -295,9 +346,9 @@ class _FrontEnd:
         begun = account.now
         hold = 0
         parts: Sequence[Part] = ()
-        if repeats or self._repeats:
+        if repeats or self._repeats or loop.hold:
             board.begin_trip()
-            work = TripWork(trip, self._facts, fed=self._fed)
+            work = TripWork(trip, self._facts, loop, fed=self._fed)
             hold, parts = work.hold, work.parts()
             board.serial_bound = work.serial_bound
         board.holding = [(line, begun + until) for line, until in parts]
@@ -384,6 +435,46 @@ class MicroFunction(Unaddressed):
         return self._timed[0][1]
 
 
+class _Placed:
+    """A tile function on a target as the key of its time, which its name and whole turns around the banks leave alone.
+
+    Targets are the same only if they are one object.
+    """
+
+    __slots__ = ("_hash", "_key", "function", "target")
+
+    def __init__(self, function: VectorFunction, target: VectorFunctionTarget) -> None:
+        turn = target.banks.groups * BLOCK
+        destination, source, *operands = (address % turn for address in function.addresses)
+        self.target = target
+        self.function = replace(function, destination=destination, source=source, operands=tuple(operands))
+        nests = [
+            (tuple(getattr(nest, name) for name in _NEST_FIELDS), *nest.counters.items()) for nest in function.timed
+        ]
+        bits = function.source_format.bits, function.destination_format.bits
+        self._key = (destination, source, *operands, *nests, *bits)
+        self._hash = hash(self._key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Placed) and other.target is self.target and other._key == self._key
+
+
+_NEST_FIELDS = tuple(each.name for each in fields(Nest) if each.name != "counters")
+
+
+@lru_cache(256)
+def _placed(key: _Placed) -> ScopeTiming:
+    return time_scope(FunctionLaunch(key.function, key.target).scope, key.target)
+
+
+def timed(function: VectorFunction | MicroFunction, target: VectorFunctionTarget) -> ScopeTiming:
+    """Return the time of a function on a target; times of tile functions are remembered."""
+    return function.timed(target) if isinstance(function, MicroFunction) else _placed(_Placed(function, target))
+
+
 def check_scope(function: MicroFunction, target: VectorFunctionTarget) -> None:
     """Refuse instructions for which the target has no latency.
 
@@ -464,10 +555,18 @@ class FunctionLaunch:
         trip, shape = of_every_trip(nest), trip_shape(nest, self._target)
         inner = [each for each in shape.stores if not each.closing]
         closing = [each for each in shape.stores if each.closing]
-        lead = row_address(self._function, nest, self._target)
+        late = nest.runtime_trips and nest.row_loop
+        lead = row_address(self._function, nest, self._target) + nest.broadcasts * TICKS * late
+        spread = sum(item.held or 0 for item in trip if isinstance(item, Compute))
+        hold = max(spread * TICKS, exclusive_ticks(trip, self._target))
+        if nest.paced is not None:
+            fact = self._target.timing.paced[nest.paced]
+            self.scope.facts.add(f"timing.paced.{nest.paced}")
+            lead, hold = lead + ticks(fact.row(nest.trips)), max(hold, ticks(fact.trip(nest.trips)))
         for row in range(nest.rows):
+            self._names.clear()  # accumulators start anew
             self._issue(number, "row", nest.row, _TripRemainder(nest, row, 0, shape.row_loads, ()))
-            self.scope.begin_loop(nest.trips, self._line(number, "trips", 0), lead)
+            self.scope.begin_loop(nest.trips, self._line(number, "trips", 0), lead, fixed=not late, hold=hold)
             for turn in range(nest.trips):
                 self._issue(number, "trip", trip, _TripRemainder(nest, row, turn, shape.loads, inner))
                 self.scope.end_trip()
@@ -496,19 +595,25 @@ class FunctionLaunch:
                     self._names.pop(item.result, None)  # predicates by counters are ready when wanted
 
     def _load(self, item: Load, line: int, place: _TripRemainder) -> None:
-        step = next(place.loads)
+        step, nest = next(place.loads), place.nest
         far, near = step.steps
+        unpacks = distribution_of(item.distribution).mode is DistributionMode.UNPK and not nest.row_loop
         kind = ScopeInstruction(
             "vlds",
             TimingKind.LOAD,
             size=step.size,
-            unpacks=distribution_of(item.distribution).mode is DistributionMode.UNPK,
-            updates=place.nest.post_update,
+            unpacks=unpacks,
+            updates=nest.post_update,
             masks=step.mask,
             line=line,
             text=_text(item),
         )
-        self._put(kind, (), item.results, self._function.operand(step.operand) + place.row * far + place.trip * near)
+        rows = None
+        if unpacks:  # the start of the function depends on the bytes of the tile
+            row_bytes = bytes_of_row(nest.count, nest.source_trip, nest.elements)
+            rows = 1, 0, max(0, min(step.size, row_bytes - place.trip * near))
+        address = self._function.operand(step.operand) + place.row * far + place.trip * near
+        self._put(kind, (), item.results, address, rows)
 
     def _store(self, item: StoreLanes, line: int, place: _TripRemainder) -> None:
         step, nest = next(place.stores), place.nest
@@ -521,12 +626,22 @@ class FunctionLaunch:
 
     def _compute(self, item: Computing, line: int) -> None:
         name, masks = item.mnemonic, item.mnemonic == "punpack"
-        kind = ScopeInstruction(name, TimingKind.COMPUTE, item.width or 32, masks=masks, line=line, text=_text(item))
+        held = item.held if isinstance(item, Compute) else None
+        kind = ScopeInstruction(
+            name, TimingKind.COMPUTE, item.width or 32, masks=masks, line=line, text=_text(item), held=held
+        )
         self._put(kind, item.sources, item.results)
 
-    def _put(self, kind: ScopeInstruction, reads: Iterable[str], writes: tuple[str, ...], address: int = 0) -> None:
+    def _put(
+        self,
+        kind: ScopeInstruction,
+        reads: Iterable[str],
+        writes: tuple[str, ...],
+        address: int = 0,
+        rows: tuple[int, int, int] | None = None,
+    ) -> None:
         known = [self._names[name] for name in reads if name in self._names]
-        made = self.scope.issue(kind, known, len(writes), address)
+        made = self.scope.issue(kind, known, len(writes), address, rows)
         self._names.update(zip(writes, made, strict=True))
 
 

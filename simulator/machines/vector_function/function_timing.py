@@ -2,8 +2,7 @@
 7 and 8).
 
 Each rule is defined here once, as a function on integers: times are ticks of 1/100 cycle unless stated as cycles. The
-event engine calls the functions directly, the fast engine compiles them, the closed forms call them on single integers
-or, where documented, on arrays.
+scoreboard and the event engine call the functions, the fast engine compiles those of ports.
 """
 
 from __future__ import annotations
@@ -111,27 +110,12 @@ def path_through(free: int, arrival: int, hold: int, opened: int) -> int:
     return (free if opened else max(free, arrival)) + hold
 
 
-def accumulation_start(ready: int, started: int, again: int) -> int:
-    """Return the start of an accumulation after that of the previous trip, `started`; NO_TICK: there was none."""
-    return max(ready, started + again)
-
-
-def result_ready(start: int, latency: int, forwarding: int) -> int:
-    """Return when the results of an instruction can be used that starts at `start`."""
-    return start + latency - forwarding
-
-
 # ------------------------------------------------------------------------------------------------------------- stores
 
 
 def bytes_of_row(count: int, destination_trip: int, elements: int) -> int:
     """Return the bytes that a row of `count` elements writes."""
     return -(-count * destination_trip // elements)
-
-
-def bytes_of_store(size: int, row_bytes: int, start: int) -> int:
-    """Return the bytes of a store `start` bytes into its row, cut to the bytes of the row."""
-    return max(0, min(size, row_bytes - start))
 
 
 def store_start(data_at: int, latest: int, interval: int, barrier_at: int, barrier: int) -> int:
@@ -161,3 +145,24 @@ def group_has_room(
     if write:
         return writes < writes_per_group and reads <= reads_beside_write
     return reads < (reads_beside_write if writes else reads_per_group)
+
+
+ACCESS_BITS, GROUP_BITS, GROUPS_PER_WORD = 4, 8, 7
+"""Bits of a number of accesses, of the reads and the writes of a group in a cycle, and how many groups fill a word."""
+
+MOST_ACCESSES = (1 << ACCESS_BITS) - 1
+
+
+def words_of_cycle(groups: int) -> int:
+    """Return how many words hold the accesses of a cycle."""
+    return -(-groups // GROUPS_PER_WORD)
+
+
+def launch_reads(word: int, group: int) -> int:
+    """Return the reads of a group from the word that holds them."""
+    return word >> GROUP_BITS * (group % GROUPS_PER_WORD) & MOST_ACCESSES
+
+
+def launch_writes(word: int, group: int) -> int:
+    """Return the writes of a group from the word that holds them."""
+    return word >> GROUP_BITS * (group % GROUPS_PER_WORD) + ACCESS_BITS & MOST_ACCESSES

@@ -5,6 +5,7 @@ Source of the rules: docs/reference/micro.md 6.2.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,17 @@ from heapq import heappush, heapreplace
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.timing import Cause
 from castsim.execution.transfer_timing import NO_TICK, TICKS, cycle_from, ticks
-from castsim.machines.vector_function.function_timing import group_has_room, loaded, store_asked, store_start
+from castsim.machines.vector_function.function_timing import (
+    ACCESS_BITS,
+    GROUP_BITS,
+    GROUPS_PER_WORD,
+    MOST_ACCESSES,
+    group_has_room,
+    loaded,
+    store_asked,
+    store_start,
+    words_of_cycle,
+)
 from castsim.machines.vector_function.launched_scope import ScopeFacts, ScopeInstruction, ScopeIssue, TimingKind
 from castsim.machines.vector_function.trip_timing import MemoryPath
 from castsim.targets.vector_function import FunctionBufferPorts
@@ -60,13 +71,15 @@ class LineUse:
 class ScopeTiming:
     """A launch: its cycles, and its spans without a gap; `facts` are the paths of the facts that it rests on.
 
-    `uses` are those of its lines that execute instructions.
+    `uses` are those of its lines that execute instructions, `accesses` those of bank groups from its first cycle on
+    (`function_timing.launch_reads`).
     """
 
     cycles: int
     spans: tuple[CauseSpan, ...]
     facts: frozenset[str]
     uses: Mapping[int, LineUse] = field(default_factory=dict)
+    accesses: tuple[int, ...] = ()
 
     @property
     def causes(self) -> Mapping[Cause, int]:
@@ -176,10 +189,11 @@ class ExecutionPorts:
     Converts and similar instructions use only the first port.
     """
 
-    def __init__(self, ports: int) -> None:
+    def __init__(self, ports: int, special: int) -> None:
         self._starts = [_Cycles() for _ in range(ports)]
         self._results: list[set[int]] = [set() for _ in range(ports)]
-        self._special: list[list[int]] = [[] for _ in range(ports)]
+        self._special: list[list[int]] = [[] for _ in range(special)]
+        self._turn = 0
         self._serial: list[tuple[int, int]] = []
         """When instructions for the first port alone hold it."""
 
@@ -208,10 +222,11 @@ class ExecutionPorts:
         return tick
 
     def start_special(self, ready: int, latency: int, held: int) -> int:
-        """Start a special function on the port that is free first; those of one port are `held` apart."""
-        tick, port = min((self._first_special(port, ready, latency, held), port) for port in range(len(self._starts)))
-        insort(self._special[port], tick)
-        return self._take(port, tick, latency)
+        """Start a special function; they take the ports in turn, and those of one port are `held` apart."""
+        number, self._turn = self._turn, (self._turn + 1) % len(self._special)
+        tick = self._first_special(number, ready, latency, held)
+        insort(self._special[number], tick)
+        return self._take(number % len(self._starts), tick, latency)
 
     def forget(self, tick: int) -> None:
         """Discard the state of earlier cycles, in which no further instruction starts."""
@@ -222,10 +237,10 @@ class ExecutionPorts:
         self._serial = [each for each in self._serial if each[1] >= tick - _LONG]
         self._special = [[each for each in special if each >= tick - _LONG] for special in self._special]
 
-    def _first_special(self, port: int, tick: int, latency: int, held: int) -> int:
-        special = self._special[port]
+    def _first_special(self, number: int, tick: int, latency: int, held: int) -> int:
+        special = self._special[number]
         while True:
-            tick = self._first(port, tick, latency)
+            tick = self._first(number % len(self._starts), tick, latency)
             near = bisect_right(special, tick - held)
             if near == len(special) or special[near] >= tick + held:
                 return tick
@@ -278,11 +293,12 @@ def _next_cycle(tick: int) -> int:
 
 
 class BufferGroups:
-    """The bank groups of the buffer as one launch uses them: of each cycle, reads and then writes of every group."""
+    """The bank groups of the buffer as one launch uses them: reads and writes of every group in each cycle."""
 
     def __init__(self, facts: FunctionBufferPorts) -> None:
         self._facts = facts
-        self._used: dict[int, list[int]] = {}
+        self._used: defaultdict[int, int] = defaultdict(int)
+        self._words = array("q")
 
     def grant(self, cycle: int, address: int, size: int, *, write: bool) -> int:
         """Ask in `cycle` for the blocks of an access; return the cycle in which the last one passes."""
@@ -292,24 +308,31 @@ class BufferGroups:
         return last
 
     def forget(self, cycle: int) -> None:
-        """Discard the state of earlier cycles, for which no further access asks."""
-        self._used = {key: used for key, used in self._used.items() if key >= cycle}
+        """Pack the state of earlier cycles, for which no further access asks."""
+        per_cycle, bits = words_of_cycle(self._facts.groups), GROUP_BITS * GROUPS_PER_WORD
+        for number in range(len(self._words) // per_cycle, min(cycle, max(self._used, default=-1) + 1)):
+            used = self._used.pop(number, 0)
+            self._words.extend(used >> bits * place & (1 << bits) - 1 for place in range(per_cycle))
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        """The accesses of all cycles from the launch to the last access, in words (`function_timing`)."""
+        self.forget(_ENDLESS)
+        return tuple(self._words)
 
     def _pass(self, group: int, cycle: int, *, write: bool) -> int:
-        facts, groups = self._facts, self._facts.groups
+        facts, shift = self._facts, GROUP_BITS * group
         while True:
-            used = self._used.get(cycle)
-            if used is None:
-                used = self._used[cycle] = [0] * (2 * groups)
+            used = self._used[cycle]
             if group_has_room(
-                used[group],
-                used[groups + group],
+                used >> shift & MOST_ACCESSES,
+                used >> shift + ACCESS_BITS & MOST_ACCESSES,
                 write,
                 facts.reads_per_group,
                 facts.reads_beside_write,
                 facts.writes_per_group,
             ):
-                used[groups * write + group] += 1
+                self._used[cycle] += 1 << shift + ACCESS_BITS * write
                 return cycle
             cycle += 1
 
@@ -374,13 +397,15 @@ class Board:
         self.held = LastStore()
         self.holding: Sequence[tuple[int, int]] = ()
         """Lines that keep the front end in this trip anyway, and until when."""
-        self.completed = 0
+        self.completed = self.serving = 0
         self._readers = readers
         self._values: dict[int, ScoreboardValue] = {}
         self._queue = Queue(micro.dispatch.queue + micro.execution.ports * micro.dispatch.port_queue)
         self._registers = RegisterPool(micro.registers.physical)
-        self._ports = ExecutionPorts(micro.execution.ports)
-        self._groups = BufferGroups(facts.target.banks)
+        self._ports = ExecutionPorts(micro.execution.ports, facts.function.special_ports)
+        self.groups = BufferGroups(facts.target.banks)
+        self.waited = False
+        """Whether a store of this trip waited at the buffer."""
         self._lines: list[tuple[Cause, int]] = []
         self._cycle, self._sent, self._loads = NO_TICK, 0, 0
         self._latest_store = NO_TICK
@@ -416,8 +441,8 @@ class Board:
         if self.account.now > self._forget_at:
             self._forget_at = self.account.now + _REMEMBERED
             self._ports.forget(self.account.now)
-            self._groups.forget(self.account.now // TICKS)
-        self._arrival, self._through = self.account.now, None
+            self.groups.forget(self.account.now // TICKS)
+        self._arrival, self._through, self.waited = self.account.now, None, False
         self._serial, self.serial_bound = self.account.now, False
 
     def _arrive(self) -> None:
@@ -454,10 +479,12 @@ class Board:
         sent, instruction = self.account.now, issue.instruction
         begun = max(sent, self._no_load_before)
         asked = cycle_from(begun)
-        passed = self._groups.grant(asked, issue.address, instruction.size, write=False)
+        passed = self.groups.grant(asked, issue.address, instruction.size, write=False)
         wait = (passed - asked) * TICKS
         function = self.facts.function
         number = self._loads if begun == sent else 0
+        if number:
+            self.used.add("timing.loads")
         there = loaded(begun, number, function.second_load, wait, function.load_use)
         self._loads += 1
         self._arrival = max(self._arrival, there)
@@ -497,11 +524,13 @@ class Board:
                 self._serial = start + cost.serial
             else:
                 start = self._ports.start_serial(ready, cost.serial)
+            self.serving = max(self.serving, self.account.now + cost.serial)
         elif cost.special:
             start = self._ports.start_special(ready, cost.latency, cost.special)
         else:
             start = self._ports.start(ready, cost.latency, cost.held)
         use.wait(Cause.PORT, 0, start - ready)
+        self.used.update(cost.facts)
         chain = (*chain[1 - _LINKS :], (instruction.line, start))
         number = self._note(Cause.PORT if start > ready else Cause.DEPENDENCE, instruction.line)
         self._queue.add(start, number)
@@ -534,8 +563,9 @@ class Board:
         )
         held.barrier = start - through if self._store_barrier != NO_TICK else 0
         asked = store_asked(start)
-        passed = self._groups.grant(asked, issue.address, instruction.size, write=True)
+        passed = self.groups.grant(asked, issue.address, instruction.size, write=True)
         held.buffer += (passed - asked) * TICKS
+        self.waited = self.waited or passed > asked
         waits = (
             (Cause.STORE_BARRIER, held.barrier), (Cause.BANK_CONFLICT, (passed - asked) * TICKS),
             (Cause.MEMORY_BANDWIDTH, held.path), (Cause.PORT, start - through), (Cause.DEPENDENCE, 1),
@@ -576,7 +606,7 @@ class Board:
         every = "VV_ALL" in word or "VS_ALL" in word or "SV_ALL" in word
         if word == "VST_VST":
             self.used.add("timing.store_barrier")
-            self._store_barrier = max(self._last_start, self.released)
+            self._store_barrier = max(self._last_start, self.released, self.account.now)
             return
         if every or before in ("VST",):
             if every or after == "VLD":

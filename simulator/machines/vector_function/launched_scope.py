@@ -37,7 +37,9 @@ class ScopeInstruction:
 
     `word` is the distribution of a load or store, or the order of a barrier (`VST_VLD`). `size` are the bytes of an
     access; `updates`: it advances its address itself. `unpacks`: a load whose register holds more than its bytes.
-    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `text` is its report label.
+    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `held` are the cycles for which
+    it holds the serial port where its addresses decide them; None: as the table of the target has it. `text` is its
+    report label.
     """
 
     mnemonic: str
@@ -51,6 +53,7 @@ class ScopeInstruction:
     integers: bool = False
     line: int = 0
     text: str = field(default="", compare=False)
+    held: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,8 @@ class ScopeIssue:
 class RecordedLoop:
     """A loop that ran; each trip is a list of issued instructions. `line` is that of its head.
 
-    `lead` are the ticks that the addresses of its trips take before the first. `late`: it is nested or contains a loop,
+    `lead` are the ticks that the addresses of its trips take before the first, `hold` those that separate trips at
+    least. `late`: it is nested or contains a loop,
     and the trip count of the inner one is known only at run time, so a single trip is a loop too.
     """
 
@@ -80,6 +84,7 @@ class RecordedLoop:
     line: int = 0
     lead: int = 0
     late: bool = False
+    hold: int = 0
 
     @property
     def repeats(self) -> bool:
@@ -102,6 +107,8 @@ class Scope:
     body: list[Item] = field(default_factory=list)
     leading: dict[int, int] = field(default_factory=dict)
     """The number of leading mask bits that may be set, by mask number; registers have no entry."""
+    facts: set[str] = field(default_factory=set)
+    """Paths of the facts behind the times of its loops."""
     _open: list[tuple[RecordedLoop, int]] = field(default_factory=list)
     _registers: int = 0
 
@@ -128,14 +135,14 @@ class Scope:
         self._here().append(ScopeIssue(instruction, tuple(reads), writes, address, rows))
         return writes
 
-    def begin_loop(self, trips: int, line: int = 0, lead: int = 0, *, fixed: bool = True) -> None:
+    def begin_loop(self, trips: int, line: int = 0, lead: int = 0, *, fixed: bool = True, hold: int = 0) -> None:
         """Begin a loop after `lead` ticks; a loop without trips leaves no trace.
 
         `fixed`: how many they are is known before the run.
         """
         if trips <= 0:
             return
-        loop = RecordedLoop([[]], line, lead, late=not fixed and self.in_loop)
+        loop = RecordedLoop([[]], line, lead, late=not fixed and self.in_loop, hold=hold)
         if loop.late:
             for around, _ in self._open:
                 around.late = True
@@ -173,7 +180,7 @@ class ComputeCost:
 
     `serial`: how long it holds the first port, 0 if any will do; `held`: cycles for which it holds the port that it
     goes to; `special`: how long the ports of the special functions wait for it, 0 if it is none. `to_store` is the
-    time until a store can take its result.
+    time until a store can take its result, `facts` are the paths of what these rest on.
     """
 
     latency: int
@@ -181,6 +188,7 @@ class ComputeCost:
     serial: int = 0
     special: int = 0
     held: int = 1
+    facts: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -189,7 +197,7 @@ class ScopeFacts:
 
     target: VectorFunctionTarget
     function: FunctionTicks = field(init=False)
-    _costs: dict[tuple[str, int, bool], ComputeCost] = field(default_factory=dict)
+    _costs: dict[tuple[str, int, bool, int | None], ComputeCost] = field(default_factory=dict)
     _forwarding: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -206,7 +214,7 @@ class ScopeFacts:
 
     def cost(self, instruction: ScopeInstruction) -> ComputeCost:
         """Return the cost of a compute instruction, whose latency the target must have."""
-        key = instruction.mnemonic, instruction.width, instruction.integers
+        key = instruction.mnemonic, instruction.width, instruction.integers, instruction.held
         known = self._costs.get(key)
         if known is None:
             known = self._costs[key] = self._cost(*key)
@@ -220,24 +228,27 @@ class ScopeFacts:
             micro = self.target.timing.micro
             pair = micro.forwarding_to.get(consumer.mnemonic)
             stated = None if pair is None else pair.cycles.get(producer.mnemonic)
+            row = self.target.arithmetic.get(producer.mnemonic)
+            if stated is None and row is not None and producer.mnemonic == consumer.mnemonic:
+                stated = row.again
             if stated is None:
                 stated = micro.forwarding.cycles.get(producer.mnemonic)
             known = self.cost(producer).to_store if stated is None else ticks(stated)
             self._forwarding[key] = known
         return known
 
-    def _cost(self, mnemonic: str, width: int, integers: bool) -> ComputeCost:
+    def _cost(self, mnemonic: str, width: int, integers: bool, lasting: int | None) -> ComputeCost:
         timing = self.target.timing
         division = division_ticks(mnemonic, width, self.target)
         if division is not None:
             latency, serial = division
-            return ComputeCost(latency, latency - self.function.forwarding, serial)
-        held = timing.port.occupancy_cycles.get(mnemonic)
+            return ComputeCost(latency, latency - self.function.forwarding, serial, facts=("timing.division",))
+        held = timing.port.occupancy_cycles.get(mnemonic) if lasting is None else Decimal(lasting)
         row = self.target.arithmetic.get(mnemonic)
         chain = timing.chain.latency_cycles.get(mnemonic)
         latency = ticks(chain if chain is not None else self._latency(mnemonic, width))
         special = 0
-        if held is None and row is not None and row.port == "serial":
+        if held is None and row is not None:
             held = row.held
         if held is None and mnemonic in timing.micro.execution.first_port:
             held = Decimal(1)
@@ -245,7 +256,8 @@ class ScopeFacts:
             special = ticks(timing.special_function.port_cycles["f32" if width >= 32 else "f16"])
         serial = 0 if held is None else max(TICKS, ticks(held))
         several = integers and row is not None and row.integers_held
-        return ComputeCost(latency, latency - self.function.forwarding, serial, special, int(several or 1))
+        facts = (f"arithmetic.{mnemonic}",) * (row is not None) + ("timing.special_function",) * bool(special)
+        return ComputeCost(latency, latency - self.function.forwarding, serial, special, int(several or 1), facts)
 
     def _latency(self, mnemonic: str, width: int) -> Decimal:
         found = self.target.latency(mnemonic, width)

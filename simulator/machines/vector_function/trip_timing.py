@@ -1,19 +1,15 @@
-"""The instructions of one trip after each other: when each starts, by the rules of `timing`, registers by name.
-
-The event engine follows every trip with this, the closed forms follow one.
-"""
+"""The accesses of the trips of a loop nest, and the times around them that are facts of kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from castsim.execution.transfer_timing import NO_TICK, TICKS, ticks
+from castsim.execution.transfer_timing import TICKS, ticks
 from castsim.machines.vector_function.function_operations import (
     INTEGER_DIVISION,
     LONG_DIVISION,
     Compute,
-    Computing,
     Load,
     MemoryBarrier,
     Nest,
@@ -24,11 +20,8 @@ from castsim.machines.vector_function.function_operations import (
     profile,
 )
 from castsim.machines.vector_function.function_timing import (
-    accumulation_start,
     head_penalty,
     path_through,
-    result_ready,
-    row_turn,
 )
 from castsim.targets.vector_function import DistributionMode, NamedDistribution, VectorFunctionTarget, distribution_of
 
@@ -53,23 +46,6 @@ class LoadStep:
 
 
 @dataclass(frozen=True, slots=True)
-class ComputeStep:
-    """One compute instruction of a trip: its results are ready `latency` ticks after its start.
-
-    `occupancy` is how long it holds the serial port, `special` how long a port of the special functions, None for
-    instructions that use neither. `again` is the distance to its execution in the previous trip, None unless it
-    accumulates.
-    """
-
-    sources: tuple[str, ...]
-    results: tuple[str, ...]
-    latency: int
-    occupancy: int | None
-    special: int | None = None
-    again: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class StoreStep:
     """One store: `barrier` if an earlier-stores-first barrier precedes it, `size` its bytes when the trip is full.
 
@@ -86,43 +62,18 @@ class StoreStep:
 
 @dataclass(frozen=True, slots=True)
 class TripShape:
-    """A trip: its loads, compute instructions and stores in program order.
-
-    `row_loads` precede those of the first trip of each row and serve all its trips; `closing` and the stores so marked
-    follow the last trip. `hold` are the ticks for which a trip keeps the front end.
-    """
+    """The loads of a row and of a trip, and the stores; `closing` marks those that follow the last trip of a row."""
 
     row_loads: tuple[LoadStep, ...]
     loads: tuple[LoadStep, ...]
-    steps: tuple[ComputeStep, ...]
-    closing: tuple[ComputeStep, ...]
     stores: tuple[StoreStep, ...]
-    hold: int
 
 
 def trip_shape(nest: Nest, target: VectorFunctionTarget) -> TripShape:
-    """Work out the trips of a nest.
-
-    A trip keeps the front end while its converts pass the serial port, and as long as its loads and stores take to
-    issue (docs/reference/a5.md section 6.2, rules 3 and 5); the store queue paces trips that only store.
-    """
-    timing, register_bytes = target.timing, target.registers.register_bytes
-    operations = of_every_trip(nest)
-    loads = tuple(_loads(operations, nest, target))
-    steps = _steps(operations, target)
-    stores = tuple(_stores(operations, register_bytes, nest))
-    lines = sum(load.size >= register_bytes for load in loads)
-    issue = issue_ticks(max(len(loads), min(1, len(nest.row))), lines, len(stores), target)
-    if nest.paced is not None:
-        issue = max(issue, ticks(timing.paced[nest.paced].trip(nest.trips)))
-    return TripShape(
-        row_loads=tuple(_loads(nest.row, nest, target)),
-        loads=loads,
-        steps=steps,
-        closing=_steps(nest.close, target),
-        stores=(*stores, *_closing_stores(nest, register_bytes)),
-        hold=max(sum(step.occupancy or 0 for step in steps), issue, _exclusive(operations, target)),
-    )
+    """Return the accesses of the trips of a nest."""
+    operations, size = of_every_trip(nest), target.registers.register_bytes
+    stores = (*_stores(operations, size, nest), *_closing_stores(nest, size))
+    return TripShape(tuple(_loads(nest.row, nest, target)), tuple(_loads(operations, nest, target)), stores)
 
 
 def _loads(operations: Iterable[RegisterOperation], nest: Nest, target: VectorFunctionTarget) -> Iterable[LoadStep]:
@@ -150,10 +101,6 @@ def _access_bytes(distribution: NamedDistribution, register_bytes: int) -> int:
     if mode in _ONE_ELEMENT:
         return bits // 8
     return register_bytes // _PARTS.get(mode, 1)
-
-
-def _steps(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> tuple[ComputeStep, ...]:
-    return tuple(compute_step(item, target) for item in operations if isinstance(item, Computing))
 
 
 def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarget) -> int:
@@ -189,32 +136,7 @@ def division_ticks(mnemonic: str, width: int, target: VectorFunctionTarget) -> t
     return ticks(held - division.overlap_cycles), ticks(held)
 
 
-def compute_step(item: Computing, target: VectorFunctionTarget) -> ComputeStep:
-    """Return the timing step of a compute instruction."""
-    timing, kind = target.timing, "f32" if item.width >= 32 else "f16"
-    division = division_ticks(item.mnemonic, item.width, target)
-    if division is not None:
-        return ComputeStep(item.sources, item.results, *division)
-    latency = target.latency(item.mnemonic, item.width)
-    assert latency is not None  # checked before the run
-    row = target.arithmetic.get(item.mnemonic)
-    if row is None:
-        occupancy = timing.port.occupancy_cycles.get(item.mnemonic)
-        return ComputeStep(item.sources, item.results, ticks(latency), None if occupancy is None else ticks(occupancy))
-    accumulates = not set(item.results).isdisjoint(item.sources)
-    again = latency - timing.chain.forwarding_cycles if row.again is None else row.again
-    held_cycles = item.held if isinstance(item, Compute) and item.held is not None else row.held
-    return ComputeStep(
-        item.sources,
-        item.results,
-        ticks(latency),
-        occupancy=None if held_cycles is None else ticks(held_cycles),
-        special=ticks(timing.special_function.port_cycles[kind]) if row.port == "special" else None,
-        again=ticks(again) if accumulates else None,
-    )
-
-
-def _exclusive(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> int:
+def exclusive_ticks(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> int:
     """Return the ticks for which trips that split a mask over two predicates keep the next one waiting; else 0.
 
     From the load to the end of the instruction that reads the predicates.
@@ -255,71 +177,6 @@ def _closing_stores(nest: Nest, register_bytes: int) -> Iterable[StoreStep]:
 # What a loop nest costs beside its trips' own work: the numbers that every engine takes from the facts, in ticks.
 
 
-@dataclass(frozen=True, slots=True)
-class NestPlan:
-    """One nest as the front end walks it.
-
-    `row_loop`, `unpack_head` and `post_update` are spent before its first row, `next_row` from row to row; `first_row`
-    is what `row_loop` holds for the address of the first row. `branches`: a serialising branch precedes each row and
-    surrounds each trip. Lines hold the memory path for `path_hold` each (0: there is none); if `path_opened` is not
-    None they follow each other from that many ticks after the start of the nest, whenever they arrive. `facts` are the
-    paths of the facts behind it, beyond those of every function.
-    """
-
-    nest: Nest
-    shape: TripShape
-    row_loop: int
-    first_row: int
-    unpack_head: int
-    post_update: int
-    next_row: int
-    branches: bool
-    path_hold: int
-    path_opened: int | None
-    facts: frozenset[str]
-
-
-def plan_nest(function: VectorFunction, nest: Nest, target: VectorFunctionTarget) -> NestPlan:
-    """Work out one of the timed nests of a function (docs/reference/a5.md section 6.2)."""
-    timing, loops = target.timing, target.timing.loops
-    seen = profile(function, nest)
-    shape = trip_shape(nest, target)
-    facts = set(_told_facts(nest, shape, target))
-    unpack_head = between = 0
-    first_row = row_address(function, nest, target)
-    if seen.barrier:
-        facts.add("timing.store_barrier")
-    if seen.branch:
-        facts.add("timing.branch")
-    if seen.unpacks and not seen.row_loop:
-        facts.update(HEAD_FACTS)
-        unpack_head = head_of(target, seen.source_bytes)
-    every = len(shape.row_loads) + len(shape.loads)
-    known_late = nest.runtime_trips and nest.row_loop
-    ahead = nest.broadcasts * TICKS if known_late else 0
-    if nest.paced is not None:
-        ahead += ticks(timing.paced[nest.paced].row(nest.trips))
-    if (seen.trips > 1 or known_late) and not seen.branch:  # a serialising branch has turned already
-        between = row_turn(ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), shape.hold)
-    between += first_row + ahead
-    hold, opened, path_facts = _memory_path(nest, shape, target)
-    if opened is not None and nest is not function.timed[0]:  # the launch hides nothing of a later nest's first line
-        opened = ticks(timing.access.load_cycles - timing.chain.forwarding_cycles)
-    return NestPlan(
-        nest=nest,
-        shape=shape,
-        row_loop=(ticks(loops.row_loop_cycles) if nest.rows > 1 or known_late else 0) + first_row + ahead,
-        first_row=first_row,
-        unpack_head=unpack_head,
-        post_update=every * ticks(timing.loads.post_update_cycles) if nest.post_update else 0,
-        next_row=between,
-        branches=seen.branch,
-        path_hold=hold,
-        path_opened=opened,
-        facts=frozenset(facts | path_facts),
-    )
-
-
 def row_address(function: VectorFunction, nest: Nest, target: VectorFunctionTarget) -> int:
     """Return the ticks that the address of each row of a nest takes, the first one included: it counts half bytes.
 
@@ -347,41 +204,6 @@ def head_of(target: VectorFunctionTarget, source_bytes: int) -> int:
     return head_penalty(source_bytes, facts.waits, wait, facts.line_bytes, facts.step_bytes, facts.bank_bit)
 
 
-def _told_facts(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> Iterator[str]:
-    """Yield the paths of the facts that the trips of a nest rest on."""
-    steps = (*shape.steps, *shape.closing)
-    if nest.post_update or len(shape.row_loads) + len(shape.loads) > 1:
-        yield "timing.loads"
-    if nest.paced is not None:
-        yield f"timing.paced.{nest.paced}"
-    if any(step.special is not None for step in steps):
-        yield "timing.special_function"
-    for item in (*nest.trip, *nest.close):
-        if isinstance(item, Compute):
-            if item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION):
-                yield "timing.division"
-            elif item.mnemonic in target.arithmetic:
-                yield f"arithmetic.{item.mnemonic}"
-
-
-def _memory_path(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> tuple[int, int | None, set[str]]:
-    """Return the memory path of a nest's lines between load and store (docs/reference/a5.md section 6.2, rule 5).
-
-    The floor of two loads counts from launch to end of a function, less the time around its trips.
-    """
-    timing = target.timing
-    lines = sum(not load.mask for load in shape.loads)
-    if all(store.closing for store in shape.stores):
-        return 0, None, set()
-    if lines == 2:
-        floor = timing.memory_floor["two_loads"]
-        around = timing.launch.startup_cycles + timing.access.store_cycles + timing.launch.drain_cycles
-        return ticks(floor.trip_cycles), ticks(floor.start_cycles - around), {"timing.memory_floor.two_loads"}
-    if lines == 1 and nest.row_loop and nest.trips > 1:
-        return ticks(timing.memory_path.trip_cycles), None, {"timing.memory_path"}
-    return 0, None, set()
-
-
 class MemoryPath:
     """The memory path of a function's lines between load and store, nest by nest."""
 
@@ -397,80 +219,3 @@ class MemoryPath:
             return arrival
         self._free = path_through(max(self._free, opened or 0), arrival, hold, opened is not None)
         return self._free
-
-
-class SpecialPorts:
-    """Ports of the special functions of one launch: instructions take them in turn, each serves in that order."""
-
-    def __init__(self, ports: int) -> None:
-        self._free = [0] * ports
-        self._next = 0
-
-    def take(self, ready: int, held: int) -> int:
-        """Return the start tick of an instruction whose operands are ready at tick `ready`."""
-        port, self._next = self._next, (self._next + 1) % len(self._free)
-        start = max(ready, self._free[port])
-        self._free[port] = start + held
-        return start
-
-
-@dataclass(slots=True)
-class RowState:
-    """The state that the trips of a row share: long-lived registers, and the start of their last accumulation."""
-
-    ready: dict[str, int] = field(default_factory=dict)
-    started: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class ComputeWaits:
-    """When the last compute instruction of a trip starts, and how long any have waited.
-
-    `port` for a port of the special functions, `operand` for the accumulation of the trip before; in ticks.
-    """
-
-    last: int
-    port: int = 0
-    operand: int = 0
-
-
-@dataclass(slots=True)
-class Computation:
-    """A trip sent at tick `sent`; `ready` gives the tick at which each of its registers is usable."""
-
-    sent: int
-    ready: dict[str, int]
-    row: RowState
-    special: SpecialPorts
-    forwarding: int
-
-    def follow(self, steps: Iterable[ComputeStep]) -> ComputeWaits:
-        """Execute instructions, adding to `ready`.
-
-        One starts when its operands are there; those that pass the serial port keep their order.
-        """
-        ready, started = self.ready, self.row.started
-        waits = ComputeWaits(self.sent)
-        port = self.sent
-        for step in steps:
-            start = max([self.sent, *(self.of(name) for name in step.sources if name not in step.results)])
-            if step.again is not None:
-                begun = start
-                for name in step.results:
-                    start = accumulation_start(start, started.get(name, NO_TICK), step.again)
-                waits.operand += start - begun
-            if step.occupancy is not None:
-                start = max(start, port)
-                port = start + step.occupancy
-            if step.special is not None:
-                begun, start = start, self.special.take(start, step.special)
-                waits.port += start - begun
-            waits.last = max(waits.last, start)
-            ready.update(dict.fromkeys(step.results, result_ready(start, step.latency, self.forwarding)))
-            if step.again is not None:
-                started.update(dict.fromkeys(step.results, start))
-        return waits
-
-    def of(self, name: str) -> int:
-        """Return when a register of the trip or of its row can be used; predicates and constants always can."""
-        return self.ready.get(name, self.row.ready.get(name, self.sent))

@@ -540,7 +540,7 @@ class OperandPlacement:
             raise TileError(f"{shape.valid_cols} valid columns: the tile has {shape.cols}")
         request = self.request
         source = self._tile(lowerer, "src", request.src, shape.src_stride, shape, 0)
-        at = self._second(shape, SCALAR)
+        at = self.second(shape, SCALAR)
         destination = self._tile(lowerer, "dst", request.dst, shape.dst_stride, shape, at)
         tmp = self._scratch(shape, destination.end) if request.scratch else None
         return TileCast(source, destination, tmp, request.rounding, request.saturation, HERE)
@@ -553,13 +553,13 @@ class OperandPlacement:
         good &= (shape.valid_cols <= shape.src_stride) & (shape.valid_cols <= shape.dst_stride)
         good &= (src % self.line == 0) & (dst % self.line == 0)
         good &= up(rows * (src // 8), self.alignment) + rows * (dst // 8) <= self.limit
-        good &= self._second(shape, arithmetic) + reach <= self.limit
+        good &= self.second(shape, arithmetic) + reach <= self.limit
         return good
 
     def apart(self, shape: CastShape, arithmetic: NumberFunctions, *, scratch: bool) -> Number:
         """Whether all operands of a shape that `fits` lie in different banks; with `scratch` the tmp tile as well."""
         dst = shape.rows * (shape.dst_stride * self.bits[1] // 8)
-        at = self._second(shape, arithmetic)
+        at = self.second(shape, arithmetic)
         apart = at % self.region == 0
         if scratch:
             behind = up(at + dst, self.region)
@@ -576,9 +576,9 @@ class OperandPlacement:
 
     def _behind(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
         dst = shape.rows * (shape.dst_stride * self.bits[1] // 8)
-        return up(self._second(shape, arithmetic) + dst, self.alignment)
+        return up(self.second(shape, arithmetic) + dst, self.alignment)
 
-    def _second(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
+    def second(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
         """Return where the destination lies."""
         src = shape.rows * (shape.src_stride * self.bits[0] // 8)
         at = up(src, self.region)
