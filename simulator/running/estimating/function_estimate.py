@@ -129,10 +129,10 @@ class LikeLaunches:
             same = stride % period
             more = up(larger(wide + 1 - same, 0), period) + same
             strides.append(choose(padded, more, wide))
-        like = CastShape(rows, *strides, choose(padded, shape.valid_rows, 1), cols, cols)
+        like = CastShape(rows, strides[0], strides[1], choose(padded, shape.valid_rows, 1), cols, cols)
         alike = choose(padded, self.elements[1], self.elements[0]) > 0
         alike = alike & (count > 0) & (self.placement.second(shape, arithmetic) % (turn // 8) == 0)
-        return CastShape(*(choose(alike, other, one) for one, other in zip(shape, like, strict=True)))
+        return CastShape._make(choose(alike, other, one) for one, other in zip(shape, like, strict=True))
 
     def _simulated(self, key: tuple[int, ...], shape: CastShape) -> Estimate:
         """Return the estimate of a shape from that of the smallest one like it, or its own if that does not fit."""
