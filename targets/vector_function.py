@@ -238,6 +238,8 @@ class FunctionBufferPorts(Banks):
     """Reads of one group in a cycle with a write."""
     writes_per_group: Count
     """Writes of one group in a cycle."""
+    reads_per_bank: Count
+    """Reads of one bank of a group in a cycle, by launches that are placed instruction by instruction."""
 
 
 BY_SET, BY_LEVEL = "set", "program"

@@ -193,6 +193,24 @@ class SingleAccessTiming(Fact):
     cycles: dict[str, Count]
 
 
+class ReductionTiming(Fact):
+    """Reductions of a whole register whose results no instruction has read yet."""
+
+    in_flight: Count
+    mnemonics: tuple[str, ...]
+
+
+class ExpansionTiming(Fact):
+    """Loops that only store what the loop around them loads.
+
+    `turn_cycles` come beyond the turnaround of such a loop, `computed_store_cycles` is the front end's time for the
+    store of a register that an instruction computed from the load.
+    """
+
+    turn_cycles: Fitted
+    computed_store_cycles: Fitted
+
+
 class MicroTiming(Table):
     """What micro programs rest on beside the facts of every function (docs/reference/micro.md 6).
 
@@ -207,6 +225,8 @@ class MicroTiming(Table):
     forwarding: ForwardingTiming
     forwarding_to: dict[str, ForwardingTiming]
     interleaved_store: InterleavedStoreTiming
+    reductions: ReductionTiming
+    expansions: ExpansionTiming
 
 
 class VectorFunctionTiming(DataflowTiming):

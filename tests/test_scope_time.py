@@ -186,9 +186,21 @@ def test_what_waits_is_named_with_its_line() -> None:
     for _ in range(400):
         (name,) = scope.issue(ScopeInstruction("vadd", TimingKind.COMPUTE, line=7), (name,), 1)
     timing = time_scope(stored(scope, name), A5)
-    # A chain of 400 additions, of which no more than 68 find a register: the front end waits for them.
-    assert timing.cycles == FILL + LOAD_USE + 399 * 3 + 4 + STORED + DRAIN
-    assert timing.by_line[7, Cause.DEPENDENCE] > 800
+    # 400 accumulations of one line, of which no more than 68 find a register: the front end waits for them.
+    assert timing.cycles == FILL + LOAD_USE + 399 * 2 + 4 + STORED + DRAIN
+    assert timing.by_line[7, Cause.DEPENDENCE] > 500
+
+
+def test_ten_reductions_are_in_flight() -> None:
+    scope = Scope()
+    (total,) = scope.issue(compute("vbr"), (), 1)
+    scope.begin_loop(12)
+    for trip in range(12):
+        (part,) = scope.issue(compute("vcadd"), (load(scope, trip),), 1)
+        (total,) = scope.issue(ScopeInstruction("vadd", TimingKind.COMPUTE, line=7), (total, part), 1)
+        scope.end_trip()
+    # The eleventh is sent as the first is read, 6 + 19 cycles behind its load; the last load goes with it.
+    assert cycles(stored(scope, total)) == FILL + SETUP + 2 * (LOAD_USE + 19) + 4 + STORED + DRAIN
 
 
 def test_trips_written_out_overlap_as_those_of_a_loop() -> None:

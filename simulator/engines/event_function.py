@@ -23,7 +23,7 @@ from castsim.engines.event_pipes import At, BufferPorts, DataflowRun, Pattern, P
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.timing import Cause, Observer
 from castsim.execution.transfer_timing import NO_TICK, TICKS, cycle_from
-from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function
+from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, PlacedFunctions, check_function
 from castsim.machines.vector_function.function_operations import Nest, VectorFunction
 from castsim.machines.vector_function.function_timing import (
     FunctionTicks,
@@ -345,6 +345,7 @@ class FunctionUnit:
     def __init__(self, target: VectorFunctionTarget) -> None:
         self._target = target
         self._facts = FunctionTicks.of(target)
+        self._placed = PlacedFunctions(target)
 
     def check(self, operation: object) -> None:
         """Reject what is not a vector function, and instructions for which the target has no latency."""
@@ -362,6 +363,9 @@ class FunctionUnit:
             yield from self._pass(pipe, entry, function.timed(self._target))
             return
         assert isinstance(function, VectorFunction)  # checked before the run
+        if function.placed:
+            yield from self._pass(pipe, entry, self._placed.timed(function))
+            return
         front_end = FrontEnd(pipe, entry, function, self._target, self._facts)
         stores = front_end.stores
         served = env.process(stores.serve())

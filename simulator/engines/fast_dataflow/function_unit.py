@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from castsim.engines.fast_dataflow import state_rows
 from castsim.engines.fast_dataflow.encoding import Encoder, UnitOperation
@@ -12,9 +12,10 @@ from castsim.engines.fast_dataflow.state import PortsRow
 from castsim.engines.fast_dataflow.state_rows import CAUSES, FUNCTION, NONE
 from castsim.execution.transfer_timing import NO_TICK
 from castsim.execution.tree import Operation
-from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function
+from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, PlacedFunctions, check_function
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.function_timing import FunctionTicks, bytes_of_row
+from castsim.machines.vector_function.instruction_scoreboard import ScopeTiming
 from castsim.machines.vector_function.trip_timing import ComputeStep, LoadStep, NestPlan, StoreStep, plan_nest
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -24,6 +25,10 @@ class FunctionRows:
     """The vector unit of one target."""
 
     target: VectorFunctionTarget
+    placed: PlacedFunctions = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "placed", PlacedFunctions(self.target))
 
     def set_up(self, memory: MachineMemory) -> None:
         """Put the groups of the buffer into a machine, and the facts that every function rests on."""
@@ -45,9 +50,13 @@ class FunctionRows:
 
     def encode(self, operation: Operation, addresses: tuple[int, ...], encoder: Encoder) -> UnitOperation:
         """Put a function, with these addresses, into the tables."""
+        assert isinstance(operation, MicroFunction | VectorFunction)  # checked before the run
         if isinstance(operation, MicroFunction):
-            return self._placed(operation, encoder)
-        assert isinstance(operation, VectorFunction)  # checked before the run
+            return self._placed(operation.timed(self.target), encoder)
+        if operation.placed:
+            destination, source, *others = addresses
+            moved = replace(operation, destination=destination, source=source, operands=tuple(others))
+            return self._placed(self.placed.timed(moved), encoder)
         plans = [plan_nest(operation, nest, self.target) for nest in operation.timed if nest.runs]
         registers = {name: number for number, name in enumerate(sorted(_registers(plans)))}
         nests = [_Nest(plan, addresses, registers, encoder).row() for plan in plans]
@@ -66,9 +75,8 @@ class FunctionRows:
         row = encoder.memory.append("functions", [function])
         return UnitOperation(FUNCTION, row, (*FACTS, *(fact for plan in plans for fact in plan.facts)))
 
-    def _placed(self, operation: MicroFunction, encoder: Encoder) -> UnitOperation:
+    def _placed(self, timing: ScopeTiming, encoder: Encoder) -> UnitOperation:
         """Put a function into the tables that is timed as a whole."""
-        timing = operation.timed(self.target)
         spans = tuple(number for span in timing.spans for number in (CAUSES.index(span.cause), span.until))
         encoder.most_spans = max(encoder.most_spans, len(timing.spans))
         function = state_rows.FunctionRow(first_span=encoder.integers(spans), spans=len(timing.spans))

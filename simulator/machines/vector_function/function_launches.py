@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from castsim.execution.pipe_operations import Unaddressed
+from castsim.execution.pipe_operations import BLOCK, Unaddressed
 from castsim.execution.timing import Cause, Timing, repeated
 from castsim.execution.transfer_timing import TICKS, ticks
 from castsim.execution.tree import Instruction, Lowered, Tree, elements, instances, operations
@@ -68,10 +68,10 @@ Part = tuple[int, int]
 class TripWork:
     """The work of one trip: `hold` are the ticks for which it keeps the front end.
 
-    `fed`: the loop around it loads for all its trips, which then issue as if they did.
+    `fed` are the kinds of instructions in the trip of the loop around it, which may load for trips that do not.
     """
 
-    def __init__(self, trip: Sequence[Item], facts: ScopeFacts, *, fed: bool = False) -> None:
+    def __init__(self, trip: Sequence[Item], facts: ScopeFacts, fed: Set[TimingKind] = frozenset()) -> None:
         full, others, per_cycle = 0, 0, facts.target.timing.loads.per_cycle
         copies = False
         loads: list[int] = []
@@ -100,7 +100,10 @@ class TripWork:
         If a load follows a store, trips are unrolled: converts of a later trip do not wait for an earlier one.
         """
         self._lines = serial
-        issue = issue_ticks(max(len(loads), fed), full, len(stores), facts.target)
+        issue = issue_ticks(max(len(loads), TimingKind.LOAD in fed), full, len(stores), facts.target)
+        self.expands = TimingKind.LOAD in fed and bool(stores) and not (loads or serial or others)
+        if self.expands and TimingKind.COMPUTE in fed:
+            issue = len(stores) * ticks(facts.target.timing.micro.expansions.computed_store_cycles)
         if issue > self.hold and (loads or stores):
             self.hold, self.serial_bound = issue, False
             lines = loads if len(loads) >= len(stores) else stores
@@ -140,8 +143,7 @@ class _FrontEnd:
         self._board = Board(facts, dict(readers), self._account)
         self._repeats = 0
         """Loops around this place that the front end turns."""
-        self._fed = False
-        """Whether the trip of the loop around this place loads."""
+        self._fed: Set[TimingKind] = frozenset()  # kinds of instructions in the trip of the loop around this place
 
     def run(self) -> ScopeTiming:
         """Walk the scope and settle when it ends."""
@@ -213,11 +215,11 @@ class _FrontEnd:
             if innermost:
                 self._trip(trip, repeats=repeats, branches=branches)
                 continue
-            self._fed = any(isinstance(item, ScopeIssue) and item.instruction.kind is TimingKind.LOAD for item in trip)
+            self._fed = {item.instruction.kind for item in trip if isinstance(item, ScopeIssue)}
             if number:
                 self._turn(trip, loop.line)
             self._walk(trip)
-        self._fed = self._fed and innermost
+        self._fed = self._fed if innermost else frozenset()
         self._repeats -= repeats
         if outermost and repeats:
             self._begun = self._account.now
@@ -234,12 +236,8 @@ class _FrontEnd:
             self._head([item for trip in loop.trips for item in trip if isinstance(item, ScopeIssue)])
         self._updates(_first_trips(loop))
         inner = _innermost(loop)
-        lines = sum(
-            issue.instruction.kind is TimingKind.LOAD for issue in inner.trips[0] if isinstance(issue, ScopeIssue)
-        )
-        stores = any(
-            isinstance(issue, ScopeIssue) and issue.instruction.kind is TimingKind.STORE for issue in inner.trips[0]
-        )
+        kinds = [issue.instruction.kind for issue in inner.trips[0] if isinstance(issue, ScopeIssue)]
+        lines, stores = kinds.count(TimingKind.LOAD), TimingKind.STORE in kinds
         hold, opened = 0, None
         if stores and lines == 2:
             floor = timing.memory_floor["two_loads"]
@@ -274,12 +272,11 @@ class _FrontEnd:
         inner = next((_innermost(item) for item in trip if isinstance(item, RecordedLoop)), None)
         if inner is None or not inner.repeats or (len(inner.trips) > 1 and self._branches(inner)):
             return
-        loops = self._facts.target.timing.loops
-        between = row_turn(
-            ticks(loops.turnaround_cycles),
-            ticks(loops.turnaround_hidden_cycles),
-            TripWork(inner.trips[0], self._facts, fed=self._fed).hold,
-        )
+        loops, work = self._facts.target.timing.loops, TripWork(inner.trips[0], self._facts, self._fed)
+        between = row_turn(ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), work.hold)
+        if work.expands:
+            between += ticks(self._facts.target.timing.micro.expansions.turn_cycles)
+            self._board.used.add("timing.micro.expansions")
         self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + between, line)
 
     # ---------------------------------------------------------------------------------------------------------- trips
@@ -297,7 +294,7 @@ class _FrontEnd:
         parts: Sequence[Part] = ()
         if repeats or self._repeats:
             board.begin_trip()
-            work = TripWork(trip, self._facts, fed=self._fed)
+            work = TripWork(trip, self._facts, self._fed)
             hold, parts = work.hold, work.parts()
             board.serial_bound = work.serial_bound
         board.holding = [(line, begun + until) for line, until in parts]
@@ -465,13 +462,14 @@ class FunctionLaunch:
         inner = [each for each in shape.stores if not each.closing]
         closing = [each for each in shape.stores if each.closing]
         lead = row_address(self._function, nest, self._target)
+        fixed = not (nest.runtime_trips and nest.row_loop)
         for row in range(nest.rows):
             self._issue(number, "row", nest.row, _TripRemainder(nest, row, 0, shape.row_loads, ()))
-            self.scope.begin_loop(nest.trips, self._line(number, "trips", 0), lead)
+            self.scope.begin_loop(nest.trips, self._line(number, "trips", 0), lead, fixed=fixed)
             for turn in range(nest.trips):
                 self._issue(number, "trip", trip, _TripRemainder(nest, row, turn, shape.loads, inner))
                 self.scope.end_trip()
-            self._issue(number, "close", nest.close, _TripRemainder(nest, row, 0, (), closing))
+            self._issue(number, "close", nest.close, _TripRemainder(nest, row, 0, shape.close_loads, closing))
             if nest.row_loop:
                 self.scope.end_trip()
 
@@ -483,10 +481,8 @@ class FunctionLaunch:
                 case StoreLanes():
                     self._store(item, self._line(number, part, index), place)
                 case MemoryBarrier():
-                    line = self._line(number, part, index)
-                    self.scope.issue(
-                        ScopeInstruction("mem_bar", TimingKind.BARRIER, word=item.kinds, line=line, text=_text(item))
-                    )
+                    line, kind = self._line(number, part, index), TimingKind.BARRIER
+                    self.scope.issue(ScopeInstruction("mem_bar", kind, word=item.kinds, line=line, text=_text(item)))
                 case TripSelect():
                     line = self._line(number, part, index)
                     self.scope.issue(ScopeInstruction("select", TimingKind.SELECT, line=line, text=_text(item)))
@@ -501,6 +497,7 @@ class FunctionLaunch:
         kind = ScopeInstruction(
             "vlds",
             TimingKind.LOAD,
+            word=item.distribution,
             size=step.size,
             unpacks=distribution_of(item.distribution).mode is DistributionMode.UNPK,
             updates=place.nest.post_update,
@@ -528,6 +525,22 @@ class FunctionLaunch:
         known = [self._names[name] for name in reads if name in self._names]
         made = self.scope.issue(kind, known, len(writes), address)
         self._names.update(zip(writes, made, strict=True))
+
+
+@dataclass(slots=True)
+class PlacedFunctions:
+    """The times of functions that are timed instruction by instruction; moves by whole rows of banks change none."""
+
+    target: VectorFunctionTarget
+    _timings: dict[tuple[int, tuple[int, ...]], tuple[VectorFunction, ScopeTiming]] = field(default_factory=dict)
+
+    def timed(self, function: VectorFunction) -> ScopeTiming:
+        """Return the time of a launch."""
+        period = self.target.banks.groups * self.target.banks.banks_per_group * BLOCK
+        key = id(function.timed), tuple(address % period for address in function.addresses)
+        if key not in self._timings:
+            self._timings[key] = function, time_scope(FunctionLaunch(function, self.target).scope, self.target)
+        return self._timings[key][1]
 
 
 class _TripRemainder:

@@ -31,6 +31,7 @@ from castsim.machines.vector_function.function_operations import (
     VectorFunction,
 )
 from castsim.machines.vector_function.kernel_nests import (
+    INSTRUCTION_WISE,
     LAYOUTS,
     TIMED,
     KernelLayout,
@@ -564,7 +565,9 @@ def lower_work(target: VectorFunctionTarget, work: ResolvedTileOp) -> Block:
     nests = _LAYOUTS[kernel.structure](laid_out)
     timed = (TIMED[kernel.structure](laid_out) if kernel.structure in TIMED else ()) or nests
     first, *others = laid_out.addresses or [work.dst.address]
-    if kernel.structure not in _ONE_LOOP and any(tile.type.valid_cols is None for tile in (work.dst, *work.sources)):
+    placed = kernel.structure in INSTRUCTION_WISE and not (work.binary and work.tmp is not None)
+    late = any(tile.type.valid_cols is None for tile in (work.dst, *work.sources))
+    if placed or (kernel.structure not in _ONE_LOOP and late):
         timed = tuple(replace(nest, runtime_trips=True) for nest in timed)
     function = VectorFunction(
         name=f"{work.mnemonic} {work.dst.format.name} {laid_out.variant}",
@@ -578,6 +581,7 @@ def lower_work(target: VectorFunctionTarget, work: ResolvedTileOp) -> Block:
         timed=timed,
         pipe=target.pipes.vector,
         operands=tuple(others),
+        placed=placed,
     )
     writes, restores = _control(target, work, kernel)
     body: list[Node] = [ControlWrite("ctrl", value, pipe=target.pipes.scalar) for value in writes]

@@ -219,7 +219,7 @@ class VectorFunction:
 
     `source` and `destination` are the byte addresses of the tiles, `operands` those of further sources. `timed` are the
     nests that an engine times; they differ from `nests` only if published cycles belong to another instruction
-    sequence.
+    sequence. `placed`: they are timed instruction by instruction, as a micro program is.
     """
 
     name: str
@@ -233,6 +233,7 @@ class VectorFunction:
     timed: tuple[Nest, ...]
     pipe: str
     operands: tuple[int, ...] = ()
+    placed: bool = False
 
     @property
     def addresses(self) -> tuple[int, ...]:

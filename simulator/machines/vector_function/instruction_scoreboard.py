@@ -283,6 +283,7 @@ class BufferGroups:
     def __init__(self, facts: FunctionBufferPorts) -> None:
         self._facts = facts
         self._used: dict[int, list[int]] = {}
+        self._line_cycle, self._line_banks = 0, [0] * facts.banks_per_group
 
     def grant(self, cycle: int, address: int, size: int, *, write: bool) -> int:
         """Ask in `cycle` for the blocks of an access; return the cycle in which the last one passes."""
@@ -290,6 +291,19 @@ class BufferGroups:
         for block in range(address // BLOCK, -(-(address + size) // BLOCK)):
             last = max(last, self._pass(block % groups, cycle, write=write))
         return last
+
+    def pass_line(self, cycle: int, address: int, size: int) -> int:
+        """Return when a load passes: whole lines in program order, so many of one bank a cycle."""
+        facts = self._facts
+        line, bank = divmod(address, BLOCK * facts.groups)
+        if bank or size < BLOCK * facts.groups:
+            return cycle
+        cycle, bank = max(cycle, self._line_cycle), line % facts.banks_per_group
+        cycle += cycle == self._line_cycle and self._line_banks[bank] >= facts.reads_per_bank
+        if cycle > self._line_cycle:
+            self._line_cycle, self._line_banks = cycle, [0] * facts.banks_per_group
+        self._line_banks[bank] += 1
+        return cycle
 
     def forget(self, cycle: int) -> None:
         """Discard the state of earlier cycles, for which no further access asks."""
@@ -333,7 +347,7 @@ class ScoreboardValue:
 
     `loaded` is when a loaded register can be used; NO_TICK if an instruction computed it. `physical`: it takes one of
     the vector registers, unlike masks. `chain` are line and start of its inputs, the latest operand each time, up to
-    its own.
+    its own. `trip` numbers that which loaded it.
     """
 
     producer: ScopeInstruction
@@ -344,6 +358,7 @@ class ScoreboardValue:
     physical: bool = True
     latest_read: int = 0
     chain: Chain = ()
+    trip: int = 0
 
 
 @dataclass(slots=True)
@@ -369,7 +384,7 @@ class Board:
         self.path_hold = 0
         self.path_opened: int | None = None
         self.released = NO_TICK
-        self._arrival = 0
+        self._arrival = self._trip = 0
         self._through: int | None = 0
         self.held = LastStore()
         self.holding: Sequence[tuple[int, int]] = ()
@@ -379,6 +394,8 @@ class Board:
         self._values: dict[int, ScoreboardValue] = {}
         self._queue = Queue(micro.dispatch.queue + micro.execution.ports * micro.dispatch.port_queue)
         self._registers = RegisterPool(micro.registers.physical)
+        self._reductions, self._reducing = Queue(micro.reductions.in_flight), micro.reductions.mnemonics
+        self._reduced: set[int] = set()  # results that no instruction has read
         self._ports = ExecutionPorts(micro.execution.ports)
         self._groups = BufferGroups(facts.target.banks)
         self._lines: list[tuple[Cause, int]] = []
@@ -418,6 +435,7 @@ class Board:
             self._ports.forget(self.account.now)
             self._groups.forget(self.account.now // TICKS)
         self._arrival, self._through = self.account.now, None
+        self._trip += 1
         self._serial, self.serial_bound = self.account.now, False
 
     def _arrive(self) -> None:
@@ -437,6 +455,8 @@ class Board:
         gates = [("timing.micro.registers", self._registers.gate)] if self._takes_register(issue) else []
         if instruction.kind is not TimingKind.LOAD:
             gates.append(("timing.micro.dispatch", self._queue.gate))
+        if instruction.mnemonic in self._reducing:
+            gates.append(("timing.micro.reductions", self._reductions.gate))
         for fact, (tick, number) in gates:
             if tick > account.now:
                 cause, line = self._lines[number]
@@ -455,23 +475,25 @@ class Board:
         begun = max(sent, self._no_load_before)
         asked = cycle_from(begun)
         passed = self._groups.grant(asked, issue.address, instruction.size, write=False)
+        passed = self._groups.pass_line(passed, issue.address, instruction.size)
         wait = (passed - asked) * TICKS
         function = self.facts.function
+        alone = self.facts.alone(instruction) or 0
+        if alone > 1 and self._latest_store > begun:  # stores that are due wait for it
+            self._latest_store += alone * TICKS
         number = self._loads if begun == sent else 0
         there = loaded(begun, number, function.second_load, wait, function.load_use)
         self._loads += 1
         self._arrival = max(self._arrival, there)
         number = self._note(Cause.STORE_BARRIER if begun > sent else Cause.BANK_CONFLICT, instruction.line)
-        self._read(issue, begun, number)
+        self._read(issue, begun, begun, number)
         use = self.account.uses[instruction.line]
         use.wait(Cause.STORE_BARRIER, 0, begun - sent)
         use.wait(Cause.BANK_CONFLICT, 0, wait)
+        chain = ((instruction.line, begun),)
         for name in issue.writes:
-            self._write(
-                name,
-                ScoreboardValue(instruction, begun, there, buffer=wait, chain=((instruction.line, begun),)),
-                number,
-            )
+            value = ScoreboardValue(instruction, begun, there, buffer=wait, chain=chain, trip=self._trip)
+            self._write(name, value, number)
         self._loaded = max(self._loaded, begun + ticks(self.facts.target.timing.access.load_cycles))
 
     def _compute(self, issue: ScopeIssue) -> None:
@@ -505,7 +527,7 @@ class Board:
         chain = (*chain[1 - _LINKS :], (instruction.line, start))
         number = self._note(Cause.PORT if start > ready else Cause.DEPENDENCE, instruction.line)
         self._queue.add(start, number)
-        self._read(issue, start + cost.latency, number)
+        self._read(issue, start, start + cost.latency, number)
         for name in issue.writes:
             self._write(
                 name, ScoreboardValue(instruction, start, NO_TICK, port + start - ready, buffer, chain=chain), number
@@ -520,8 +542,8 @@ class Board:
             value = self._values.get(name)
             if value is None:
                 continue
-            there = value.loaded
-            if there == NO_TICK:
+            there = value.loaded + (function.forwarding if value.trip < self._trip else 0)
+            if value.loaded == NO_TICK:
                 there = value.start + facts.cost(value.producer).to_store
             if there >= data:
                 data, held.port, held.buffer, held.chain = there, value.port, value.buffer, value.chain
@@ -551,7 +573,7 @@ class Board:
         if instruction.word.startswith(INTERLEAVING):
             takes = ticks(facts.target.timing.micro.interleaved_store.store_cycles)
             self.used.add("timing.micro.interleaved_store")
-        self._read(issue, self._latest_store + takes, number)
+        self._read(issue, self._latest_store, self._latest_store + takes, number)
         self.completed = max(self.completed, self._latest_store + takes)
 
     def _waited(self, line: int, data: int, start: int, held: LastStore, conflict: int) -> None:
@@ -564,8 +586,9 @@ class Board:
 
     def _name(self, issue: ScopeIssue) -> None:
         """Masks by counters and patterns are ready when wanted; one made of another is ready when that is."""
-        latest = max((self._values[name] for name in issue.reads if name in self._values), key=_known_at, default=None)
-        self._read(issue, self.account.now, -1)
+        sources = (self._values[name] for name in issue.reads if name in self._values)
+        latest = max(sources, key=lambda value: max(value.loaded, value.start), default=None)
+        self._read(issue, self.account.now, self.account.now, -1)
         if latest is not None:
             for name in issue.writes:
                 self._values[name] = replace(latest, physical=False)
@@ -588,8 +611,11 @@ class Board:
 
     # ------------------------------------------------------------------------------------------------------ registers
 
-    def _read(self, issue: ScopeIssue, completed: int, number: int) -> None:
+    def _read(self, issue: ScopeIssue, started: int, completed: int, number: int) -> None:
         """Record that an instruction has read its registers: the last reader of each returns it on completion."""
+        for name in self._reduced.intersection(issue.reads):
+            self._reduced.remove(name)
+            self._reductions.add(started, number)
         for name in set(issue.reads):
             value = self._values.get(name)
             self._readers[name] -= 1
@@ -605,6 +631,8 @@ class Board:
         value.physical = not value.producer.masks
         if value.physical:
             self._registers.take()
+        if value.producer.mnemonic in self._reducing:
+            self._reduced.add(name)
         if self._readers.get(name, 0):
             self._values[name] = value
         elif value.physical:
@@ -614,7 +642,3 @@ class Board:
         """Return the number of an instruction; whoever waits for it waits for this cause, on behalf of its line."""
         self._lines.append((cause, line))
         return len(self._lines) - 1
-
-
-def _known_at(value: ScoreboardValue) -> int:
-    return value.loaded if value.loaded != NO_TICK else value.start

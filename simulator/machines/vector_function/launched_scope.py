@@ -110,11 +110,6 @@ class Scope:
         """Whether the next instruction is inside a loop."""
         return bool(self._open)
 
-    def register(self) -> int:
-        """Return the number of a register or mask that has not been used."""
-        self._registers += 1
-        return self._registers - 1
-
     def issue(
         self,
         instruction: ScopeInstruction,
@@ -124,7 +119,8 @@ class Scope:
         rows: tuple[int, int, int] | None = None,
     ) -> tuple[int, ...]:
         """Add an executed instruction; return the numbers of its results."""
-        writes = tuple(self.register() for _ in range(results))
+        writes = tuple(range(self._registers, self._registers + results))
+        self._registers += results
         self._here().append(ScopeIssue(instruction, tuple(reads), writes, address, rows))
         return writes
 
@@ -213,7 +209,10 @@ class ScopeFacts:
         return known
 
     def forwarded(self, producer: ScopeInstruction, consumer: ScopeInstruction) -> int:
-        """Return the time from the start of an instruction to that of one which computes with its result."""
+        """Return the time from the start of an instruction to that of one which computes with its result, or itself."""
+        row = self.target.arithmetic.get(producer.mnemonic)
+        if row is not None and row.again is not None and 0 != producer.line == consumer.line:
+            return ticks(row.again)
         key = producer.mnemonic, consumer.mnemonic, producer.width
         known = self._forwarding.get(key)
         if known is None:
@@ -235,7 +234,7 @@ class ScopeFacts:
         held = timing.port.occupancy_cycles.get(mnemonic)
         row = self.target.arithmetic.get(mnemonic)
         chain = timing.chain.latency_cycles.get(mnemonic)
-        latency = ticks(chain if chain is not None else self._latency(mnemonic, width))
+        latency = ticks(chain or self.target.latency(mnemonic, width) or Decimal(0))  # checked before the run
         special = 0
         if held is None and row is not None and row.port == "serial":
             held = row.held
@@ -245,9 +244,6 @@ class ScopeFacts:
             special = ticks(timing.special_function.port_cycles["f32" if width >= 32 else "f16"])
         serial = 0 if held is None else max(TICKS, ticks(held))
         several = integers and row is not None and row.integers_held
-        return ComputeCost(latency, latency - self.function.forwarding, serial, special, int(several or 1))
-
-    def _latency(self, mnemonic: str, width: int) -> Decimal:
-        found = self.target.latency(mnemonic, width)
-        assert found is not None  # checked before the run
-        return found
+        forwarded = ticks(timing.micro.forwarding.cycles.get(mnemonic, Decimal(0)))  # no store takes a result before
+        to_store = max(latency - self.function.forwarding, forwarded)
+        return ComputeCost(latency, to_store, serial, special, int(several or 1))

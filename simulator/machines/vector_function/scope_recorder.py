@@ -422,6 +422,7 @@ class ScopeRecorder:
 
         It does so with a short loop of constant bounds inside of another, that carries nothing from trip to trip:
         functions with a published length are met so. Kernels of the tile library, which carry a count, turn theirs.
+        Those that carry a register turn a single trip too, as in a tcolsum of four rows.
         """
         assert self._scope is not None
         if fixed and not loop.carried and self._scope.in_loop and self.target.option("short_loops") == "unrolled":
@@ -430,7 +431,8 @@ class ScopeRecorder:
                 self._unrolled.add(id(loop))
                 return
         self._unrolled.discard(id(loop))
-        self._scope.begin_loop(trips, loop.span.line, fixed=fixed)
+        carries = any(isinstance(kind, VectorType) for kind in loop.result_types)
+        self._scope.begin_loop(trips, loop.span.line, fixed=fixed and not carries)
 
     def trip(self, loop: pto.For) -> None:
         """End a trip of the innermost loop."""
@@ -620,19 +622,12 @@ def _scope(body: Body, register_bytes: int) -> Scope:
 
 def _trip(scope: Scope, body: Body, places: dict[str, int], register_bytes: int, numbers: range) -> None:
     names: list[dict[str, int]] = [{} for _ in numbers]
-    for step, number, own in _alternating(body.steps, numbers, names):
-        reads = [own[name] for name in step.sources if name in own]
-        place = places.get(step.buffer, 0) + number * register_bytes
-        made = scope.issue(_instruction(step, body.width, register_bytes), reads, int(bool(step.result)), place)
-        own.update(zip((step.result,), made, strict=False))
-
-
-def _alternating(
-    steps: tuple[BodyStep, ...], numbers: range, names: list[dict[str, int]]
-) -> Iterator[tuple[BodyStep, int, dict[str, int]]]:
-    for step in steps:
+    for step in body.steps:
         for number, own in zip(numbers, names, strict=True):
-            yield step, number, own
+            reads = [own[name] for name in step.sources if name in own]
+            place = places.get(step.buffer, 0) + number * register_bytes
+            made = scope.issue(_instruction(step, body.width, register_bytes), reads, int(bool(step.result)), place)
+            own.update(zip((step.result,), made, strict=False))
 
 
 def _instruction(step: BodyStep, width: int, register_bytes: int) -> ScopeInstruction:

@@ -88,12 +88,13 @@ class StoreStep:
 class TripShape:
     """A trip: its loads, compute instructions and stores in program order.
 
-    `row_loads` precede those of the first trip of each row and serve all its trips; `closing` and the stores so marked
-    follow the last trip. `hold` are the ticks for which a trip keeps the front end.
+    `row_loads` precede those of the first trip of each row and serve all its trips; `close_loads`, `closing` and the
+    stores so marked follow the last trip. `hold` are the ticks for which a trip keeps the front end.
     """
 
     row_loads: tuple[LoadStep, ...]
     loads: tuple[LoadStep, ...]
+    close_loads: tuple[LoadStep, ...]
     steps: tuple[ComputeStep, ...]
     closing: tuple[ComputeStep, ...]
     stores: tuple[StoreStep, ...]
@@ -118,6 +119,7 @@ def trip_shape(nest: Nest, target: VectorFunctionTarget) -> TripShape:
     return TripShape(
         row_loads=tuple(_loads(nest.row, nest, target)),
         loads=loads,
+        close_loads=tuple(_loads(nest.close, nest, target)),
         steps=steps,
         closing=_steps(nest.close, target),
         stores=(*stores, *_closing_stores(nest, register_bytes)),
