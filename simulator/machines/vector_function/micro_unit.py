@@ -305,26 +305,22 @@ def _vector_types(issue: VectorIssue) -> list[VectorType]:
     return [kind for kind in kinds if isinstance(kind, VectorType)]
 
 
-def _distribution(issue: VectorIssue) -> str:
-    """Return the mode with the width that the text leaves to the type."""
-    name = issue.node.word("dist") or "NORM"
-    bits = lane_bits(_vector_types(issue)[0].element)
-    if name == "NORM" and issue.node.mnemonic == "vsts":
-        return f"NORM_B{min(32, bits)}"
-    if name in ("SPLT2CHN", "SPLT4CHN"):
-        return f"{name}_B{bits}"
-    return "BDINTLV" if name == "BDINTLV_BLK" else name
-
-
 def _load(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     memory, count = unit.memory, 2 if issue.node.mnemonic == "vldsx2" else 1
-    return access.load(memory.buffer, _address(issue), _distribution(issue), registers=count, defined=memory.defined)
+    return access.load(
+        memory.buffer, _address(issue), access.distribution_name(issue.node), registers=count, defined=memory.defined
+    )
 
 
 def _store(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     memory = unit.memory
     access.store(
-        _registers(issue), memory.buffer, _address(issue), _distribution(issue), _mask(issue), defined=memory.defined
+        _registers(issue),
+        memory.buffer,
+        _address(issue),
+        access.distribution_name(issue.node),
+        _mask(issue),
+        defined=memory.defined,
     )
     return ()
 
