@@ -55,6 +55,7 @@ from castsim.execution.interpreter.tile_allocation import (
     tile_of_values,
     unsupported,
 )
+from castsim.execution.interpreter.vector_unit import BytePointer
 from castsim.execution.run_limits import MAX_WALK
 from castsim.execution.tree import (
     Block,
@@ -68,11 +69,12 @@ from castsim.execution.tree import (
     TileTransfer,
     Tree,
 )
-from castsim.isa.errors import ReadError, Span, WarningKind, Warnings, WarningText, closest
+from castsim.isa.errors import IllegalError, ReadError, Span, WarningKind, Warnings, WarningText, closest
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.statement_reader import FollowUpError
+from castsim.isa.pto.value_types import element_format
 from castsim.isa.pto.vector_operations import ALIASES, PART_MOVES, PRINT, SUPPORTED, TRANSFERS, text_name
 
 # Operations of which only the pipe and the bytes are known: the matrix unit's, those between cores, and what a run
@@ -333,8 +335,7 @@ class Interpreter(Walk):
         self.environment[node.result] = made if isinstance(made, TileSlots) else TileHandle(made)
 
     def _make_view(self, node: pto.MakeView) -> View:
-        pointer = self.environment[node.pointer]
-        assert isinstance(pointer, ArgumentPointer)
+        pointer = self._argument(node.pointer)
         shape = tuple(self.constant(name) for name in node.shape)
         strides = tuple(self.constant(name) for name in node.strides)
         view = make_view(node, pointer, shape, strides)
@@ -342,6 +343,16 @@ class Interpreter(Walk):
         use.see_view(shape, strides, node.span, pointer.offset)
         use.follows_reads |= any(self.scalar(name).reads for name in node.shape)
         return view
+
+    def _argument(self, name: str) -> ArgumentPointer:
+        """Return a pointer to an argument's elements; beside vector instructions pointers count bytes."""
+        pointer = self.environment[name]
+        if isinstance(pointer, BytePointer):
+            if pointer.argument is None:
+                raise IllegalError(f"%{name} points into the buffer", legal=("a view of an argument",))
+            return ArgumentPointer(pointer.argument, element_format(pointer.element), pointer.address // pointer.size)
+        assert isinstance(pointer, ArgumentPointer)
+        return pointer
 
     def _partition(self, node: pto.PartitionView) -> Part:
         view = self.environment[node.view]

@@ -6,13 +6,15 @@ No value of a register decides the path, so that a walk without values is a whol
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.arguments import ArgumentPointer as GlobalPointer
 from castsim.execution.interpreter.arguments import bind_arguments
-from castsim.execution.interpreter.lowerer import Budget, Walk, bare
+from castsim.execution.interpreter.interpreter import Interpreter
+from castsim.execution.interpreter.lowerer import Budget, Lowerer, Walk, bare
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import bits_of, constant, evaluate, from_bits, width_of
 from castsim.execution.interpreter.vector_unit import (
@@ -30,6 +32,7 @@ from castsim.execution.interpreter.vector_unit import (
     run,
     store,
 )
+from castsim.execution.tree import Lowered
 from castsim.isa.errors import (
     EngineError,
     IllegalError,
@@ -101,6 +104,11 @@ def hands_on_scalar(node: MicroOperation) -> bool:
 
 
 _TRANSFERS = frozenset((*BURSTS, *COPIES))
+_TILE_LEVEL = (
+    pto.AllocTile, pto.AllocTiles, pto.Subview, pto.GetTile, pto.MakeView, pto.PartitionView, pto.SetValidShape,
+    pto.Tcvt, pto.TileOperation,
+)  # fmt: skip
+"""Statements of the tile level that may stand beside vector instructions, outside of vecscopes."""
 _NO_EFFECT = frozenset(("dsb",))
 """Synchronisation that the order of a program already keeps here."""
 _HOLDS = frozenset(("get_buf", "rls_buf"))
@@ -110,12 +118,16 @@ _HOLDS = frozenset(("get_buf", "rls_buf"))
 class MicroInterpreter(Walk):
     """A walk through one function of vector instructions: every value by its name, the uses of arguments, warnings."""
 
+    function: pto.Function
     unit: VectorUnit
     capacity: int
     control: int = 0
     """The CTRL register."""
     memory: MicroMemory | None = None
     elements: ReadElements = field(default_factory=ReadElements)
+    lowerer: Lowerer | None = None
+    """Lowers tile operations between vector instructions; None: there are none."""
+    _tiles: Interpreter | None = None
     _copies: CopyRegisters = field(default_factory=CopyRegisters)
     _depth: int = 0
     _constants: set[str] = field(default_factory=set)
@@ -143,15 +155,8 @@ class MicroInterpreter(Walk):
         match node:
             case pto.MicroOperation():
                 self._micro(node)
-            case pto.Constant():
-                self.environment[node.result] = DependentScalar(constant(node.value, node.type.name))
-                self._constants.add(node.result)
-            case pto.Arith() if node.operation == "select":
-                self.unit.branch(node)
-                taken = node.operands[1] if self.constant(node.operands[0]) else node.operands[2]
-                self.environment[node.result] = self.environment[taken]
-            case pto.Arith() | pto.Compare() | pto.Convert():
-                self.environment[node.result] = evaluate(node, self.scalar, self.loops, lambda *_: False)
+            case pto.Constant() | pto.Arith() | pto.Compare() | pto.Convert():
+                self._compute(node)
             case pto.AddPointer() | pto.ScalarAccess():
                 self._address(node)
             case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
@@ -167,8 +172,22 @@ class MicroInterpreter(Walk):
                 self.branch(node)
             case pto.Section():
                 self._section(node)
+            case _ if isinstance(node, _TILE_LEVEL) and self.lowerer is not None:
+                self._tile_level(node, self.lowerer)
             case _:
                 self._refuse(node)
+
+    def _compute(self, node: pto.Constant | pto.Arith | pto.Compare | pto.Convert) -> None:
+        """Let the scalar unit compute."""
+        if isinstance(node, pto.Constant):
+            self.environment[node.result] = DependentScalar(constant(node.value, node.type.name))
+            self._constants.add(node.result)
+        elif isinstance(node, pto.Arith) and node.operation == "select":
+            self.unit.branch(node)
+            taken = node.operands[1] if self.constant(node.operands[0]) else node.operands[2]
+            self.environment[node.result] = self.environment[taken]
+        else:
+            self.environment[node.result] = evaluate(node, self.scalar, self.loops, lambda *_: False)
 
     def _outside(self, node: pto.CacheOperation | pto.External) -> None:
         """Execute a statement outside the unit: a function that is only declared; a fence has no effect here."""
@@ -176,13 +195,36 @@ class MicroInterpreter(Walk):
             self.unit.external(node)
             node.run(tuple(self.scalar(name).value for name in node.operands), self.arguments, self.memory, node.span)
 
-    def _refuse(self, node: pto.Operation) -> None:
+    def _refuse(
+        self,
+        node: pto.Operation,
+        what: str = "is not modelled in a function of vector instructions",
+        legal: Sequence[str] = ("a function of tile operations alone", "one of vector instructions alone"),
+    ) -> NoReturn:
         span = node.span
-        named = span.text[span.column - 1 :][: span.length]
-        raise IllegalError(
-            f"{named} is not modelled in a function of vector instructions", span=span,
-            legal=("a function of tile operations alone", "one of vector instructions alone"),
-        )  # fmt: skip
+        raise IllegalError(f"{span.text[span.column - 1 :][: span.length]} {what}", span=span, legal=legal)
+
+    # -------------------------------------------------------------------------------------------- tile operations
+
+    def _tile_level(self, node: pto.Operation, lowerer: Lowerer) -> None:
+        """Execute a statement of the tile level, under the CTRL that it finds; the unit gets what it issues."""
+        if self._depth:
+            self._refuse(node, "is not allowed inside a vecscope", ("after the vecscope",))
+        if isinstance(node, pto.AllocTile | pto.AllocTiles) and node.address is None:
+            self._refuse(node, "needs an address beside vector instructions", ("addr = %value",))
+        if self._tiles is None:
+            self._tiles = Interpreter(
+                budget=self.budget, function=self.function, lowerer=lowerer, arguments=self.arguments,
+                warnings=self.warnings,
+            )  # fmt: skip
+        tiles = self._tiles
+        tiles.environment, tiles.out = self.environment, []
+        lowerer.set_control(self.control)
+        tiles.step(node)
+        self.control = self.control if (control := lowerer.control()) is None else control
+        for lowered in tiles.out:
+            assert isinstance(lowered, Lowered)
+            self.unit.tile(node, lowered, tiles.instructions[lowered.instruction])
 
     # ------------------------------------------------------------------------------------------- micro operations
 
@@ -395,6 +437,7 @@ def walk_function(
     control: int = 0,
     memory: MicroMemory | None = None,
     elements: ReadElements | None = None,
+    lowerer: Lowerer | None = None,
 ) -> Walked:
     """Walk a function of vector instructions.
 
@@ -407,6 +450,7 @@ def walk_function(
         control: the CTRL register at the start.
         memory: the memory of transfers; None: nothing is computed.
         elements: records the reads of the scalar unit, or supplies them where nothing is computed.
+        lowerer: lowers tile operations of the function; None: it has none.
 
     Raises:
         ReadError: an argument without a value, a step that never ends a loop.
@@ -414,8 +458,8 @@ def walk_function(
         LimitError: the walk is longer than it may be. EngineError: a wait for a flag that nothing sets.
     """
     walker = MicroInterpreter(
-        budget=Budget(max_walk), unit=unit, capacity=capacity, control=control, memory=memory,
-        elements=elements or ReadElements(),
+        budget=Budget(max_walk), function=function, unit=unit, capacity=capacity, control=control, memory=memory,
+        elements=elements or ReadElements(), lowerer=lowerer,
     )  # fmt: skip
     for name, value in bind_arguments(function, scalars).items():
         kind = next((each for each in function.arguments if each.name == name), None)
@@ -435,4 +479,4 @@ def walk_function(
         walker.arguments[name] = use
     walker.walk(function.body or ())
     walker.check_flags()
-    return Walked(walker.arguments, tuple(walker.warnings))
+    return Walked(walker.arguments, (*walker.warnings, *(lowerer.closing_warnings() if lowerer else ())))

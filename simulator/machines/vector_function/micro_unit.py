@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 import numpy as np
 
+from castsim.execution.buffer_values import CastCounts
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
 from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, changes, heard_by
-from castsim.execution.tree import Tree
+from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Tree
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, Overflow, Rounding, format_named
 from castsim.isa.pto import program as pto
@@ -40,7 +42,9 @@ from castsim.machines.vector_function.lane_operations import OPERATIONS, execute
 from castsim.machines.vector_function.plan import ctrl_of_level
 from castsim.machines.vector_function.register_operations import Attributes, UnsettledError
 from castsim.machines.vector_function.scope_recorder import ScopeRecorder, body_cycles
+from castsim.machines.vector_function.values import compute
 from castsim.machines.vector_function.vector_registers import (
+    Bits,
     Operands,
     PredicateRegister,
     VectorRegister,
@@ -207,6 +211,20 @@ class LaneUnit(Followed):
         run = _OWN.get(issue.node.mnemonic)
         return run(self, issue) if run is not None else self._on_registers(issue)
 
+    def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
+        """Execute a tile operation; the bytes that it writes count as defined."""
+        del node
+        memory, counts = self.memory, CastCounts()
+        tree = Tree(Block((replace(lowered, instruction=0),)), (instruction,), interlocked=False)
+        compute(tree, memory.buffer, memory.arguments, counts=counts)
+        for each in lowered.accesses:
+            if each.write:
+                argument = each.space.argument if isinstance(each.space, GlobalSpace) else None
+                _mark(memory.defined if argument is None else memory.stores(argument), each)
+        if self.conversions is not None:
+            for place, outcomes in counts.by_place((instruction,)).items():
+                self.conversions.tally.add(replace(place, number=None), outcomes)
+
     def _on_registers(self, issue: VectorIssue) -> tuple[Value, ...]:
         node = issue.node
         plan = self._plans.get(id(node))
@@ -225,6 +243,14 @@ class LaneUnit(Followed):
         with heard_by(None if self.conversions is None else self.conversions.listener(node, operands)):
             found = execute(operands)
         return tuple(each for each in found if not isinstance(each, int))
+
+
+def _mark(marks: Bits, touched: Access) -> None:
+    """Mark the bytes of an access."""
+    length = touched.end - touched.start - sum((count - 1) * distance for count, distance in touched.runs)
+    for steps in product(*(range(0, count * distance, distance) for count, distance in touched.runs)):
+        start = touched.start + sum(steps)
+        marks[start : start + length] = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -532,6 +532,10 @@ class ScopeRecorder:
             self._items[place] = replace(self._items[place], body=Block((FlagSignal(holder, pipe, event),)))
             self._add(node, node.mnemonic, pipe, (FlagWait(pipe, holder, event),), ())
 
+    def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
+        """Record what a tile operation issues."""
+        self._items.append(replace(lowered, instruction=self._number(node, instruction)))
+
     def external(self, node: pto.External) -> None:
         """Note that there are no cycles."""
         self.incomplete = True
@@ -564,11 +568,15 @@ class ScopeRecorder:
         operations: tuple[Operation, ...],
         accesses: tuple[Access, ...],
     ) -> None:
-        number = self._instructions.get(id(node))
-        if number is None:
-            number = self._instructions[id(node)] = len(self._nodes)
-            self._nodes.append(Instruction(text, pipe, node.span, mnemonic=text))
+        number = self._number(node, Instruction(text, pipe, node.span, mnemonic=text))
         self._items.append(Lowered(number, Block(operations), accesses))
+
+    def _number(self, node: pto.Operation, instruction: Instruction) -> int:
+        """Return the number of an operation's instruction, which is new the first time."""
+        number = self._instructions.setdefault(id(node), len(self._nodes))
+        if number == len(self._nodes):
+            self._nodes.append(instruction)
+        return number
 
     def _refuse(self, why: str) -> None:
         self.untimed = self.untimed or why
