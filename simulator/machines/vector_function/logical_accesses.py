@@ -290,9 +290,7 @@ class LogicalAccesses(VectorEmitter):
 
     __slots__ = ()
 
-    def as_logical(
-        self, kind: LogicalVectorType, held: int, regs: Iterable[Reg], container: int
-    ) -> LogicalRegister:  # fmt: skip
+    def as_logical(self, kind: LogicalVectorType, held: int, regs: Iterable[Reg], container: int) -> LogicalRegister:
         """Return registers with containers of `held` bits as a logical register with containers of a width."""
         return self.within(self.made(kind.lanes, kind.element, held, regs), container)
 
@@ -347,7 +345,7 @@ class LogicalAccesses(VectorEmitter):
 
     def load_rows(
         self, kind: LogicalVectorType, place: Address, groups: int, stride: str, divisor: int, container: int
-    ) -> LogicalRegister:  # fmt: skip
+    ) -> LogicalRegister:
         """Load rows that are `stride` of the pointer's elements apart; `divisor` divides the stride."""
         size = kind.lanes // groups
         if self.known.get(stride) == size * place.unit:
@@ -377,7 +375,7 @@ class LogicalAccesses(VectorEmitter):
 
     def gathered(
         self, kind: LogicalVectorType, pointer: Use, indices: list[Reg], preds: list[Use], bits: int, container: int
-    ) -> LogicalRegister:  # fmt: skip
+    ) -> LogicalRegister:
         """Gather elements that lanes of `bits` name, counted in elements of the pointer."""
         regs = [
             self.as_element(self.register("vgather2", [pointer, index.use, pred], f"u{bits}"), physical(kind.element))
@@ -396,7 +394,7 @@ class LogicalAccesses(VectorEmitter):
 
     def load_slots(
         self, kind: LogicalVectorType, place: Address, groups: int, stride: str, divisor: int, container: int
-    ) -> LogicalRegister:  # fmt: skip
+    ) -> LogicalRegister:
         """Load one element a group into all its lanes."""
         held, size = min(32, container), kind.lanes // groups
         places = [place.row(number, stride, divisor) for number in range(groups)]
@@ -457,7 +455,7 @@ class LogicalAccesses(VectorEmitter):
 
     def store_rows(
         self, value: LogicalRegister, place: Address, groups: int, stride: str, divisor: int, mask: LogicalMask | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Store rows that are `stride` of the pointer's elements apart; `divisor` divides the stride."""
         size, known = value.lanes // groups, self.known.get(stride)
         if known == size * place.unit:
@@ -472,7 +470,7 @@ class LogicalAccesses(VectorEmitter):
 
     def _store_lanes(
         self, value: LogicalRegister, place: Address, start: int, size: int, mask: LogicalMask | None, *, apart: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Store lanes `start` to `start` + `size` - 1, the first of them at an address.
 
         With rows `apart` a register that begins before the row can begin before it in memory, too.
@@ -516,9 +514,7 @@ class LogicalAccesses(VectorEmitter):
 
     # ------------------------------------------------------------------------------------------------------ blocks
 
-    def load_blocks(
-        self, kind: LogicalVectorType, place: Address, stride: Use, container: int
-    ) -> LogicalRegister:  # fmt: skip
+    def load_blocks(self, kind: LogicalVectorType, place: Address, stride: Use, container: int) -> LogicalRegister:
         """Load blocks of 32 bytes at a distance in blocks."""
         pointer, element, size = place.moved(), physical(kind.element), lane_bits(kind.element)
         step, regs = self._block_step(stride), []

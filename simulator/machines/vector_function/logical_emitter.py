@@ -520,14 +520,14 @@ class VectorEmitter:
         kind = ScalarType(f"i{bits}")
 
         def make() -> Reg:
-            first = self.scalar(_signed(start, bits), kind)
+            first = self.scalar(signed(start, bits), kind)
             return self.as_element(self.register("vci", [first], kind.name, order="ASC"), f"u{bits}")
 
         return self._index(("lanes", bits, start), make)
 
     def same_number(self, bits: int, number: int) -> Reg:
         """Return the register of one number in all lanes, kept at the head of the vecscope."""
-        kind, wrapped = ScalarType(f"i{bits}"), _signed(number, bits)
+        kind, wrapped = ScalarType(f"i{bits}"), signed(number, bits)
         return self._index(
             ("same", bits, number), lambda: self.register("vbr", [self.scalar(wrapped, kind)], f"u{bits}")
         )
@@ -559,9 +559,8 @@ class VectorEmitter:
     def picked(self, reg: Reg, index: Reg, bits: int) -> Reg:
         """Return the lanes that an index names."""
         kind = f"u{bits}"
-        return self.as_element(
-            self.register("vselr", [self.as_element(reg, kind).use, index.use], kind), reg.element
-        )  # fmt: skip
+        lanes = self.register("vselr", [self.as_element(reg, kind).use, index.use], kind)
+        return self.as_element(lanes, reg.element)
 
     def shifted(self, reg: Reg, by: int, bits: int) -> Reg:
         """Return the register whose lane i is lane i + `by`; lanes beyond the end are undefined."""
@@ -573,9 +572,7 @@ class VectorEmitter:
             return one
         kind = f"u{bits}"
         operands = [self.as_element(each, kind).use for each in (one, other)]
-        return self.as_element(
-            self.register("vsel", [*operands, self.as_bits(mask, bits).use], kind), one.element
-        )  # fmt: skip
+        return self.as_element(self.register("vsel", [*operands, self.as_bits(mask, bits).use], kind), one.element)
 
 
 def pairs_of(regs: Sequence[Reg]) -> Iterator[tuple[Reg, Reg]]:
@@ -583,7 +580,7 @@ def pairs_of(regs: Sequence[Reg]) -> Iterator[tuple[Reg, Reg]]:
     return zip(regs[::2], (*regs[1::2], regs[-1]), strict=False)
 
 
-def _signed(number: int, bits: int) -> int:
+def signed(number: int, bits: int) -> int:
     """Return a number modulo 2^bits, as signed."""
     half = 1 << bits - 1
     return (number + half) % (2 * half) - half

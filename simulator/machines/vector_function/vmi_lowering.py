@@ -51,6 +51,7 @@ from castsim.machines.vector_function.logical_emitter import (
     per_register,
     physical,
     register_count,
+    signed,
     vector,
 )
 
@@ -208,12 +209,8 @@ class VmiLowering(LogicalAccesses):
         self._bind(node, "carried", node.carried, carried, home)
         body = self.region(node.body, node, "carried")
         results = self._fresh(node, "carried", node.results)
-        self.add(
-            replace(
-                node, body=(*home.flat(), *body), carried=_joined(carried), initial=initial, results=_joined(results),
-                result_types=kinds,
-            )
-        )  # fmt: skip
+        inside = replace(node, body=(*home.flat(), *body), carried=_joined(carried), initial=initial)
+        self.add(replace(inside, results=_joined(results), result_types=kinds))
         self._bind(node, "carried", node.results, results, self.place())
 
     def _branch(self, node: pto.If) -> None:
@@ -584,8 +581,7 @@ class VmiLowering(LogicalAccesses):
         """Return registers whose inactive lanes are neutral; None: all are active."""
         if preds is None:
             return list(source.regs)
-        integers = isinstance(FORMATS[source.element], IntFormat)
-        kind = ScalarType(f"i{source.width}" if integers else source.element)
+        kind = ScalarType(f"i{source.width}" if source.element[0] in "iu" else source.element)
         none = self.register("vbr", [self.scalar(_neutral(name, source.element), kind)], source.element)
         return [self.chosen(reg, none, pred, source.width) for reg, pred in zip(source.regs, preds, strict=True)]
 
@@ -680,8 +676,7 @@ class VmiLowering(LogicalAccesses):
         numbers, kind = self.group_numbers(bits, start, size), ScalarType(f"i{bits}")
         if first == 0:
             return numbers
-        half = 1 << bits - 1
-        more = self.scalar((first + half) % (2 * half) - half, kind)
+        more = self.scalar(signed(first, bits), kind)
         return self.register("vadds", [numbers.use, more, self.whole(bits).use], f"u{bits}")
 
 
