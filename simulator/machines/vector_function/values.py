@@ -243,8 +243,9 @@ def _follows(function: VectorFunction, nest: Nest, chain: Chain) -> bool:
     left_out = nest.trips - trips
     counters = {name: start - left_out * reach.get(name, 0) for name, start in nest.counters.items()}
     count = nest.count - left_out * nest.elements
-    end = count * _bits(function.destination_format) // 8
-    if not (trips - 1) * nest.elements < count <= trips * nest.elements or end * 8 % _bits(function.destination_format):
+    if not (trips - 1) * nest.elements < count <= trips * nest.elements:
+        return False
+    if count * _bits(function.destination_format) % 8:  # a row ends with half a byte
         return False
     if left_out and any(counters[name] < taken for name, taken in reach.items() if name in counters):
         return False
