@@ -24,7 +24,7 @@ from castsim.isa.pto.micro_words import CONVERSIONS
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vmi_operations import route
-from castsim.machines.vector_function.micro_unit import lower_function
+from castsim.machines.vector_function.vmi_lowering import lower_function
 from castsim.running.program_runs import run
 
 SIZE = 65536

@@ -45,11 +45,8 @@ from castsim.machines.vector_function.launched_scope import (
     TimingKind,
     issues,
 )
+from castsim.machines.vector_function.loads_stores import accessed_bytes
 from castsim.targets.vector_function import VectorFunctionTarget
-
-# Instructions of the text as time sees them: what they are, the bytes of their access.
-#
-# Source: docs/reference/micro.md 6.2.
 
 # The bytes of the buffer that the loads and stores of a launch touch, as far as its masks tell.
 #
@@ -206,6 +203,10 @@ def _spaced(stretches: Sequence[tuple[int, int]], buffer: str, *, write: bool) -
     return found
 
 
+# Instructions of the text as time sees them: what they are, the bytes of their access.
+#
+# Source: docs/reference/micro.md 6.2.
+
 _LOADS = frozenset(("vlds", "vldsx2", "vsldb", "vldus", "plds", "pldi"))
 _STORES = frozenset(
     (
@@ -220,12 +221,6 @@ _FREE = frozenset(
     )
 )
 
-_PARTS = {"UNPK4": 4, "UNPK": 2, "US": 2, "PK4": 4, "PK": 2}
-_MULTIPLES = {"DINTLV": 2, "BDINTLV": 2, "DS": 2, "INTLV": 2}
-_MASK_BYTES = REGISTER_BYTES // 8
-_BLOCKS_OF_ELEMENTS = 8
-"""Elements that a load E2B spreads over the blocks of a register."""
-
 
 def instruction_of(node: MicroOperation) -> ScopeInstruction:
     """Return an instruction of the text."""
@@ -239,7 +234,7 @@ def instruction_of(node: MicroOperation) -> ScopeInstruction:
         kind=kind,
         width=_width(node),
         word=word,
-        size=_bytes(node, name, word) if kind in (TimingKind.LOAD, TimingKind.STORE) else 0,
+        size=_bytes(node, name) if kind in (TimingKind.LOAD, TimingKind.STORE) else 0,
         updates=kind is TimingKind.LOAD and any(isinstance(each, PointerType) for each in node.result_types),
         unpacks=kind is TimingKind.LOAD and word.startswith("UNPK"),
         masks=masks,
@@ -280,21 +275,13 @@ def _integers(node: MicroOperation) -> bool:
     return element.removeprefix("u").removeprefix("s").startswith("i")
 
 
-def _bytes(node: MicroOperation, name: str, word: str) -> int:
+def _bytes(node: MicroOperation, name: str) -> int:
     """Return the bytes that an access touches when all of its lanes are active."""
-    mode, _, width = word.partition("_")
     if name in ("plds", "pldi", "psts", "psti") or name in OPAQUE:
-        return _MASK_BYTES
+        return REGISTER_BYTES // 8
     if name in ("vstas", "vstar", "vscatter"):
         return 0
-    if mode in _PARTS:
-        return REGISTER_BYTES // _PARTS[mode]
-    if mode in _MULTIPLES or name in ("vldsx2", "vstsx2"):
-        return REGISTER_BYTES * 2
-    element = int(width[1:]) // 8 if re.fullmatch(r"B\d+", width) else _width(node) // 8
-    if mode in ("BRC", "1PT"):
-        return _MASK_BYTES if width == "BLK" else element
-    return _BLOCKS_OF_ELEMENTS * element if mode == "E2B" else REGISTER_BYTES
+    return accessed_bytes(node) if name in ("vlds", "vldsx2", "vsts", "vstsx2") else REGISTER_BYTES
 
 
 # Loads of a launch that nothing keeps behind an earlier store of the same bytes (docs/reference/micro.md 6.5).
@@ -547,6 +534,10 @@ class ScopeRecorder:
             self._items[place] = replace(self._items[place], body=Block((FlagSignal(holder, pipe, event),)))
             self._add(node, node.mnemonic, pipe, (FlagWait(pipe, holder, event),), ())
 
+    def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
+        """Record what a tile operation issues."""
+        self._items.append(replace(lowered, instruction=self._number(node, instruction)))
+
     def external(self, node: pto.External) -> None:
         """Note that there are no cycles."""
         self.incomplete = True
@@ -579,11 +570,15 @@ class ScopeRecorder:
         operations: tuple[Operation, ...],
         accesses: tuple[Access, ...],
     ) -> None:
-        number = self._instructions.get(id(node))
-        if number is None:
-            number = self._instructions[id(node)] = len(self._nodes)
-            self._nodes.append(Instruction(text, pipe, node.span, mnemonic=text))
+        number = self._number(node, Instruction(text, pipe, node.span, mnemonic=text))
         self._items.append(Lowered(number, Block(operations), accesses))
+
+    def _number(self, node: pto.Operation, instruction: Instruction) -> int:
+        """Return the number of an operation's instruction, which is new the first time."""
+        number = self._instructions.setdefault(id(node), len(self._nodes))
+        if number == len(self._nodes):
+            self._nodes.append(instruction)
+        return number
 
     def _refuse(self, why: str) -> None:
         self.untimed = self.untimed or why
