@@ -472,8 +472,8 @@ class Entering:
 class PlacementPolicy:
     """The way of placing: `one` after the other, at least `apart` bundles from each other (None: in any); else a list.
 
-    A list takes no instruction that stands `window` or more behind the first one that waits; with `spare` none but that
-    first one that would leave fewer registers of a file for further values.
+    A list takes no instruction that stands `window` or more behind the first one that waits; with `spare` none that would
+    leave fewer registers of a file for further values, as long as there are others.
     """
 
     one: bool = False
@@ -495,13 +495,14 @@ class _Occupied:
 
     def __init__(self, block: Sequence[ScheduledOperation], placer: Placer, live: LiveUnits, spare: int) -> None:
         self._operations, self._behind = placer.operations, live.behind
+        self._touched = {each: self._units(each) for each in block}
         self._most = {file: count - spare for file, count in placer.registers.items()}
-        self._readers: Counter[VirtualRegister] = Counter(unit for each in block for unit in self._units(each)[0])
+        self._readers: Counter[VirtualRegister] = Counter(unit for each in block for unit in self._touched[each][0])
         self._live = set(live.before)
         self._count: Counter[File] = Counter()
-        for unit in live.before | live.behind - self._live:
-            self._count[unit.file] += self._size(unit)
         self._live |= live.behind
+        for unit in self._live:
+            self._count[unit.file] += self._size(unit)
 
     def admits(self, operation: ScheduledOperation) -> bool:
         """Whether there are registers for what an instruction writes."""
@@ -511,12 +512,12 @@ class _Occupied:
     def place(self, operation: ScheduledOperation) -> None:
         """Take note that an instruction is placed."""
         self._count.update(self._change(operation))
-        read, written = self._units(operation)
+        read, written = self._touched[operation]
         self._readers.subtract(read)
         self._live = {each for each in self._live | written if each in self._behind or self._readers[each] > 0}
 
     def _change(self, operation: ScheduledOperation) -> Counter[File]:
-        read, written = self._units(operation)
+        read, written = self._touched[operation]
         found: Counter[File] = Counter()
         for unit in written - self._live:
             found[unit.file] += self._size(unit)
@@ -538,7 +539,7 @@ class _Occupied:
 
 
 class Placer:
-    """Places the blocks of one text. `registers` are those that each file has for values, `live` the values by block."""
+    """Places the blocks of one text; `registers` is how many each file has for values, `live` the values by block."""
 
     def __init__(
         self,
@@ -641,7 +642,8 @@ class _Run:
         live: LiveUnits,
     ) -> None:
         self._placer = placer
-        self._live = live
+        spare = policy.spare
+        self._occupied = None if spare is None else _Occupied(operations, placer, live, spare)
         self._operations = operations
         self._entering = entering
         self._policy = policy
@@ -703,6 +705,8 @@ class _Run:
     def _put(self, operation: ScheduledOperation, slot: Slot, at: int) -> None:
         self._places[operation] = at, slot
         self._bundles.setdefault(at, []).append((operation, slot))
+        if self._occupied is not None:
+            self._occupied.place(operation)
 
     def _in_order(self) -> None:
         apart = self._policy.apart
@@ -716,46 +720,30 @@ class _Run:
             self._put(operation, slot, at)
 
     def _by_list(self) -> None:
-        heights = self._heights()
         alone = [next(iter(operation.slots)) for operation in self._operations if len(operation.slots) == 1]
         load = {slot: alone.count(slot) for slot in Slot}
         number = {operation: place for place, operation in enumerate(self._operations)}
-        window = len(number) if self._policy.window is None else self._policy.window
         behind: dict[ScheduledOperation, list[ScheduledOperation]] = {each: [] for each in self._operations}
         missing = {operation: len(before) for operation, before in self._before.items()}
         for operation, before in self._before.items():
             for other in before:
                 behind[other].append(operation)
-        goals = dict.fromkeys(self._operations, 0)
-        if (
-            self._policy.spare is not None
-        ):  # results one after the other: a value that waits for others takes a register
-            for operation in reversed(self._operations):
-                later = behind[operation]
-                goals[operation] = min(map(goals.__getitem__, later)) if later else number[operation]
-        rank = {each: (goals[each], -heights[each], place) for each, place in number.items()}
+        rank = self._ranks(behind, number)
         ready = sorted((each for each in self._operations if not missing[each]), key=rank.__getitem__)
-        occupied = None
-        if self._policy.spare is not None:
-            occupied = _Occupied(self._operations, self._placer, self._live, self._policy.spare)
         at = first = 0
         while first < len(number):
             progress = True
             while progress:
                 progress = False
                 opened: list[ScheduledOperation] = []
+                forced = None if any(self._admits(each, number, first) for each in ready) else first
                 for operation in ready:
-                    if number[operation] >= first + window:
-                        continue
-                    if occupied is not None and number[operation] > first and not occupied.admits(operation):
-                        continue
-                    slot = self._slot_at(operation, at, load)
+                    allowed = number[operation] == forced or self._admits(operation, number, first)
+                    slot = self._slot_at(operation, at, load) if allowed else None
                     if slot is None:
                         continue
                     self._put(operation, slot, at)
                     progress = True
-                    if occupied is not None:
-                        occupied.place(operation)
                     for later in behind[operation]:
                         missing[later] -= 1
                         opened += [] if missing[later] else [later]
@@ -766,6 +754,29 @@ class _Run:
                     while first < len(number) and self._operations[first] in self._places:
                         first += 1
             at += 1
+
+    def _admits(self, operation: ScheduledOperation, number: Mapping[ScheduledOperation, int], first: int) -> bool:
+        """Whether the policy lets an instruction go, given its place in the text and that of the first that waits."""
+        window = self._policy.window
+        near = window is None or number[operation] < first + window
+        return near and (self._occupied is None or self._occupied.admits(operation))
+
+    def _ranks(
+        self,
+        behind: Mapping[ScheduledOperation, Sequence[ScheduledOperation]],
+        number: Mapping[ScheduledOperation, int],
+    ) -> dict[ScheduledOperation, tuple[int, int, int]]:
+        """Return the order of instructions that are ready: those with the longest way to the end of the block first.
+
+        Where registers are to be spared, those of the first result of the text come before them: every value that
+        waits takes a register.
+        """
+        heights, goals = self._heights(), dict.fromkeys(self._operations, 0)
+        if self._policy.spare is not None:
+            for operation in reversed(self._operations):
+                later = behind[operation]
+                goals[operation] = min(map(goals.__getitem__, later)) if later else number[operation]
+        return {each: (goals[each], -heights[each], place) for each, place in number.items()}
 
     def _slot_at(self, operation: ScheduledOperation, at: int, load: Mapping[Slot, int]) -> Slot | None:
         """Return the slot of least load in which an instruction may stand in a bundle, None if there is none."""
