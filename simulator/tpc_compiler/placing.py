@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import JUMPS, Bundle, File, LabelUse, Slot, TpcInstruction, TpcProgram
 from castsim.machines.vliw.control import LoopShape, iterator, nested
 from castsim.machines.vliw.lint_checking import side_by_side
@@ -472,8 +473,8 @@ class Entering:
 class PlacementPolicy:
     """The way of placing: `one` after the other, at least `apart` bundles from each other (None: in any); else a list.
 
-    A list takes no instruction that stands `window` or more behind the first one that waits; with `spare` none that would
-    leave fewer registers of a file for further values, as long as there are others.
+    A list takes no instruction that stands `window` or more behind the first one that waits; with `spare` none that
+    would leave fewer registers of a file for further values, as long as there are others.
     """
 
     one: bool = False
@@ -788,8 +789,11 @@ class _Run:
     def _heights(self) -> dict[ScheduledOperation, int]:
         """Return how far each instruction is from the end of the block, in bundles."""
         found = dict.fromkeys(self._operations, 0)
+        waits = self._placer.operations.target.element_loads.latency_cycles
         for operation in reversed(self._operations):
             slot = next(iter(operation.slots))
+            if self._placer.operations.first(operation).memory is MemoryOperation.ELEMENT_LOAD:
+                found[operation] += waits
             for other in self._before[operation]:
                 needed = self._placer.distances.needed(other, next(iter(other.slots)), operation, slot)
                 found[other] = max(found[other], found[operation] + (needed or 0))

@@ -456,7 +456,7 @@ def _empty_at_end(items: Sequence[Item], target: VliwTarget) -> int:
     return 0
 
 
-_OF_THE_TEXT = ("unread result", "unwritten register", "slot count")
+_OF_THE_TEXT = ("unread result", "unwritten register", "slot count", "scalar load in loop")
 """Rules of the linter that speak of the text and not of its schedule."""
 _PADDED = PlacementPolicy(one=True)
 _LISTS = (
@@ -601,7 +601,8 @@ class _Scheduler:
             block.end = changed.pop() if block.end is not None else None
             block.operations = changed
         self._written = [now.get(each, each) for each in self._written]
-        without_unread(self._shape, self._operations)
+        self._removed += without_unread(self._shape, self._operations)
+        self._removed.sort(key=lambda each: (each.span.line, each.span.column))
 
     def _new_placer(self, shape: BlockGraph) -> Placer:
         iterators = {shape.head(loop): shape.iterator(loop) for loop in shape.loops}

@@ -385,11 +385,14 @@ class PairDistance:
     """The distances of a pair in bundles.
 
     `shared` is the register that decides, None if no register is written by one and read by the other; `rules` are the
-    issue rules that hold for the pair, `minimum` the smallest distance that they allow (None without rules).
+    issue rules that hold for the pair, `minimum` the smallest distance that they allow (None without rules). Behind
+    LD_G the core goes on with the register `latency_cycles` after the access; 0: what is first is no LD_G, or does not
+    take longer.
     """
 
     shared: SharedRegister | None
     rules: tuple[BundleDistance, ...]
+    latency_cycles: int = 0
 
     @property
     def minimum(self) -> int | None:
@@ -422,7 +425,9 @@ def pair_distance(
             shared = max(found, key=lambda each: each.latency.distance)
             break
     rules = tuple(rule for rule in target.bundle_distances if applies(rule, target, producer, consumer))
-    return None if shared is None and not rules else PairDistance(shared, rules)
+    loads = shared is not None and producer.instruction.form.memory is MemoryOperation.ELEMENT_LOAD
+    waits = target.element_loads.latency_cycles if loads else 0
+    return None if shared is None and not rules else PairDistance(shared, rules, waits)
 
 
 def _latency(target: VliwTarget, result: _Access, operand: _Access) -> SmallestDistance:
