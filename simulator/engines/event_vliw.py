@@ -195,7 +195,7 @@ class IssueProcess:
             begin = int(self._env.now)
             pending = self._waiting()
             yield AnyOf(self._env, [request.done for request in pending])
-            freed = min((r for r in pending if r.done.triggered), key=lambda r: (r.done_at, r.operation))
+            freed = min((r for r in pending if 0 < r.done_at <= self._env.now), key=lambda r: (r.done_at, r.operation))
             self._blame(freed, begin, waits)
         self._settle(self._clock)
 
@@ -212,11 +212,12 @@ class IssueProcess:
     def _blame(self, request: MemoryRequest, begin: int, waits: dict[Cause, int]) -> None:
         """Charge the cycles from `begin` to now to what kept the access."""
         now = int(self._env.now)
+        if begin < now:
+            self.facts.add(ELEMENT_FACT if request.element else LATENCY_FACT)
         while begin < now:
             cause, until = request.blame(begin)
             begin = min(now, until)
             self._stall(cause, begin, waits)
-        self.facts.add(ELEMENT_FACT if request.element else LATENCY_FACT)
 
     def _stall(self, cause: Cause, until: int, waits: dict[Cause, int]) -> None:
         spent = until - self._accounts[SLOTS[0]].cursor

@@ -546,14 +546,14 @@ class Placer:
         self,
         operations: OperationLookup,
         distances: Distances,
-        registers: Mapping[File, int],
-        live: Mapping[BasicBlock, LiveUnits],
+        registers: Mapping[File, int] | None = None,
+        live: Mapping[BasicBlock, LiveUnits] | None = None,
     ) -> None:
         self.operations = operations
         self.distances = distances
-        self.registers = registers
+        self.registers = registers or {}
         self.room = Room(operations)
-        self._live = live
+        self._live = live or {}
         self._target = operations.target
 
     def place(self, block: BasicBlock, entering: Sequence[Entering], policy: PlacementPolicy) -> PlacedBlock:

@@ -302,7 +302,8 @@ class RecurrenceCore:
 
     def _wait_for(self, access: AccessInFlight) -> None:
         """Stall until an access is done, and charge the cycles to its cause."""
-        self.facts.add(ELEMENT_FACT if access.element else LATENCY_FACT)
+        if self.now < access.done_at:
+            self.facts.add(ELEMENT_FACT if access.element else LATENCY_FACT)
         if self.now < access.crossed_at and not access.element:
             self._stand_until(min(access.crossed_at, access.done_at), Cause.MEMORY_BANDWIDTH)
         if self.now < access.done_at:
