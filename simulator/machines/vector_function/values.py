@@ -227,6 +227,8 @@ def _chain_of(function: VectorFunction, nest: Nest) -> Chain | None:
                 before = {chains[source] for source in sources if source in chains}
                 if name not in ("vor", "vand", "vintlv", "vselr") or len(before) > 1:
                     return None
+                if name == "vand" and width != _bits(_format_after(next(iter(before)), function.source_format)):
+                    return None
                 constants = [state.registers[source] for source in sources if source in state.registers]
                 after: Chain = (MaskStep(int(constants[0].lanes(width)[0])),) if name == "vand" else ()
                 chains.update(dict.fromkeys(results, (*before.pop(), *after)))
