@@ -69,7 +69,7 @@ _LANEWISE = frozenset(
         *("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor", "vxor", "vshl", "vshr", "vadds"),
         *("vmuls", "vmaxs", "vmins", "vlrelu", "vshls", "vshrs", "vabs", "vneg"),
         *("vrelu", "vnot", "vexp", "vln", "vsqrt", "vrec", "vrsqrt", "vmula", "vmadd", "vaddrelu", "vsubrelu"),
-        *("vcmp", "vcmps", "vcadd", "vcmax", "vcmin", "vcvt", "vtrc"),
+        *("vcmp", "vcmps", "vcadd", "vcmax", "vcmin", "vcvt", "vmulscvt", "vtrc"),
     )
 )
 """Instructions that look at no lane that their mask, the last one they read, leaves out."""
