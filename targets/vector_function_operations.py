@@ -187,6 +187,12 @@ class InterleavedStoreTiming(Fact):
     store_cycles: Fitted
 
 
+class MemoryBarrierTiming(Fact):
+    """A barrier for loads or of all kinds: from the last access or barrier before it to those behind it, at least."""
+
+    cycles: Fitted
+
+
 class SingleAccessTiming(Fact):
     """Loads and stores that have the port of their kind alone, and for how long, by instruction or distribution."""
 
@@ -207,6 +213,7 @@ class MicroTiming(Table):
     forwarding: ForwardingTiming
     forwarding_to: dict[str, ForwardingTiming]
     interleaved_store: InterleavedStoreTiming
+    memory_barrier: MemoryBarrierTiming
 
 
 class VectorFunctionTiming(DataflowTiming):

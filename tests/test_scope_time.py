@@ -22,7 +22,7 @@ from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.function_launches import FunctionLaunch, MicroFunction, time_scope
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.launched_scope import Scope, ScopeInstruction, TimingKind, issues
-from castsim.targets.description import with_options
+from castsim.targets.description import with_facts, with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 
 FILL, SETUP, LOAD_USE, STORED, DRAIN = 22, 2, 6, 9, 12
@@ -134,12 +134,45 @@ def test_registers_return_with_their_last_reader() -> None:
     assert cycles(scope, few) == FILL + (LOAD_USE + STORED) + LOAD_USE + STORED + DRAIN
 
 
-def test_a_load_behind_a_barrier_waits_for_the_stores() -> None:
+@pytest.mark.parametrize("barriers", [1, 2, 8])
+@pytest.mark.parametrize("word", ["VST_VLD", "VV_ALL"])
+def test_a_load_behind_barriers_waits_for_the_store_and_each_of_them(word: str, barriers: int) -> None:
+    """16 cycles from the start of the store, in which it completes, and 16 for each further barrier."""
+    scope = Scope()
+    stored(scope, load(scope))
+    for _ in range(barriers):
+        scope.issue(barrier(word))
+    stored(scope, load(scope, 1), start=16384)
+    assert cycles(scope) == FILL + LOAD_USE + 16 * barriers + LOAD_USE + STORED + DRAIN
+
+
+def test_a_store_behind_a_barrier_waits_for_the_load() -> None:
+    scope = Scope()
+    name = load(scope)
+    scope.issue(barrier("VLD_VST"))
+    stored(scope, name)
+    assert cycles(scope) == FILL + 16 + STORED + DRAIN
+
+
+def test_a_load_waits_for_the_longer_of_barrier_and_store() -> None:
+    """Facts of which a store takes longer than a barrier."""
     scope = Scope()
     stored(scope, load(scope))
     scope.issue(barrier("VST_VLD"))
     stored(scope, load(scope, 1), start=16384)
-    assert cycles(scope) == FILL + 2 * (LOAD_USE + STORED) + DRAIN
+    assert cycles(scope, with_facts(A5, {"timing.micro.memory_barrier.cycles": 4})) == (
+        FILL + 2 * (LOAD_USE + STORED) + DRAIN
+    )
+
+
+def test_barriers_between_stores_add_up() -> None:
+    scope = Scope()
+    name = load(scope)
+    stored(scope, name)
+    scope.issue(barrier("VST_VST"))
+    scope.issue(barrier("VST_VST"))
+    stored(scope, name, start=16384)
+    assert cycles(scope) == FILL + LOAD_USE + 25 + STORED + DRAIN
 
 
 def test_stores_behind_a_barrier_stand_apart() -> None:

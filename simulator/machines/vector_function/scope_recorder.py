@@ -636,5 +636,7 @@ def _alternating(
 
 
 def _instruction(step: BodyStep, width: int, register_bytes: int) -> ScopeInstruction:
+    if step.mnemonic == "mem_bar":
+        return ScopeInstruction("mem_bar", TimingKind.BARRIER, word=" ".join(step.sources))
     kind = {LOAD: TimingKind.LOAD, STORE: TimingKind.STORE}.get(step.mnemonic, TimingKind.COMPUTE)
     return ScopeInstruction(step.mnemonic, kind, width, size=0 if kind is TimingKind.COMPUTE else register_bytes)
