@@ -69,6 +69,12 @@ class ChainTiming(Fact):
     forwarding_cycles: Fitted
 
 
+class FamiliesTiming(Fact):
+    """Published latencies that profiled kernels contradict, by mnemonic: an option chooses them."""
+
+    cycles: dict[str, Fitted]
+
+
 class PortTiming(Fact):
     """The serial port: cycles that each of these mnemonics holds it; and the distance of two stores."""
 
@@ -224,6 +230,7 @@ class VectorFunctionTiming(DataflowTiming):
     loads: LoadTiming
     loops: LoopTiming
     chain: ChainTiming
+    families: FamiliesTiming
     port: PortTiming
     store_barrier: StoreBarrierTiming
     branch: BranchTiming
@@ -255,7 +262,8 @@ else:
 class ComputeInstruction(Fact):
     """One compute instruction.
 
-    Latencies are those on lanes of 32 bits and more, and of 16 bits and less. `port`: `any` is never short, `serial`
+    Latencies are those on lanes of 32 bits and more, and of 16 bits and less; in the vector instructions of a text,
+    integer lanes may have their own. `port`: `any` is never short, `serial`
     is the port of the converts, held for `held` cycles, `special` the ports of the special functions, `exclusive`
     stands for instructions whose trips do not overlap. Integer lanes hold their port for `integers_held` cycles, in the
     vector instructions of a text; without it, and in tile operations, for one. `again` is the distance of two that
@@ -264,13 +272,16 @@ class ComputeInstruction(Fact):
 
     latency_32: Fitted
     latency_16: Fitted
+    latency_integers: Fitted | None = None
     port: Literal["any", "serial", "special", "exclusive"]
     held: Fitted | None = None
     integers_held: Fitted | None = None
     again: Fitted | None = None
 
-    def latency(self, width: int) -> Fitted:
+    def latency(self, width: int, *, integers: bool = False) -> Fitted:
         """Return the latency on lanes of `width` bits."""
+        if integers and self.latency_integers is not None:
+            return self.latency_integers
         return self.latency_32 if width >= 32 else self.latency_16
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -19,6 +21,7 @@ from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier,
 from castsim.execution.timing import Cause, Timing
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Operation, Tree
 from castsim.isa.errors import IllegalError
+from castsim.isa.formats import IntFormat, format_named
 from castsim.machines.vector_function.function_launches import FunctionLaunch, MicroFunction, time_scope
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.launched_scope import Scope, ScopeInstruction, TimingKind, issues
@@ -132,6 +135,65 @@ def test_registers_return_with_their_last_reader() -> None:
         stored(scope, load(scope, line), start=8192 + 256 * line)
     assert cycles(scope) == FILL + 1 + LOAD_USE + STORED + DRAIN  # a second load takes a cycle more
     assert cycles(scope, few) == FILL + (LOAD_USE + STORED) + LOAD_USE + STORED + DRAIN
+
+
+VECTORS = Path(__file__).parent / "vectors"
+FAMILIES = list(csv.DictReader((VECTORS / "a5_instruction_families.csv").read_text().splitlines()))
+"""Latency, interval on a port and ports of instructions, as published (docs/reference/micro.md 6)."""
+
+
+def of_family(row: dict[str, str]) -> ScopeInstruction:
+    formats = [format_named(name) for name in row["types"].split()]
+    integers, width = isinstance(formats[0], IntFormat), formats[0].bits
+    named = {"vcvt": lambda: A5.conversion_row(*formats), "vintlv": lambda: "vintlv_lanes"}.get(row["mnemonic"], str)()
+    masks = row["mnemonic"] == "vcmp"
+    return ScopeInstruction(row["mnemonic"], TimingKind.COMPUTE, width, integers=integers, row=named, masks=masks)
+
+
+@pytest.mark.parametrize("row", FAMILIES, ids=lambda row: f"{row['mnemonic']} {row['types']}")
+def test_instructions_take_the_published_latencies_and_intervals(row: dict[str, str]) -> None:
+    """A store takes a result 3 cycles before the latency has passed; many take their interval by ports each."""
+    instruction = of_family(row)
+    scope = Scope()
+    (name,) = scope.issue(instruction, (load(scope),), 1)
+    assert cycles(stored(scope, name)) == FILL + LOAD_USE + int(row["latency"]) - 3 + STORED + DRAIN
+    if row["ports"] == "-":
+        return
+    many = []
+    for count in (20, 60):
+        scope = Scope()
+        for _ in range(count):
+            (name,) = scope.issue(instruction, (), 1)
+        many.append(cycles(stored(scope, name)))
+    assert many[1] - many[0] == 40 * int(row["interval"]) / int(row["ports"])
+
+
+@pytest.mark.parametrize(("logic", "more"), [(0, 0), (1, 4), (2, 8)])
+def test_logic_of_masks_takes_its_latency(logic: int, more: int) -> None:
+    """A compare and a select, between them masks that are made of masks: 7 cycles each, of which forwarding saves 3."""
+    scope = Scope()
+    value = load(scope)
+    (mask,) = scope.issue(ScopeInstruction("vcmp", TimingKind.COMPUTE, masks=True), (value,), 1)
+    for _ in range(logic):
+        (mask,) = scope.issue(ScopeInstruction("pand", TimingKind.PREDICATE, masks=True), (mask,), 1)
+    (name,) = scope.issue(compute("vsel"), (value, mask), 1)
+    assert cycles(stored(scope, name)) == FILL + LOAD_USE + 3 + more + 3 + STORED + DRAIN
+
+
+def test_the_profiled_conversion_is_an_option() -> None:
+    scope = Scope()
+    profiled = with_options(A5, {"conversion_timing": "profiled"})
+    assert profiled.conversion_row(format_named("f32"), format_named("f16")) == ""
+    (name,) = scope.issue(compute("vcvt"), (load(scope),), 1)
+    assert cycles(stored(scope, name), profiled) == round(FILL + LOAD_USE + 4.5 + STORED + DRAIN + 0.5)
+
+
+def test_disputed_latencies_are_an_option() -> None:
+    scope = Scope()
+    (name,) = scope.issue(compute("vaxpy"), (load(scope),), 1)
+    stored(scope, name)
+    families = with_options(A5, {"disputed_latencies": "families"})
+    assert (cycles(scope), cycles(scope, families)) == tuple(FILL + LOAD_USE + n - 3 + STORED + DRAIN for n in (8, 9))
 
 
 @pytest.mark.parametrize("barriers", [1, 2, 8])

@@ -484,9 +484,7 @@ class Board:
             value = self._values.get(name)
             if value is None:
                 continue
-            there = (
-                value.loaded if value.loaded != NO_TICK else value.start + facts.forwarded(value.producer, instruction)
-            )
+            there = self._usable(value, instruction)
             if there > ready:
                 ready, port, buffer, barrier, chain = there, value.port, value.buffer, value.barrier, value.chain
         use = self.account.uses[instruction.line]
@@ -567,12 +565,24 @@ class Board:
         use.wait(Cause.BANK_CONFLICT, 0, conflict * TICKS)
 
     def _name(self, issue: ScopeIssue) -> None:
-        """Masks by counters and patterns are ready when wanted; one made of another is ready when that is."""
+        """Masks by counters and patterns are ready when wanted; one made of another is ready when that is.
+
+        Logic of masks takes its latency, and no execution port.
+        """
+        instruction, now = issue.instruction, self.account.now
         latest = max((self._values[name] for name in issue.reads if name in self._values), key=_known_at, default=None)
-        self._read(issue, self.account.now, -1)
+        if instruction.mnemonic in self.facts.target.arithmetic:
+            start = now if latest is None else max(now, self._usable(latest, instruction))
+            chain = (*(() if latest is None else latest.chain)[1 - _LINKS :], (instruction.line, start))
+            latest = ScoreboardValue(instruction, start, NO_TICK, chain=chain)
+        self._read(issue, now, -1)
         if latest is not None:
             for name in issue.writes:
                 self._values[name] = replace(latest, physical=False)
+
+    def _usable(self, value: ScoreboardValue, consumer: ScopeInstruction) -> int:
+        """Return when an instruction can compute with a value."""
+        return value.loaded if value.loaded != NO_TICK else value.start + self.facts.forwarded(value.producer, consumer)
 
     def _order(self, word: str) -> None:
         """Make later accesses of the second kind wait for earlier ones of the first (docs/reference/micro.md 6.4)."""

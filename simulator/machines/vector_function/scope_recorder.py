@@ -35,6 +35,7 @@ from castsim.isa.pto.value_types import (
     PointerType,
     ScalarType,
     VectorType,
+    element_format,
 )
 from castsim.machines.vector_function.function_launches import MicroFunction, check_scope, time_scope
 from castsim.machines.vector_function.launched_scope import (
@@ -227,7 +228,7 @@ _BLOCKS_OF_ELEMENTS = 8
 """Elements that a load E2B spreads over the blocks of a register."""
 
 
-def instruction_of(node: MicroOperation) -> ScopeInstruction:
+def instruction_of(node: MicroOperation, target: VectorFunctionTarget) -> ScopeInstruction:
     """Return an instruction of the text."""
     name = MASK_WIDTH.sub("", node.mnemonic)
     results = [kind for kind in node.result_types if not isinstance(kind, PointerType | ScalarType | AlignType)]
@@ -244,6 +245,7 @@ def instruction_of(node: MicroOperation) -> ScopeInstruction:
         unpacks=kind is TimingKind.LOAD and word.startswith("UNPK"),
         masks=masks,
         integers=_integers(node),
+        row=_row(node, target),
         line=node.span.line,
         text=_text(node),
     )
@@ -278,6 +280,17 @@ def _integers(node: MicroOperation) -> bool:
     kinds = (*node.operand_types, *node.result_types)
     element = next((kind.element for kind in kinds if isinstance(kind, VectorType)), "")
     return element.removeprefix("u").removeprefix("s").startswith("i")
+
+
+def _row(node: MicroOperation, target: VectorFunctionTarget) -> str:
+    """Return the row of the table of instructions for one that is not timed by its name, else ''."""
+    if node.mnemonic == "vintlv":
+        return "vintlv_lanes"
+    if node.mnemonic != "vcvt":
+        return ""
+    kinds = (*node.operand_types, *node.result_types)
+    src, dst = (element_format(kind.element) for kind in kinds if isinstance(kind, VectorType))
+    return target.conversion_row(src, dst)
 
 
 def _bytes(node: MicroOperation, name: str, word: str) -> int:
@@ -449,7 +462,7 @@ class ScopeRecorder:
         node = issue.node
         instruction = self._known.get(id(node))
         if instruction is None:
-            instruction = self._known[id(node)] = instruction_of(node)
+            instruction = self._known[id(node)] = instruction_of(node, self.target)
             self._places[instruction.line] = node.span
             if instruction.kind is TimingKind.COMPUTE and not self._facts.has(instruction.mnemonic, instruction.width):
                 self._refuse(f"the cycles of pto.{node.mnemonic} are unknown")
