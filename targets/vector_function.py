@@ -495,9 +495,12 @@ class VectorFunctionTarget(DataflowTarget):
             row.latency(width, integers=integers) if row is not None else self.timing.chain.latency_cycles.get(mnemonic)
         )
 
-    def conversion_row(self, src: Format, dst: Format) -> str:
-        """Return the row of `arithmetic` for a `vcvt` between two formats; '' if all have one latency, by option."""
-        if self.option("conversion_timing") == "profiled":
+    def conversion_row(self, src: Format, dst: Format, *, kernel: bool = False) -> str:
+        """Return the row of `arithmetic` for a `vcvt`, in a tile operation's `kernel` or in a text.
+
+        '' if all have one latency, by option.
+        """
+        if self.option("conversion_timing") == "profiled" or (kernel and self.option("conversion_timing") == "texts"):
             return ""
         if isinstance(src, IntFormat) and isinstance(dst, IntFormat):
             return "vcvt_integer"

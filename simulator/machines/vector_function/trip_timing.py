@@ -219,7 +219,7 @@ def conversion_row(item: Computing, target: VectorFunctionTarget) -> str:
     """Return the row of the table of instructions that has the latency of a conversion; '' of other instructions."""
     if not isinstance(item, ConvertLanes) or item.integral:
         return ""
-    return target.conversion_row(item.src, item.dst)
+    return target.conversion_row(item.src, item.dst, kernel=True)
 
 
 def _exclusive(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> int:
