@@ -485,22 +485,23 @@ class VectorFunctionTarget(DataflowTarget):
         variant = self.variant(src, dst, kinds[kind], saturation_off=rule.saturation_off_by_default)
         return self.kernels.texts[variant.kernel].elements
 
-    def latency(self, mnemonic: str, width: int, *, integers: bool = False) -> Decimal | None:
+    def follows_families(self, *, kernel: bool) -> bool:
+        """Whether instructions in a tile operation's `kernel`, or in a text, follow families that kernels contradict."""
+        return self.option("instruction_families") in (("all",) if kernel else ("all", "texts"))
+
+    def latency(self, mnemonic: str, width: int, *, integers: bool = False, kernel: bool = True) -> Decimal | None:
         """Return the latency in cycles of a compute instruction on lanes of `width` bits; None if there is none."""
         disputed = self.timing.families.cycles.get(mnemonic)
-        if disputed is not None and self.option("disputed_latencies") == "families":
+        if disputed is not None and self.follows_families(kernel=kernel):
             return disputed
         row = self.arithmetic.get(mnemonic)
-        return (
-            row.latency(width, integers=integers) if row is not None else self.timing.chain.latency_cycles.get(mnemonic)
-        )
+        if row is not None:
+            return row.latency(width, integers=integers)
+        return self.timing.chain.latency_cycles.get(mnemonic)
 
     def conversion_row(self, src: Format, dst: Format, *, kernel: bool = False) -> str:
-        """Return the row of `arithmetic` for a `vcvt`, in a tile operation's `kernel` or in a text.
-
-        '' if all have one latency, by option.
-        """
-        if self.option("conversion_timing") == "profiled" or (kernel and self.option("conversion_timing") == "texts"):
+        """Return the row of `arithmetic` for a `vcvt`; '' where all have one latency (`follows_families`)."""
+        if not self.follows_families(kernel=kernel):
             return ""
         if isinstance(src, IntFormat) and isinstance(dst, IntFormat):
             return "vcvt_integer"

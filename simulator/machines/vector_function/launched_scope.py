@@ -237,7 +237,7 @@ class ScopeFacts:
         if division is not None:
             latency, serial = division
             return ComputeCost(latency, latency - self.function.forwarding, serial)
-        found = target.latency(instruction.row or mnemonic, width, integers=integers)
+        found = target.latency(instruction.row or mnemonic, width, integers=integers, kernel=instruction.profiled)
         assert found is not None  # checked before the run
         latency = ticks(found)
         own = bool(instruction.row) and not instruction.profiled

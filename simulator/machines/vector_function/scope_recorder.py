@@ -284,7 +284,7 @@ def _integers(node: MicroOperation) -> bool:
 
 def _row(node: MicroOperation, target: VectorFunctionTarget) -> str:
     """Return the row of the table of instructions for one that is not timed by its name, else ''."""
-    if node.mnemonic == "vintlv":
+    if node.mnemonic == "vintlv" and target.follows_families(kernel=False):
         return "vintlv_lanes"
     if node.mnemonic != "vcvt":
         return ""
