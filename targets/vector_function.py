@@ -486,7 +486,7 @@ class VectorFunctionTarget(DataflowTarget):
         return self.kernels.texts[variant.kernel].elements
 
     def follows_families(self, *, kernel: bool) -> bool:
-        """Whether instructions in a tile operation's `kernel`, or in a text, follow families that kernels contradict."""
+        """Whether instructions of a tile operation's `kernel`, or of a text, have latencies that kernels contradict."""
         return self.option("instruction_families") in (("all",) if kernel else ("all", "texts"))
 
     def latency(self, mnemonic: str, width: int, *, integers: bool = False, kernel: bool = True) -> Decimal | None:

@@ -181,6 +181,12 @@ class ExecutionTiming(Fact):
     first_port: tuple[str, ...]
 
 
+class StorePortTiming(Fact):
+    """Stores that also take a cycle of an execution port, and its return after a store's latency."""
+
+    stores: tuple[str, ...]
+
+
 class ForwardingTiming(Fact):
     """Cycles from the start of an instruction to that of one that computes with its result, by the first."""
 
@@ -216,6 +222,7 @@ class MicroTiming(Table):
     dispatch: DispatchTiming
     registers: RegisterTiming
     execution: ExecutionTiming
+    store_port: StorePortTiming
     forwarding: ForwardingTiming
     forwarding_to: dict[str, ForwardingTiming]
     interleaved_store: InterleavedStoreTiming

@@ -345,6 +345,23 @@ def test_trips_take_what_the_throughput_table_says(instruction: ScopeInstruction
     assert trips(instruction, 400, results) - trips(instruction, 200, results) == pytest.approx(200 * paces, rel=0.02)
 
 
+@pytest.mark.parametrize(("mnemonic", "least", "most"), [("vsts", 3.5, 3.5), ("vsstb", 4, 4.5)])
+def test_a_store_by_blocks_takes_a_cycle_of_a_port(mnemonic: str, least: float, most: float) -> None:
+    """Beside seven computations on two ports; its return may keep one of them waiting for a cycle."""
+    found = []
+    for count in (200, 400):
+        scope = Scope()
+        scope.begin_loop(count)
+        for trip in range(count):
+            name = load(scope, trip % 64)
+            for _ in range(7):
+                (value,) = scope.issue(compute("vadd"), (name,), 1)
+            scope.issue(ScopeInstruction(mnemonic, TimingKind.STORE, size=256), (value,), 0, 65536 + 256 * (trip % 64))
+            scope.end_trip()
+        found.append(cycles(scope))
+    assert 200 * least - 4 <= found[1] - found[0] <= 200 * most + 4
+
+
 # --------------------------------------------------------------------------- both engines on launches of micro programs
 PROGRAMS = 1000 if "CASTSIM_THOROUGH" in os.environ else 60
 """Seeded programs of a run."""

@@ -524,6 +524,11 @@ class Board:
             if there >= data:
                 data, held.port, held.buffer, held.chain = there, value.port, value.buffer, value.chain
                 held.barrier = value.barrier
+        if instruction.mnemonic in facts.target.timing.micro.store_port.stores:
+            self.used.add("timing.micro.store_port")
+            passed_port = self._ports.start(data, function.store_latency)
+            held.port += passed_port - data
+            data = passed_port
         blocked = max(0, self._no_store_before - data)
         data += blocked
         if self._through is None:
