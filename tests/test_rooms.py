@@ -56,12 +56,12 @@ exploration       16   7000
 files              1    300
 isa               32  15000
 lowering          25  10500
-machines          61  28300
+machines          61  28400
 numerics          12   3900
 pto_cpp            3   1800
 reports           52  15900
 running           19   7600
-targets           14   5600
+targets           14   5700
 testing            1    100
 tilelang           7   3300
 tpc_compiler      28  14100
