@@ -17,6 +17,7 @@ from castsim.isa.reading import Language, Source
 from castsim.running.loaded import ExecutionResult, LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles
 from castsim.running.program_runs import run
+from castsim.targets.description import with_options
 
 Array = NDArray[np.generic]
 F32, B32, UB = "!pto.vreg<64xf32>", "!pto.mask<b32>", "!pto.ptr<f32, ub>"
@@ -44,6 +45,27 @@ def issued(
     assert parse(print_program(parsed), "k.pto") == parsed
     loaded = load_tiles(Source("k.pto", Language.TILES, text), LoadRequest("a5", args=args or {}))
     return loaded.issue(dict(inputs or {}), RunOptions())
+
+
+@pytest.mark.parametrize(("rounding", "expected"), [("once", 1 + 2**-10), ("twice", 1.0)])
+def test_a_product_may_be_rounded_before_its_conversion(rounding: str, expected: float) -> None:
+    """(1 + 2^-12)^2 = 1 + 2^-11 + 2^-24 is above the tie of f16, and 1 + 2^-11 as f32 on it."""
+    near = 1 + 2**-12
+    body = f"""{LOAD}
+    %s = arith.constant {near} : f32
+    %h = pto.castptr %l0 : i64 -> !pto.ptr<f16, ub>
+    pto.vecscope {{
+      %all = pto.pset_b32 "PAT_ALL" : {B32}
+      %even = pto.pset_b16 "PAT_ALL" : !pto.mask<b16>
+      %v = pto.vlds %u[%c0] : {UB} -> {F32}
+      %r = pto.vmulscvt %v, %s, %all {{part = "EVEN"}} : {F32}, f32, {B32} -> !pto.vreg<128xf16>
+      pto.vsts %r, %h[%c0], %even : !pto.vreg<128xf16>, !pto.ptr<f16, ub>, !pto.mask<b16>
+    }}
+    {STORE}"""
+    request = LoadRequest("a5", prepare=lambda chosen: with_options(chosen, {"scaled_conversion_rounding": rounding}))
+    loaded = load_tiles(Source("k.pto", Language.TILES, program(body)), request)
+    found = loaded.issue({"x": np.full(256, near, np.float32)}, RunOptions()).outputs["y"]
+    assert set(np.asarray(found).view("<f2")[:128:2]) == {expected}
 
 
 def ramp(count: int = 256) -> NDArray[np.float32]:

@@ -24,6 +24,7 @@ from castsim.execution.interpreter.vector_unit import Body, BodyStep
 from castsim.execution.run_limits import MAX_CYCLES
 from castsim.isa.errors import CastsimError, ReadError, Span, closest
 from castsim.isa.formats import Format
+from castsim.isa.pto.micro_words import BARRIERS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.reading import read_text
 from castsim.targets.description import SourceKind
@@ -32,8 +33,8 @@ from castsim.targets.loader import format_of
 # Rows that measure programs of vector instructions: a body, and the loops around it.
 #
 # Columns: `case`, `dtype`, `loops`, `trips`, `unroll`, `measured_cycles`, `between_loops` (a barrier) and `program`,
-# in which `r=vmul a b` computes, `a=vlds A` loads from a buffer, `vsts B r` stores to one, and `4 x (a=vadds a)`
-# repeats.
+# in which `r=vmul a b` computes, `a=vlds A` loads from a buffer, `vsts B r` stores to one, `mem_bar VST_VLD` orders
+# accesses, and `4 x (a=vadds a)` repeats.
 
 PROGRAM = "program"
 """The column that tells a table of programs from one of tiles."""
@@ -69,7 +70,7 @@ def _steps(text: str, span: Span) -> Iterator[BodyStep]:
     times, text = (int(repeated[1]), repeated[2]) if repeated else (1, text)
     found = _STEP.fullmatch(text)
     if found is None:
-        legal = ("a=vlds A", "r=vmul a b", "vsts B r", "4 x (a=vadds a)")
+        legal = ("a=vlds A", "r=vmul a b", "vsts B r", "4 x (a=vadds a)", "mem_bar VST_VLD")
         raise ReadError(f"'{text}' is not an instruction of a program", span=span, legal=legal)
     result, mnemonic, operands = found["result"] or "", found["mnemonic"], tuple(found["operands"].split())
     buffer = ""
@@ -78,6 +79,8 @@ def _steps(text: str, span: Span) -> Iterator[BodyStep]:
             raise ReadError(f"'{text}' does not name a buffer", span=span)
         buffer, *rest = operands
         operands = tuple(rest)
+    if mnemonic == "mem_bar" and (len(operands) != 1 or operands[0] not in BARRIERS):
+        raise ReadError(f"'{text}' does not name a barrier", span=span, legal=BARRIERS)
     for _ in range(times):
         yield BodyStep(mnemonic, result, operands, buffer)
 

@@ -51,6 +51,7 @@ from castsim.machines.vector_function.trip_timing import (
     HEAD_FACTS,
     LoadStep,
     StoreStep,
+    conversion_row,
     head_of,
     issue_ticks,
     row_address,
@@ -518,7 +519,10 @@ class FunctionLaunch:
 
     def _compute(self, item: Computing, line: int) -> None:
         name, masks = item.mnemonic, item.mnemonic == "punpack"
-        kind = ScopeInstruction(name, TimingKind.COMPUTE, item.width or 32, masks=masks, line=line, text=_text(item))
+        row, text = conversion_row(item, self._target), _text(item)
+        kind = ScopeInstruction(
+            name, TimingKind.COMPUTE, item.width or 32, masks=masks, row=row, profiled=True, line=line, text=text
+        )
         self._put(kind, item.sources, item.results)
 
     def _put(self, kind: ScopeInstruction, reads: Iterable[str], writes: tuple[str, ...], address: int = 0) -> None:

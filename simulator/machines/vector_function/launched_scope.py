@@ -37,7 +37,9 @@ class ScopeInstruction:
 
     `word` is the distribution of a load or store, or the order of a barrier (`VST_VLD`). `size` are the bytes of an
     access; `updates`: it advances its address itself. `unpacks`: a load whose register holds more than its bytes.
-    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `text` is its report label.
+    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `row` is the row of the table of
+    instructions that times it; '': that of its mnemonic. `profiled`: it passes the ports as published kernels do.
+    `text` is its report label.
     """
 
     mnemonic: str
@@ -49,6 +51,8 @@ class ScopeInstruction:
     unpacks: bool = False
     masks: bool = False
     integers: bool = False
+    row: str = ""
+    profiled: bool = False
     line: int = 0
     text: str = field(default="", compare=False)
 
@@ -185,15 +189,15 @@ class ScopeFacts:
 
     target: VectorFunctionTarget
     function: FunctionTicks = field(init=False)
-    _costs: dict[tuple[str, int, bool], ComputeCost] = field(default_factory=dict)
-    _forwarding: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    _costs: dict[tuple[str, int, bool, str, bool], ComputeCost] = field(default_factory=dict)
+    _forwarding: dict[tuple[str, str, int, bool, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.function = FunctionTicks.of(self.target)
 
     def has(self, mnemonic: str, width: int) -> bool:
         """Whether the target has a latency of an instruction."""
-        return mnemonic in self.target.timing.chain.latency_cycles or self.target.latency(mnemonic, width) is not None
+        return self.target.latency(mnemonic, width) is not None
 
     def alone(self, instruction: ScopeInstruction) -> int | None:
         """Return the cycles for which an access has the port of its kind alone, None if it shares it."""
@@ -202,10 +206,10 @@ class ScopeFacts:
 
     def cost(self, instruction: ScopeInstruction) -> ComputeCost:
         """Return the cost of a compute instruction, whose latency the target must have."""
-        key = instruction.mnemonic, instruction.width, instruction.integers
+        key = instruction.mnemonic, instruction.width, instruction.integers, instruction.row, instruction.profiled
         known = self._costs.get(key)
         if known is None:
-            known = self._costs[key] = self._cost(*key)
+            known = self._costs[key] = self._cost(instruction)
         return known
 
     def forwarded(self, producer: ScopeInstruction, consumer: ScopeInstruction) -> int:
@@ -213,7 +217,7 @@ class ScopeFacts:
         row = self.target.arithmetic.get(producer.mnemonic)
         if row is not None and row.again is not None and 0 != producer.line == consumer.line:
             return ticks(row.again)
-        key = producer.mnemonic, consumer.mnemonic, producer.width
+        key = producer.mnemonic, consumer.mnemonic, producer.width, producer.integers, producer.row
         known = self._forwarding.get(key)
         if known is None:
             micro = self.target.timing.micro
@@ -225,25 +229,29 @@ class ScopeFacts:
             self._forwarding[key] = known
         return known
 
-    def _cost(self, mnemonic: str, width: int, integers: bool) -> ComputeCost:
-        timing = self.target.timing
-        division = division_ticks(mnemonic, width, self.target)
+    def _cost(self, instruction: ScopeInstruction) -> ComputeCost:
+        timing, target = self.target.timing, self.target
+        mnemonic, width, integers = instruction.mnemonic, instruction.width, instruction.integers
+        division = division_ticks(mnemonic, width, target)
         if division is not None:
             latency, serial = division
             return ComputeCost(latency, latency - self.function.forwarding, serial)
-        held = timing.port.occupancy_cycles.get(mnemonic)
-        row = self.target.arithmetic.get(mnemonic)
-        chain = timing.chain.latency_cycles.get(mnemonic)
-        latency = ticks(chain or self.target.latency(mnemonic, width) or Decimal(0))  # checked before the run
-        special = 0
+        found = target.latency(instruction.row or mnemonic, width, integers=integers, kernel=instruction.profiled)
+        assert found is not None  # checked before the run
+        latency = ticks(found)
+        own = bool(instruction.row) and not instruction.profiled
+        row = target.arithmetic.get(instruction.row if own else mnemonic)
+        held = None if own else timing.port.occupancy_cycles.get(mnemonic)
+        special, several = 0, None
         if held is None and row is not None and row.port == "serial":
             held = row.held
+        elif row is not None and row.port == "any":
+            several = row.integers_held if integers and row.integers_held else row.held
         if held is None and mnemonic in timing.micro.execution.first_port:
             held = Decimal(1)
         if row is not None and row.port == "special":
             special = ticks(timing.special_function.port_cycles["f32" if width >= 32 else "f16"])
         serial = 0 if held is None else max(TICKS, ticks(held))
-        several = integers and row is not None and row.integers_held
         forwarded = ticks(timing.micro.forwarding.cycles.get(mnemonic, Decimal(0)))  # no store takes a result before
         to_store = max(latency - self.function.forwarding, forwarded)
         return ComputeCost(latency, to_store, serial, special, int(several or 1))

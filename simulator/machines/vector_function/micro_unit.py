@@ -52,10 +52,12 @@ from castsim.machines.vector_function.vector_registers import (
     every_lane,
     mask_of,
     masked,
+    register_of,
     truncate,
 )
 from castsim.machines.vector_function.vmi_lowering import lower_function
 from castsim.numerics.policy import Policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets.vector_function import VectorFunctionTarget
 
 # What the conversions of vector instructions did to their numbers: lanes that are active and hold something known.
@@ -419,6 +421,27 @@ def _convert(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     return (found,)
 
 
+def _scale_and_convert(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
+    """`vmulscvt`: x * s as f16 in the even or odd lanes, rounded by option `scaled_conversion_rounding`; `rnd` R and
+    `sat` NOSAT unless stated."""
+    node, pair, source = issue.node, conversion("f32", "f16"), _registers(issue)[0]
+    scalar = next(each for each in issue.operands if isinstance(each, DependentScalar))
+    factor = np.array(bits_of(scalar.value, "f32"), "<u4").view("<f4")
+    with np.errstate(all="ignore"):
+        exact = source.lanes(32).view("<f4").astype(np.float64) * factor
+    exact[np.isnan(exact)] = np.nan  # without a sign, as products of vmuls
+    # A product rounded to odd keeps enough for the second rounding to be that of the exact product.
+    first = Rounding.ODD if unit.target.option("scaled_conversion_rounding") == "once" else Rounding.RINT
+    policy = Policy(rounding=first, overflow=Overflow.SPECIAL)
+    product = convert_codes(exact.view("<u8"), format_named("f64"), format_named("f32"), policy)
+    found = convert(
+        register_of(product, source.defined_lanes(32)), pair, node.word("part"), _mask(issue), node.word("rnd") or "R",
+        node.word("sat") or "NOSAT", target=unit.target, ctrl=issue.control,
+        seen=None if unit.conversions is None else unit.conversions.of(node, pair, issue.control),
+    )  # fmt: skip
+    return (found,)
+
+
 def _truncate(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     rounding = issue.node.word("rnd")
     assert rounding is not None
@@ -494,6 +517,7 @@ _OWN: Mapping[str, _Run] = {
     "vgatherb": _gather_blocks,
     "vscatter": _scatter,
     "vcvt": _convert,
+    "vmulscvt": _scale_and_convert,
     "vtrc": _truncate,
     "vmov": _move,
     **dict.fromkeys(("vldas", "init_align"), _align),

@@ -35,6 +35,7 @@ from castsim.isa.pto.value_types import (
     PointerType,
     ScalarType,
     VectorType,
+    element_format,
 )
 from castsim.machines.vector_function.function_launches import MicroFunction, check_scope, time_scope
 from castsim.machines.vector_function.launched_scope import (
@@ -66,7 +67,7 @@ _LANEWISE = frozenset(
         *("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor", "vxor", "vshl", "vshr", "vadds"),
         *("vmuls", "vmaxs", "vmins", "vlrelu", "vshls", "vshrs", "vabs", "vneg"),
         *("vrelu", "vnot", "vexp", "vln", "vsqrt", "vrec", "vrsqrt", "vmula", "vmadd", "vaddrelu", "vsubrelu"),
-        *("vcmp", "vcmps", "vcadd", "vcmax", "vcmin", "vcvt", "vtrc"),
+        *("vcmp", "vcmps", "vcadd", "vcmax", "vcmin", "vcvt", "vmulscvt", "vtrc"),
     )
 )
 """Instructions that look at no lane that their mask, the last one they read, leaves out."""
@@ -222,7 +223,7 @@ _FREE = frozenset(
 )
 
 
-def instruction_of(node: MicroOperation) -> ScopeInstruction:
+def instruction_of(node: MicroOperation, target: VectorFunctionTarget) -> ScopeInstruction:
     """Return an instruction of the text."""
     name = MASK_WIDTH.sub("", node.mnemonic)
     results = [kind for kind in node.result_types if not isinstance(kind, PointerType | ScalarType | AlignType)]
@@ -239,6 +240,7 @@ def instruction_of(node: MicroOperation) -> ScopeInstruction:
         unpacks=kind is TimingKind.LOAD and word.startswith("UNPK"),
         masks=masks,
         integers=_integers(node),
+        row=_row(node, target),
         line=node.span.line,
         text=_text(node),
     )
@@ -273,6 +275,17 @@ def _integers(node: MicroOperation) -> bool:
     kinds = (*node.operand_types, *node.result_types)
     element = next((kind.element for kind in kinds if isinstance(kind, VectorType)), "")
     return element.removeprefix("u").removeprefix("s").startswith("i")
+
+
+def _row(node: MicroOperation, target: VectorFunctionTarget) -> str:
+    """Return the row of the table of instructions for one that is not timed by its name, else ''."""
+    if node.mnemonic == "vintlv" and target.follows_families(kernel=False):
+        return "vintlv_lanes"
+    if node.mnemonic != "vcvt":
+        return ""
+    kinds = (*node.operand_types, *node.result_types)
+    src, dst = (element_format(kind.element) for kind in kinds if isinstance(kind, VectorType))
+    return target.conversion_row(src, dst)
 
 
 def _bytes(node: MicroOperation, name: str) -> int:
@@ -438,7 +451,7 @@ class ScopeRecorder:
         node = issue.node
         instruction = self._known.get(id(node))
         if instruction is None:
-            instruction = self._known[id(node)] = instruction_of(node)
+            instruction = self._known[id(node)] = instruction_of(node, self.target)
             self._places[instruction.line] = node.span
             if instruction.kind is TimingKind.COMPUTE and not self._facts.has(instruction.mnemonic, instruction.width):
                 self._refuse(f"the cycles of pto.{node.mnemonic} are unknown")
@@ -626,5 +639,7 @@ def _trip(scope: Scope, body: Body, places: dict[str, int], register_bytes: int,
 
 
 def _instruction(step: BodyStep, width: int, register_bytes: int) -> ScopeInstruction:
+    if step.mnemonic == "mem_bar":
+        return ScopeInstruction("mem_bar", TimingKind.BARRIER, word=" ".join(step.sources))
     kind = {LOAD: TimingKind.LOAD, STORE: TimingKind.STORE}.get(step.mnemonic, TimingKind.COMPUTE)
     return ScopeInstruction(step.mnemonic, kind, width, size=0 if kind is TimingKind.COMPUTE else register_bytes)

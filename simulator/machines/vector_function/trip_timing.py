@@ -14,6 +14,7 @@ from castsim.machines.vector_function.function_operations import (
     LONG_DIVISION,
     Compute,
     Computing,
+    ConvertLanes,
     Load,
     MemoryBarrier,
     Nest,
@@ -197,9 +198,9 @@ def compute_step(item: Computing, target: VectorFunctionTarget) -> ComputeStep:
     division = division_ticks(item.mnemonic, item.width, target)
     if division is not None:
         return ComputeStep(item.sources, item.results, *division)
-    latency = target.latency(item.mnemonic, item.width)
-    assert latency is not None  # checked before the run
     row = target.arithmetic.get(item.mnemonic)
+    latency = target.latency(conversion_row(item, target) or item.mnemonic, item.width)
+    assert latency is not None  # checked before the run
     if row is None:
         occupancy = timing.port.occupancy_cycles.get(item.mnemonic)
         return ComputeStep(item.sources, item.results, ticks(latency), None if occupancy is None else ticks(occupancy))
@@ -214,6 +215,13 @@ def compute_step(item: Computing, target: VectorFunctionTarget) -> ComputeStep:
         special=ticks(timing.special_function.port_cycles[kind]) if row.port == "special" else None,
         again=ticks(again) if accumulates else None,
     )
+
+
+def conversion_row(item: Computing, target: VectorFunctionTarget) -> str:
+    """Return the row of the table of instructions that has the latency of a conversion; '' of other instructions."""
+    if not isinstance(item, ConvertLanes) or item.integral:
+        return ""
+    return target.conversion_row(item.src, item.dst, kernel=True)
 
 
 def _exclusive(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> int:
@@ -364,6 +372,8 @@ def _told_facts(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> I
                 yield "timing.division"
             elif item.mnemonic in target.arithmetic:
                 yield f"arithmetic.{item.mnemonic}"
+        elif isinstance(item, ConvertLanes) and (row := conversion_row(item, target)):
+            yield f"arithmetic.{row}"
 
 
 def _memory_path(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> tuple[int, int | None, set[str]]:
