@@ -600,7 +600,8 @@ class Board:
         Logic of masks takes its latency, and no execution port.
         """
         instruction, now = issue.instruction, self.account.now
-        latest = max((self._values[name] for name in issue.reads if name in self._values), key=_known_at, default=None)
+        sources = (self._values[name] for name in issue.reads if name in self._values)
+        latest = max(sources, key=lambda value: max(value.loaded, value.start), default=None)
         if instruction.mnemonic in self.facts.target.arithmetic:
             start = now if latest is None else max(now, self._usable(latest, instruction))
             chain = (*(() if latest is None else latest.chain)[1 - _LINKS :], (instruction.line, start))
