@@ -48,13 +48,15 @@ class Status(StrEnum):
     """An assumption of the vendor's own cost model."""
     MEASURED = "measured"
     """A measured number that the source reports."""
+    DERIVED = "derived"
+    """Computed from published figures that do not state it."""
     FITTED = "fitted"
     """Fitted by castsim to measured numbers."""
     ASSUMED = "assumed"
     """Inferred here; no source states it."""
 
 
-DOUBTFUL = (Status.ASSUMED, Status.FITTED, Status.VENDOR_MODEL)
+DOUBTFUL = (Status.ASSUMED, Status.DERIVED, Status.FITTED, Status.VENDOR_MODEL)
 """Of facts that no vendor document states and no source reports as measured."""
 
 

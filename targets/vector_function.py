@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
 
-from castsim.isa.formats import FORMATS, Rounding
+from castsim.isa.formats import FORMATS, Format, IntFormat, Rounding
 from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, Level, VectorBytes, check_kernel
 from castsim.targets.description import Count, Cycles, Fact, Table
 from castsim.targets.validated import BeforeValidator, model_validator
@@ -238,6 +238,8 @@ class FunctionBufferPorts(Banks):
     """Reads of one group in a cycle with a write."""
     writes_per_group: Count
     """Writes of one group in a cycle."""
+    reads_per_bank: Count
+    """Reads of one bank of a group in a cycle, by launches that are placed instruction by instruction."""
 
 
 BY_SET, BY_LEVEL = "set", "program"
@@ -485,10 +487,27 @@ class VectorFunctionTarget(DataflowTarget):
         variant = self.variant(src, dst, kinds[kind], saturation_off=rule.saturation_off_by_default)
         return self.kernels.texts[variant.kernel].elements
 
-    def latency(self, mnemonic: str, width: int) -> Decimal | None:
+    def follows_families(self, *, kernel: bool) -> bool:
+        """Whether instructions of a tile operation's `kernel`, or of a text, have latencies that kernels contradict."""
+        return self.option("instruction_families") in (("all",) if kernel else ("all", "texts"))
+
+    def latency(self, mnemonic: str, width: int, *, integers: bool = False, kernel: bool = True) -> Decimal | None:
         """Return the latency in cycles of a compute instruction on lanes of `width` bits; None if there is none."""
+        disputed = self.timing.families.cycles.get(mnemonic)
+        if disputed is not None and self.follows_families(kernel=kernel):
+            return disputed
         row = self.arithmetic.get(mnemonic)
-        return row.latency(width) if row is not None else self.timing.chain.latency_cycles.get(mnemonic)
+        if row is not None:
+            return row.latency(width, integers=integers)
+        return self.timing.chain.latency_cycles.get(mnemonic)
+
+    def conversion_row(self, src: Format, dst: Format, *, kernel: bool = False) -> str:
+        """Return the row of `arithmetic` for a `vcvt`; '' where all have one latency (`follows_families`)."""
+        if not self.follows_families(kernel=kernel):
+            return ""
+        if isinstance(src, IntFormat) and isinstance(dst, IntFormat):
+            return "vcvt_integer"
+        return "vcvt_short" if {src.name, dst.name} in ({"f16", "f32"}, {"bf16", "f32"}) else "vcvt_float"
 
     @model_validator(mode="after")
     def _consistent(self) -> VectorFunctionTarget:

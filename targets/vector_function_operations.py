@@ -69,6 +69,12 @@ class ChainTiming(Fact):
     forwarding_cycles: Fitted
 
 
+class FamiliesTiming(Fact):
+    """Published latencies that profiled kernels contradict, by mnemonic: an option chooses them."""
+
+    cycles: dict[str, Fitted]
+
+
 class PortTiming(Fact):
     """The serial port: cycles that each of these mnemonics holds it; and the distance of two stores."""
 
@@ -175,6 +181,12 @@ class ExecutionTiming(Fact):
     first_port: tuple[str, ...]
 
 
+class StorePortTiming(Fact):
+    """Stores that also take a cycle of an execution port, and its return after a store's latency."""
+
+    stores: tuple[str, ...]
+
+
 class ForwardingTiming(Fact):
     """Cycles from the start of an instruction to that of one that computes with its result, by the first."""
 
@@ -187,10 +199,34 @@ class InterleavedStoreTiming(Fact):
     store_cycles: Fitted
 
 
+class MemoryBarrierTiming(Fact):
+    """A barrier for loads or of all kinds: from the last access or barrier before it to those behind it, at least."""
+
+    cycles: Fitted
+
+
 class SingleAccessTiming(Fact):
     """Loads and stores that have the port of their kind alone, and for how long, by instruction or distribution."""
 
     cycles: dict[str, Count]
+
+
+class ReductionTiming(Fact):
+    """Reductions of a whole register whose results no instruction has read yet."""
+
+    in_flight: Count
+    mnemonics: tuple[str, ...]
+
+
+class ExpansionTiming(Fact):
+    """Loops that only store what the loop around them loads.
+
+    `turn_cycles` come beyond the turnaround of such a loop, `computed_store_cycles` is the front end's time for the
+    store of a register that an instruction computed from the load.
+    """
+
+    turn_cycles: Fitted
+    computed_store_cycles: Fitted
 
 
 class MicroTiming(Table):
@@ -204,9 +240,13 @@ class MicroTiming(Table):
     dispatch: DispatchTiming
     registers: RegisterTiming
     execution: ExecutionTiming
+    store_port: StorePortTiming
     forwarding: ForwardingTiming
     forwarding_to: dict[str, ForwardingTiming]
     interleaved_store: InterleavedStoreTiming
+    reductions: ReductionTiming
+    expansions: ExpansionTiming
+    memory_barrier: MemoryBarrierTiming
 
 
 class VectorFunctionTiming(DataflowTiming):
@@ -217,6 +257,7 @@ class VectorFunctionTiming(DataflowTiming):
     loads: LoadTiming
     loops: LoopTiming
     chain: ChainTiming
+    families: FamiliesTiming
     port: PortTiming
     store_barrier: StoreBarrierTiming
     branch: BranchTiming
@@ -248,7 +289,8 @@ else:
 class ComputeInstruction(Fact):
     """One compute instruction.
 
-    Latencies are those on lanes of 32 bits and more, and of 16 bits and less. `port`: `any` is never short, `serial`
+    Latencies are those on lanes of 32 bits and more, and of 16 bits and less; in the vector instructions of a text,
+    integer lanes may have their own. `port`: `any` is never short, `serial`
     is the port of the converts, held for `held` cycles, `special` the ports of the special functions, `exclusive`
     stands for instructions whose trips do not overlap. Integer lanes hold their port for `integers_held` cycles, in the
     vector instructions of a text; without it, and in tile operations, for one. `again` is the distance of two that
@@ -257,13 +299,16 @@ class ComputeInstruction(Fact):
 
     latency_32: Fitted
     latency_16: Fitted
+    latency_integers: Fitted | None = None
     port: Literal["any", "serial", "special", "exclusive"]
     held: Fitted | None = None
     integers_held: Fitted | None = None
     again: Fitted | None = None
 
-    def latency(self, width: int) -> Fitted:
+    def latency(self, width: int, *, integers: bool = False) -> Fitted:
         """Return the latency on lanes of `width` bits."""
+        if integers and self.latency_integers is not None:
+            return self.latency_integers
         return self.latency_32 if width >= 32 else self.latency_16
 
 

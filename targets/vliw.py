@@ -15,6 +15,7 @@ from castsim.isa.tpc.forms import ShortImmediates as ShortCodes
 from castsim.isa.tpc.program import INDEX_DIMENSIONS, File
 from castsim.targets.description import (
     LIST_SEPARATOR,
+    Cores,
     Count,
     Cycles,
     Fact,
@@ -507,6 +508,21 @@ class GlobalMemoryRate(Fact):
     cycles_per_access: Count
 
 
+class ElementLoads(Fact):
+    """LD_G: its data is there `latency_cycles` after the access begins, and the next LD_G begins no sooner.
+
+    0: data is there when the access has crossed the port, as that of a tensor.
+    """
+
+    latency_cycles: Cycles
+
+
+class SharedGlobalMemory(Fact):
+    """Bytes in a cycle, loads and stores together, that all cores of the chip share."""
+
+    bytes_per_cycle: Count
+
+
 class VliwTarget(EncodedHeader):
     """A chip of this mechanism."""
 
@@ -514,7 +530,7 @@ class VliwTarget(EncodedHeader):
     has_tiles: ClassVar[Literal[False]] = False
     casts_use_scratch: ClassVar[Literal[False]] = False
     has_builtins: ClassVar[Literal[True]] = True
-    time_tables: ClassVar[tuple[str, ...]] = ("global_memory",)
+    time_tables: ClassVar[tuple[str, ...]] = ("global_memory", "element_loads", "shared_memory")
     kernel_launch: ClassVar[None] = None
     registers: RegisterCounts
     features: Features
@@ -547,6 +563,10 @@ class VliwTarget(EncodedHeader):
     loop_rules: LoopRules
     end_rules: EndRules
     global_memory: GlobalMemoryRate
+    element_loads: ElementLoads
+    shared_memory: SharedGlobalMemory | None = None
+    """None: no source states what the cores share."""
+    cores: Cores | None = None
 
     @property
     def casts(self) -> tuple[ConvertRow, ...]:

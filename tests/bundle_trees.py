@@ -11,7 +11,7 @@ from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree
 from castsim.isa.errors import Span
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import SLOTS, BundleOperation
-from castsim.targets.description import with_options
+from castsim.targets.description import with_cores, with_options
 from castsim.targets.vliw import VliwTarget
 
 NOWHERE = Span("random.tpc", 1, 1)
@@ -43,6 +43,7 @@ def random_bundle(random: Random, mix: Mix) -> BundleOperation:
         data_due=random.randint(1, 8) if loads else 0,
         effect=random.randint(1, 9),
         bubbles=random.randint(1, 6) if random.random() < 0.15 else 0,
+        elements=random.randint(0, loads),
     )
 
 
@@ -85,7 +86,13 @@ def random_row(random: Random, mix: Mix) -> Tree:
 
 
 def random_target(random: Random, target: VliwTarget) -> VliwTarget:
-    """Return a target with other options of global memory."""
+    """Return a target with other options of global memory, latencies of LD_G and cores at work."""
+    latency = random.choice((0, 3, 30))
+    target = target.model_copy(
+        update={"element_loads": target.element_loads.model_copy(update={"latency_cycles": latency})}
+    )
+    if target.cores is not None and random.random() < 0.5:
+        target = with_cores(target, random.randint(1, target.cores.count))
     return with_options(
         target,
         {

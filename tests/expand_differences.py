@@ -16,6 +16,8 @@ from castsim.machines.vector_function.function_operations import Load, Nest, Vec
 Bounds = tuple[float, float]
 PROFILED = {(each.src, each.dst) for each in A5.profiled_sequences}
 """Casts whose published cycles are those of other instructions than the kernel's: compared under `OWN_SEQUENCES`."""
+KERNELS_TIMES = "// castsim: option instruction_families=none\n"
+"""A text of a kernel is timed as the kernel: compared under this."""
 OWN_SEQUENCES = "// castsim: option profiled_sequences=text\n"
 
 

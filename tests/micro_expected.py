@@ -72,7 +72,10 @@ def facts() -> dict[str, object]:
         "one_store": timing["port"]["store_cycles"], "one_vcvt": timing["port"]["occupancy_cycles"]["vcvt"],
         "one_vintlv": timing["port"]["occupancy_cycles"]["vintlv"],
         **{name: latency - saved for name, latency in chain.items()}, "one_vdintlv": int(_row("vdintlv")["held"]),
-        "vdintlv": Fraction(_row("vdintlv")["latency_32"]) - saved,
+        **{
+            name: Fraction(_row(name)["latency_32"]) - saved
+            for name in ("vdintlv", "vintlv_lanes", "vcvt_short", "vcvt_float", "vcvt_integer")
+        },
         "vmuls": timing["micro"]["forwarding"]["cycles"]["vmuls"],
         "blocks_a_cycle": banks["groups"] * banks["reads_per_group"],
         "rounded": lambda exact: math.floor(Fraction(exact) + Fraction(1, 2)),

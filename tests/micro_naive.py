@@ -188,6 +188,14 @@ def _convert(given: Given) -> list[Result]:
     return [model.vcvt(data, one.element, one.other, words["part"], given.masks[0], rounding, words["sat"])]
 
 
+def _scaled_conversion(given: Given) -> list[Result]:
+    """The product is rounded before its conversion, as the option is shipped."""
+    one = given.one
+    product = of([BINARY["vmul"](x, scalar_code("f32"), "f32") for x in given.lanes()], 32)
+    words = one.word("part"), given.masks[0], one.word("rnd") or "R", one.word("sat") or "NOSAT"
+    return [model.vcvt(product, "f32", "f16", *words)]
+
+
 def _truncate(given: Given) -> list[Result]:
     return [model.vtrc(given.registers[0], given.one.element, given.masks[0], given.one.word("rnd") or "")]
 
@@ -261,6 +269,7 @@ REGISTERS: dict[str, Callable[[Given], list[Result]]] = {
     **dict.fromkeys(BINARY, _binary), **dict.fromkeys(UNARY, _unary), **dict.fromkeys(SCALAR, _with_scalar),
     **dict.fromkeys(("vshl", "vshr", "vshls", "vshrs"), _shift), **dict.fromkeys(("vexp", "vln"), _near),
     **dict.fromkeys(("vmula", "vmadd", "vaxpy"), _fused), "vexpdif": _difference, "vmull": _long,
+    "vmulscvt": _scaled_conversion,
     **dict.fromkeys(("vaddc", "vsubc", "vaddcs", "vsubcs"), _carry), **dict.fromkeys(("vcmp", "vcmps"), _compare),
     **dict.fromkeys(("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"), _reduce), "vcpadd": _pairs,
     "vcvt": _convert, "vtrc": _truncate, "vsel": _select, "vselr": _by_number, "vci": _ramp, "vpack": _pack,

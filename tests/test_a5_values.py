@@ -15,9 +15,17 @@ from golden_pto import DATA, arrays, unpack
 
 from castsim.execution.pipe_operations import ControlWrite
 from castsim.execution.tree import Loop, Lowered, elements
+from castsim.isa.formats import Rounding
 from castsim.machines.casting import cast
-from castsim.machines.vector_function.function_operations import VectorFunction
-from castsim.machines.vector_function.values import WholeTile
+from castsim.machines.vector_function.function_operations import (
+    ConvertLanes,
+    CountDown,
+    Load,
+    StoreLanes,
+    VectorFunction,
+)
+from castsim.machines.vector_function.lowering import lower_cast
+from castsim.machines.vector_function.values import WholeTile, _probes, apply_chain, trace_nest
 from castsim.targets.description import with_options
 
 MODES = (None, "none", "rint", "round", "floor", "ceil", "trunc", "odd")
@@ -76,6 +84,59 @@ def test_in_place(src: str, dst: str) -> None:
     for shape in (Shape(3, 256, 3, 256), Shape(3, 256, 2, 255)):
         lowered = check(make_cast(src, dst, shape, places=(512, 512)), codes)
         assert isinstance(lowered.shortcut, WholeTile) == (oracle_a5.size(src) == oracle_a5.size(dst))
+
+
+def planted(wrong: str) -> VectorFunction:
+    """The function of a narrowing cast by parts, right but for one instruction."""
+    cast = make_cast("f32", "i16", Shape(2, 1056, 2, 1055), "rint", "on")
+    function = lower_cast(A5, cast).function
+    (nest,) = function.nests
+    trip = list(nest.trip)
+    convert = next(place for place, each in enumerate(trip) if isinstance(each, ConvertLanes))
+    store = next(place for place, each in enumerate(trip) if isinstance(each, StoreLanes))
+    left = next(place for place, each in enumerate(trip) if isinstance(each, CountDown))
+    one, last, count = trip[convert], trip[store], trip[left]
+    assert isinstance(one, ConvertLanes) and isinstance(last, StoreLanes) and isinstance(count, CountDown)
+    match wrong:
+        case "the other part":
+            trip[convert] = replace(one, part="PART_ODD" if one.part == "PART_EVEN" else "PART_EVEN")
+        case "the other source":
+            loads = next(each.results for each in trip if isinstance(each, Load))
+            trip[convert] = replace(one, source=next(name for name in loads if name != one.source))
+        case "another rounding in one register":
+            trip[convert] = replace(one, policy=replace(one.policy, rounding=Rounding.FLOOR))
+        case "one lane later":
+            trip[store] = replace(last, offset=2)
+        case "one element more":
+            nest = replace(nest, counters={name: start + 1 for name, start in nest.counters.items()})
+        case "one element less":
+            nest = replace(nest, counters={name: start - 1 for name, start in nest.counters.items()})
+        case "a lane less in full trips":
+            trip[left] = replace(count, take=count.take - 1)
+        case "no store":
+            del trip[store]
+    return replace(function, nests=(replace(nest, trip=tuple(trip)),))
+
+
+def test_a_wrong_kernel_is_not_taken_for_its_conversions() -> None:
+    right = planted("")
+    assert trace_nest(right, right.nests[0])
+    for wrong in ("the other part", "the other source", "another rounding in one register", "one lane later",
+                  "one element more", "one element less", "a lane less in full trips", "no store"):  # fmt: skip
+        function = planted(wrong)
+        assert function != right, wrong
+        assert trace_nest(function, function.nests[0]) is None, wrong
+
+
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 767, 4097])
+@pytest.mark.parametrize(("src", "dst"), [("f32", "e4m3fn"), ("i16", "u8"), ("bf16", "e2m1"), ("i64", "i32")])
+def test_probes_tell_all_elements_of_a_row_apart(src: str, dst: str, count: int) -> None:
+    function = lower_cast(A5, make_cast(src, dst, Shape(1, 512, 1, 512))).function
+    chain = trace_nest(function, function.nests[-1])
+    assert chain is not None
+    rows = [apply_chain(chain, codes[0, :count]) for codes in _probes(chain, function.source_format, count)]
+    assert len(np.unique(np.stack(rows), axis=1).T) == count
+    assert all(len({row[number] for row in rows}) > 1 for number in range(count))
 
 
 def test_the_pairs_of_the_descriptor_are_those_of_the_sheet() -> None:

@@ -94,15 +94,25 @@ def test_figures_of_readme_and_page_are_those_of_the_tables():
     for table in document["targets"]:
         for row in islice(rows, table["rows"]):
             found.setdefault((table["file"], row["target"], row["fitted"]), []).append(abs(row["error_percent"]))
-    figures = {(t, len(errors)): (fmean(errors), median(errors), max(errors)) for (_, t, _), errors in found.items()}
+    figures: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
+    for (_, target, _), errors in found.items():
+        figures.setdefault((target, len(errors)), []).append((fmean(errors), median(errors), max(errors)))
     page = (ROOT / "docs" / "accuracy.md").read_text()
     lines = re.findall(
         r"^\| (\w+) \| (\d+) [^|]*\| (?:held out|fitted) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|", page, re.MULTILINE
     )
-    assert {(target, int(rows)) for target, rows, *_ in lines} == figures.keys()
+    assert sorted((target, int(rows)) for target, rows, *_ in lines) == sorted(
+        key for key, tables in figures.items() for _ in tables
+    )
     for target, rows, *stated in lines:
-        for text, exact in zip(stated, figures[target, int(rows)], strict=True):
-            assert float(text.removesuffix(" %")) == pytest.approx(exact, abs=0.06 if "." in text else 0.5)
+        near = [
+            all(
+                float(text.removesuffix(" %")) == pytest.approx(exact, abs=0.06 if "." in text else 0.5)
+                for text, exact in zip(stated, table, strict=True)
+            )
+            for table in figures[target, int(rows)]
+        ]
+        assert near.count(True) == 1, (target, rows)
     readme = (ROOT / "README.md").read_text()
     shown = re.findall(r"^\| `(\w+)` \| (\d+) [^|]*\| (held out|fitted) \| (.*) \|$", readme, re.MULTILINE)
     assert len(shown) == 8 and [row[2] for row in shown] == ["held out"] * 4 + ["fitted"] * 4

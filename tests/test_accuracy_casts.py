@@ -207,6 +207,13 @@ def test_the_mean_error_is_below_that_of_the_public_model() -> None:
     assert all(row.reason for row in found.rows if abs(row.error) > 4.64)
 
 
+def test_barriers_and_pairs_of_loads_take_about_what_the_cycle_simulator_printed() -> None:
+    """One barrier and eight were fitted, the others not; the public models are off by up to 10 %."""
+    found = assess(A5, read_table(SHIPPED / "a5_measured_probes.csv"))
+    assert [row.row.cells["case"] for row in found.unfitted] == ["pset_vadd_i16", "norm_pairs"]
+    assert all(abs(row.error) <= 10 for row in found.rows)
+
+
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
     file = file_of(tmp_path / "mine.csv", HEADER + "copy,fp32,1,10,1,60,a=vlds A; b=vcvt a; vsts B b\n")
     (row,) = assess(A5, read_table(file)).rows
@@ -219,6 +226,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
     [
         ("a=vlds A; ?", "is not an instruction"),
         ("a=vlds", "does not name a buffer"),
+        ("mem_bar VST", "does not name a barrier"),
         ("a=vlds A; b=vnothing a", "no latency"),
     ],
 )

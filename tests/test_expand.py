@@ -15,7 +15,16 @@ import oracle_a5
 import pytest
 from a5_cases import source_codes
 from execution_programs import kernel_file
-from expand_differences import DIFFERENCES, OWN_SEQUENCES, PROFILED, SPREADS, bounds_of, function_in, spread_of
+from expand_differences import (
+    DIFFERENCES,
+    KERNELS_TIMES,
+    OWN_SEQUENCES,
+    PROFILED,
+    SPREADS,
+    bounds_of,
+    function_in,
+    spread_of,
+)
 from expand_works import Case
 from micro_line_checks import check
 from pto_text import asked, cast_program, compact
@@ -63,7 +72,7 @@ def program(src: str, dst: str, mode: str | None, saturation: str | None, shape:
 def both(tiles_text: str, folder: Path, own: str = "") -> tuple[Path, Path]:
     """A program, behind an option of the target if there is one, and what it is expanded to without."""
     tiles = kernel_file(folder, tiles_text, "tiles.pto")
-    micro = kernel_file(folder, expand(tiles, LoadRequest()), "micro.pto")
+    micro = kernel_file(folder, KERNELS_TIMES + expand(tiles, LoadRequest()), "micro.pto")
     tiles.write_text(own + tiles_text)
     return tiles, micro
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from expand_differences import KERNELS_TIMES
 from micro_line_checks import check
 
 from castsim.isa.errors import IllegalError
@@ -109,7 +110,7 @@ def test_what_arguments_decide_stays_in_the_text(name: str, tmp_path: Path) -> N
     tiles.write_text(program(BODIES[name]))
     text = expand(tiles, LoadRequest())
     check(text)
-    micro.write_text(text)
+    micro.write_text(KERNELS_TIMES + text)
     for rows, cols, k, s in ((16, 256, 9, 1.5), (7, 100, 3, -2.0), (2, 1, 0, 0.5), (15, 65, 20, 1.1)):
         whole, again = same_bytes(tiles, micro, {"x": "random:4"}, {"rows": rows, "cols": cols, "k": k, "s": s})
         if name != "rows":  # reductions: see test_expand

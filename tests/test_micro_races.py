@@ -6,13 +6,16 @@ import re
 from pathlib import Path
 
 import pytest
+from lanes_model import READS
 from micro_cases import texts
 
 from castsim.engines import simulate
 from castsim.execution.synchronisation.race_findings import REPORT, STOP, RaceKind
 from castsim.isa.errors import EngineError, RaceError
+from castsim.isa.pto.micro_forms import micro_operations
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.reading import Language, Source
-from castsim.machines.vector_function.scope_recorder import _moved
+from castsim.machines.vector_function.scope_recorder import _moved, instruction_of
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles
 
@@ -232,3 +235,23 @@ def test_how_far_a_mask_reaches_that_is_made_of_another(name: str, higher: bool)
         last = max((bit + 1 for bit, value in enumerate(made) if value), default=0)
         found = _moved(name, bits, higher=higher)
         assert last <= found <= last + 1  # the odd bit behind the last one is 0
+
+
+@pytest.mark.parametrize("mode", [mode for mode in READS if "DINTLV" not in mode])
+def test_a_load_touches_the_bytes_of_its_distribution(mode: str) -> None:
+    bits = int(mode.rpartition("_B")[2]) if mode[-1].isdigit() and "_B" in mode else 8
+    kind = {8: "ui8", 16: "ui16", 32: "ui32"}[bits]
+    register = f"!pto.vreg<{2048 // bits}x{kind}>"
+    function = parse(
+        f"""func.func @f() attributes {{pto.kernel}} {{
+%z = arith.constant 0 : i64
+%o = arith.constant 0 : index
+%p = pto.castptr %z : i64 -> !pto.ptr<{kind}, ub>
+pto.vecscope {{
+%r = pto.vlds %p[%o] {{dist = "{mode}"}} : !pto.ptr<{kind}, ub> -> {register}
+}}
+return
+}}"""
+    ).functions[0]
+    (load,) = (each for each in micro_operations(function.body or ()) if each.mnemonic == "vlds")
+    assert instruction_of(load).size == READS[mode]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,13 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from castsim.isa.errors import CastsimError, EngineError, WarningKind
+from castsim.isa.errors import CastsimError, EngineError, RaceError, WarningKind
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.reading import Language, Source
 from castsim.running.loaded import ExecutionResult, LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles
 from castsim.running.program_runs import run
+from castsim.targets.description import with_options
 
 Array = NDArray[np.generic]
 F32, B32, UB = "!pto.vreg<64xf32>", "!pto.mask<b32>", "!pto.ptr<f32, ub>"
@@ -43,6 +45,27 @@ def issued(
     assert parse(print_program(parsed), "k.pto") == parsed
     loaded = load_tiles(Source("k.pto", Language.TILES, text), LoadRequest("a5", args=args or {}))
     return loaded.issue(dict(inputs or {}), RunOptions())
+
+
+@pytest.mark.parametrize(("rounding", "expected"), [("once", 1 + 2**-10), ("twice", 1.0)])
+def test_a_product_may_be_rounded_before_its_conversion(rounding: str, expected: float) -> None:
+    """(1 + 2^-12)^2 = 1 + 2^-11 + 2^-24 is above the tie of f16, and 1 + 2^-11 as f32 on it."""
+    near = 1 + 2**-12
+    body = f"""{LOAD}
+    %s = arith.constant {near} : f32
+    %h = pto.castptr %l0 : i64 -> !pto.ptr<f16, ub>
+    pto.vecscope {{
+      %all = pto.pset_b32 "PAT_ALL" : {B32}
+      %even = pto.pset_b16 "PAT_ALL" : !pto.mask<b16>
+      %v = pto.vlds %u[%c0] : {UB} -> {F32}
+      %r = pto.vmulscvt %v, %s, %all {{part = "EVEN"}} : {F32}, f32, {B32} -> !pto.vreg<128xf16>
+      pto.vsts %r, %h[%c0], %even : !pto.vreg<128xf16>, !pto.ptr<f16, ub>, !pto.mask<b16>
+    }}
+    {STORE}"""
+    request = LoadRequest("a5", prepare=lambda chosen: with_options(chosen, {"scaled_conversion_rounding": rounding}))
+    loaded = load_tiles(Source("k.pto", Language.TILES, program(body)), request)
+    found = loaded.issue({"x": np.full(256, near, np.float32)}, RunOptions()).outputs["y"]
+    assert set(np.asarray(found).view("<f2")[:128:2]) == {expected}
 
 
 def ramp(count: int = 256) -> NDArray[np.float32]:
@@ -366,3 +389,94 @@ def test_the_programs_around_are_legal() -> None:
     assert HEAD in program("")
     parse(program(f"{LOAD}\n{INSIDE}\n}}"))
     issued(program(f"{LOAD}\n{INSIDE}\n}}"), {"x": ramp()})
+
+
+TILE, HALF = "!pto.tile_buf<vec, 4x64xf32>", "!pto.tile_buf<vec, 4x64xf16>"
+PART = "!pto.partition_tensor_view<4x64xf32>"
+TILES = f"""%far = arith.constant 4096 : i64
+%last = arith.constant 8192 : i64
+%v = pto.make_tensor_view %x, shape = [%c4, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+%p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c4, %c64] : !pto.tensor_view<?x?xf32> -> {PART}
+%a = pto.alloc_tile addr = %l0 : {TILE}
+%b = pto.alloc_tile addr = %far : {TILE}
+%h = pto.alloc_tile addr = %last : {HALF}
+pto.tload ins(%p : {PART}) outs(%a : {TILE})
+pto.set_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+pto.wait_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+pto.tadd ins(%a, %a : {TILE}, {TILE}) outs(%b : {TILE})
+pto.barrier #pto.pipe<PIPE_V>
+"""
+SQUARED = f"""%r = pto.castptr %far : i64 -> {UB}
+scf.for %i = %c0 to %c4 step %c1 {{
+%o = arith.muli %i, %c64 : index
+pto.vecscope {{
+%m = pto.pset_b32 "PAT_ALL" : {B32}
+%s = pto.vlds %r[%o] : {UB} -> {F32}
+%t = pto.vmul %s, %s, %m : {F32}, {F32}, {B32} -> {F32}
+pto.vsts %t, %r[%o], %m : {F32}, {UB}, {B32}
+}}
+}}
+pto.barrier #pto.pipe<PIPE_V>
+"""
+AS_HALVES = f"pto.tcvt ins(%b{{rmode = #pto<round_mode RINT>}} : {TILE}) outs(%h : {HALF})\n"
+OUT = f"""pto.set_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
+pto.wait_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]
+%w = pto.make_tensor_view %y, shape = [%c4, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf16>
+%q = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c4, %c64] : !pto.tensor_view<?x?xf16> -> \
+{PART.replace("f32", "f16")}
+pto.tstore ins(%h : {HALF}) outs(%q : {PART.replace("f32", "f16")})
+pto.barrier #pto.pipe<PIPE_ALL>
+""".replace("\\\n", "")
+BOTH = "%x: !pto.ptr<f32, gm>, %y: !pto.ptr<f16, gm>"
+
+
+def both(body: str) -> str:
+    return program(body, BOTH).replace(HEAD, "\n".join(HEAD.splitlines()[:-1]))
+
+
+@pytest.mark.parametrize("engine", ["fast", "event"])
+def test_a_function_holds_tile_operations_and_vector_instructions(engine: str, tmp_path: Path) -> None:
+    path = tmp_path / "k.pto"
+    path.write_text('module attributes {pto.target_arch = "a5"} {\n' + both(TILES + SQUARED + AS_HALVES + OUT) + "}\n")
+    x = np.random.default_rng(5).normal(size=(4, 64)).astype(np.float32)
+    found = run(path, inputs={"x": x}, engine=engine)
+    assert np.array_equal(np.asarray(found.outputs["y"]).view(np.float16).reshape(4, 64), ((x + x) ** 2).astype("<f2"))
+    assert found.cycles == run(path, inputs={"x": x}).cycles and not found.untimed
+    assert not [each for each in found.warnings if each.kind == "undefined"]
+
+
+def test_tile_operations_take_their_time_beside_vector_instructions(tmp_path: Path) -> None:
+    """A pointer that nothing uses makes a tile function one of vector instructions; its cycles stay."""
+    cycles = []
+    for pointer in ("", f"%r = pto.castptr %far : i64 -> {UB}\n"):
+        path = tmp_path / f"k{len(cycles)}.pto"
+        text = both(TILES + pointer + AS_HALVES + OUT)
+        path.write_text('module attributes {pto.target_arch = "a5"} {\n' + text + "}\n")
+        cycles.append(run(path, inputs={"x": "zeros"}).cycles)
+    assert cycles[0] == cycles[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message", "legal"),
+    [
+        ("%b = pto.alloc_tile addr = %far", "%b = pto.alloc_tile", "pto.alloc_tile needs an address", "addr = %value"),
+        ("%t = pto.vmul", f"pto.tneg ins(%b : {TILE}) outs(%b : {TILE})\n%t = pto.vmul",
+         "pto.tneg is not allowed inside a vecscope", "after the vecscope"),
+        ("%v = pto.make_tensor_view %x", "%v = pto.make_tensor_view %r", "%r points into the buffer", "an argument"),
+    ],
+)  # fmt: skip
+def test_what_a_function_cannot_hold(old: str, new: str, message: str, legal: str) -> None:
+    text = both(f"%r = pto.castptr %l0 : i64 -> {UB}\n" + TILES + SQUARED.partition("\n")[2] + AS_HALVES + OUT)
+    with pytest.raises(CastsimError, match=re.escape(message)) as refused:
+        issued(text.replace(old, new), {"x": ramp(256).reshape(4, 64)})
+    assert legal in str(refused.value)
+    assert refused.value.span is not None
+
+
+def test_a_tile_operation_without_a_flag_before_it_is_a_race(tmp_path: Path) -> None:
+    lines = both(TILES + SQUARED + AS_HALVES + OUT).splitlines()
+    path = tmp_path / "k.pto"
+    text = "\n".join(line for line in lines if "PIPE_MTE2" not in line)
+    path.write_text('module attributes {pto.target_arch = "a5"} {\n' + text + "\n}\n")
+    with pytest.raises(RaceError, match="tload"):
+        run(path, inputs={"x": ramp(256).reshape(4, 64)})

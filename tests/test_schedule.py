@@ -23,7 +23,7 @@ from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.tpc_compiler import pipelining
 from castsim.tpc_compiler.placing import BasicBlock, BlockGraph, mark_fresh, renamed
-from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation
+from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, reading_sources
 from castsim.tpc_compiler.scheduling import Scheduled, schedule
 from castsim.tpc_compiler.virtual_registers import read_sequential
 
@@ -127,9 +127,11 @@ def bound(text: str, generation: str, removed: Set[int]) -> int:
     chip = target_of(generation)
     source = read_sequential(text, "t", chip, 1000)
     known = OperationLookup(chip, source.names)
-    written = [
-        ScheduledOperation(each.slots, each.span) for each in source.instructions if each.span.line not in removed
-    ][:-1]
+    every = [ScheduledOperation(each.slots, each.span) for each in source.instructions]
+    for each in every:
+        for unit, count in known.units(each).items():
+            source.names.need(unit, count, each.span)
+    written = [each for each in reading_sources(every, known) if each.span.line not in removed][:-1]
     for each in written:
         for unit, count in known.units(each).items():
             source.names.need(unit, count, each.span)

@@ -26,6 +26,7 @@ from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import SLOTS
 from castsim.running.loaded import RunOptions
 from castsim.running.program_loading import load
+from castsim.targets.description import with_options
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.vliw import VliwTarget
 
@@ -161,6 +162,26 @@ def test_standing_still_does_not_age_results() -> None:
 def test_scalar_accesses_of_global_memory_count() -> None:
     text = TENSORS + "// castsim: reg AD1 = 0x100000000\n" + "ld_g S1, AD1; nop; nop; nop\n" * 3 + nops(RULE)
     assert causes(timed(text, chip("gaudi")), "GLOBAL")["busy"] == 3 * RULE
+
+
+def test_one_scalar_load_of_global_memory_waits_for_another() -> None:
+    """Gaudi2: 120 such loads and their use take 3,791 cycles on silicon, about 30 each, whatever stands between."""
+    target = chip("gaudi2")
+    latency = target.element_loads.latency_cycles
+    assert 26 <= latency <= 3791 / 120
+    text = TENSORS + "// castsim: reg AD1 = 0x100000000\n" + "ld_g S1, AD1; nop; nop; nop\n" * 3 + nops(RULE)
+    timing = timed(text, target)
+    assert timing.executions[2 + RULE].start == 3 * latency
+    assert causes(timing, "LOAD")["memory latency"] == 3 * latency - (2 + RULE)
+    assert "element_loads" in timing.facts
+
+
+@pytest.mark.parametrize("count", [1, 7, 20])
+def test_cores_share_the_rate_of_global_memory(count: int) -> None:
+    loads = "".join(LOAD.format(k) for k in range(count))
+    timing = timed(TENSORS + loads + nops(RULE), with_options(load_target("gaudi2"), {"cores": 24}))
+    assert abs(causes(timing, "GLOBAL")["busy"] - count * 24 * 256 / (2.45e12 / 1.79e9)) <= 1
+    assert {"shared_memory", "cores"} <= timing.facts
 
 
 def test_suppressed_accesses_take_no_memory_time() -> None:

@@ -256,6 +256,18 @@ def _check_conversion(node: MicroOperation) -> None:
     check_mask(pair, mask.bits)
 
 
+def _check_scaled_conversion(node: MicroOperation) -> None:
+    result, words = node.result_types[0], conversion("f32", "f16").words
+    assert isinstance(result, VectorType)
+    if result.element != "f16":
+        _refuse(node, f"yields f16, not {_spelled(result.element)}", ("!pto.vreg<128xf16>",), "result 0")
+    for key, legal in words.items():
+        word = node.word(key)
+        documented = tuple(each for each in legal if each != "H")
+        if word not in documented and (word is not None or key == "part"):
+            _refuse(node, f"has no {key} {word}" if word else f"needs {key}", documented, key)
+
+
 def _wrong_word(node: MicroOperation, where: Where) -> str:
     """Return the error of a conversion: its pair, or its first illegal word."""
     if node.mnemonic != "vcvt":
@@ -307,6 +319,7 @@ _RULES: Mapping[str, Callable[[MicroOperation], None]] = {
     "vzunpack": _check_unpack,
     **dict.fromkeys(("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"), _check_reduction),
     "vexpdif": _check_difference,
+    "vmulscvt": _check_scaled_conversion,
     "vselr": _check_same_width,
     "vshl": _check_same_width,
     "vshr": _check_same_width,

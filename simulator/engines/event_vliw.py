@@ -19,12 +19,13 @@ from castsim.execution.timing import Cause, Execution, Listener, Observer, Opera
 from castsim.execution.tree import Lowered, Tree, elements, instances, operations
 from castsim.isa.errors import EngineError, IllegalError
 from castsim.machines.vliw.stage_latency import (
-    MEMORY_FACTS,
+    ELEMENT_FACT,
+    LATENCY_FACT,
     SEPARATE_PORTS,
     SHARED_PORT,
     SLOTS,
     BundleOperation,
-    load_cycles,
+    MemoryTiming,
 )
 from castsim.targets.vliw import VliwTarget
 
@@ -35,17 +36,21 @@ from castsim.targets.vliw import VliwTarget
 
 @dataclass(slots=True)
 class MemoryRequest:
-    """One access: `due` is the number of the bundle slot at which the core needs its data (None: a store)."""
+    """One access: `due` is the number of the bundle slot at which the core needs its data (None: a store).
+
+    All of what the core waits for an `element` is latency.
+    """
 
     operation: int
     due: int | None
     done: Event
+    element: bool
     crossed_at: int = 0
     done_at: int = 0
 
     def blame(self, begin: int) -> tuple[Cause, int]:
         """Return why the core stood still for it from `begin` on, and until when that was the reason."""
-        if begin < self.crossed_at:
+        if begin < self.crossed_at and not self.element:
             return Cause.MEMORY_BANDWIDTH, self.crossed_at
         return Cause.MEMORY_LATENCY, self.done_at
 
@@ -53,27 +58,34 @@ class MemoryRequest:
 class Port:
     """One port of global memory and the accesses that wait for it."""
 
-    def __init__(self, env: Environment, account: PipeAccount, interval: int, latency: int) -> None:
+    def __init__(self, env: Environment, account: PipeAccount, memory: MemoryTiming) -> None:
         self.account = account
         self.queue: Store = Store(env)
         self._crossing: MemoryRequest | None = None
         self._env = env
-        self._interval = interval
-        self._load_cycles = load_cycles(interval, latency)
+        self._memory = memory
+        self._crossed = 0
+        self._element_free = 0
 
     def serve(self) -> Generator[Event, Any, None]:
         """Let the accesses cross in order, for ever."""
         while True:
             got: Any = yield self.queue.get()
             request: MemoryRequest = got
+            if request.element and self._element_free > self._env.now:
+                yield self._env.timeout(self._element_free - int(self._env.now))
             begin = int(self._env.now)
             self.account.charge(Cause.EMPTY, begin)
             self._crossing = request
-            request.crossed_at = begin + self._interval
+            interval = self._memory.interval(self._crossed)
+            self._crossed += 1
+            request.crossed_at = begin + interval
             request.done_at = request.crossed_at
             if request.due is not None:
-                request.done_at = begin + self._load_cycles
-            yield self._env.timeout(self._interval)
+                request.done_at = begin + self._memory.load_cycles(interval, element=request.element)
+            if request.element:
+                self._element_free = request.done_at
+            yield self._env.timeout(interval)
             self.account.charge(Cause.BUSY, request.crossed_at, request.operation)
             self._crossing = None
             self._env.process(self._finish(request))
@@ -132,7 +144,7 @@ class IssueProcess:
         tree: Tree,
         accounts: Mapping[str, PipeAccount],
         ports: tuple[Port, Port],
-        entries: int,
+        memory: MemoryTiming,
         listener: Listener | None,
     ) -> None:
         self.record = Record()
@@ -143,7 +155,7 @@ class IssueProcess:
         self._tree = tree
         self._accounts = accounts
         self._ports = ports
-        self._entries = entries
+        self._memory = memory
         self._listener = listener
         self._clock = 0
         self._vpu_free = 0
@@ -179,11 +191,11 @@ class IssueProcess:
         for request in [r for r in self._outstanding if r.due is not None and r.due <= self._clock]:
             yield from self._until_done(request, waits)
         count = operation.loads + operation.stores
-        while count and len(self._waiting()) + count > max(self._entries, count):
+        while count and len(self._waiting()) + count > max(self._memory.entries, count):
             begin = int(self._env.now)
             pending = self._waiting()
             yield AnyOf(self._env, [request.done for request in pending])
-            freed = min((r for r in pending if r.done.triggered), key=lambda r: (r.done_at, r.operation))
+            freed = min((r for r in pending if 0 < r.done_at <= self._env.now), key=lambda r: (r.done_at, r.operation))
             self._blame(freed, begin, waits)
         self._settle(self._clock)
 
@@ -200,11 +212,12 @@ class IssueProcess:
     def _blame(self, request: MemoryRequest, begin: int, waits: dict[Cause, int]) -> None:
         """Charge the cycles from `begin` to now to what kept the access."""
         now = int(self._env.now)
+        if begin < now:
+            self.facts.add(ELEMENT_FACT if request.element else LATENCY_FACT)
         while begin < now:
             cause, until = request.blame(begin)
             begin = min(now, until)
             self._stall(cause, begin, waits)
-        self.facts.add("options.global_latency_cycles")
 
     def _stall(self, cause: Cause, until: int, waits: dict[Cause, int]) -> None:
         spent = until - self._accounts[SLOTS[0]].cursor
@@ -234,8 +247,9 @@ class IssueProcess:
             (operation.loads, self._ports[0], self._clock + operation.data_due),
             (operation.stores, self._ports[1], None),
         ):
-            for _ in range(count):
-                request = MemoryRequest(first, due, self._env.event())
+            elements = operation.elements if due is not None and self._memory.element else 0
+            for number in range(count):
+                request = MemoryRequest(first, due, self._env.event(), number < elements)
                 issued.requests.append(request)
                 self._outstanding.append(request)
                 port.queue.put(request)
@@ -311,17 +325,15 @@ class VliwSimulation:
         self._listener = observer
         self._record_operations = record_operations
         self._env = Environment()
-        names = SHARED_PORT if target.option("global_ports") == "shared" else SEPARATE_PORTS
+        memory = MemoryTiming.of(target)
+        names = SHARED_PORT if memory.shared else SEPARATE_PORTS
         accesses = any(each.loads or each.stores for each in issued if isinstance(each, BundleOperation))
         self._accounts = {name: PipeAccount(name, details) for name in (*SLOTS, *names)}
-        interval = target.global_memory.cycles_per_access
-        latency = int(target.option("global_latency_cycles"))
-        self._ports = ports = [Port(self._env, self._accounts[name], interval, latency) for name in names]
+        self._ports = ports = [Port(self._env, self._accounts[name], memory) for name in names]
         for port in ports:
             self._env.process(port.serve())
-        entries = int(target.option("global_queue_entries"))
-        self._core = IssueProcess(self._env, tree, self._accounts, (ports[0], ports[-1]), entries, observer)
-        self._core.facts.update(MEMORY_FACTS if accesses else ())
+        self._core = IssueProcess(self._env, tree, self._accounts, (ports[0], ports[-1]), memory, observer)
+        self._core.facts.update(memory.facts if accesses else ())
 
     def run(self, max_cycles: int) -> Timing:
         """Simulate to the end and return cycles and causes.

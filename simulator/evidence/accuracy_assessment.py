@@ -9,7 +9,15 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Literal
 
-from castsim.evidence.measured_rows import CAST, STORE, TRANSFERS, MeasuredRow, MeasuredTable, read_table
+from castsim.evidence.measured_rows import (
+    CAST,
+    STORE,
+    TRANSFERS,
+    MeasuredKernel,
+    MeasuredRow,
+    MeasuredTable,
+    read_table,
+)
 from castsim.execution.distributing import (
     Computed,
     HandedTargets,
@@ -31,6 +39,7 @@ from castsim.machines.mechanisms import vector_units_of
 from castsim.running.estimating import estimate
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.running.estimating.tile_estimates import estimate_load
+from castsim.running.program_runs import run
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import SourceKind, with_options
 from castsim.targets.loader import Target, load_target, target_names
@@ -42,6 +51,9 @@ SHAPE = "shape as it stands"
 
 TRIPS = "trips of loops"
 """The row measures a program of vector instructions: so many loops of so many trips."""
+
+LAUNCH = "launch"
+"""The row measures a kernel on all cores of the chip."""
 
 IN_PLACE = "in place"
 """The row's tiles do not fit into the buffer side by side: the result lies on the first source."""
@@ -187,6 +199,8 @@ def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]
 
 def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
     """Simulate one row; errors as `assess`."""
+    if row.kernel is not None:
+        return AssessedRow(row, LAUNCH, row.rows, row.cols, _kernel_cycles(target, row.kernel), _reason(target, row))
     if not target.has_tiles and row.operation != CAST:
         legal = [name for name in target_names() if load_target(name).has_tiles]
         raise IllegalError(f"{target.name} has no tile operation {row.operation}", span=row.span, legal=legal)
@@ -241,6 +255,17 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
         reason=_reason(target, row),
         convention_meaning=target.meaning_of(row.convention) if row.convention else "",
     )
+
+
+def _kernel_cycles(target: Target, kernel: MeasuredKernel) -> int:
+    """Return the cycles of a kernel on one core while all cores work; errors as `castsim.run`."""
+    cores = getattr(target, "cores", None)
+    found = run(
+        kernel.path, target, timing_only=True, tensors=kernel.tensors, cores=None if cores is None else cores.count,
+        index_space=[int(each) for each in kernel.index_space.split(",")],
+    )  # fmt: skip
+    assert found.timing is not None
+    return found.timing.total
 
 
 def _fits(target: Target, row: MeasuredRow) -> bool:

@@ -519,7 +519,7 @@ def _variants(model: _Model) -> list[MeasuredRow]:
     """Return rows of the same operations with more and fewer rows and columns, as far as the target runs them."""
     found: dict[Mapping[str, object] | tuple[object, ...], MeasuredRow] = {}
     for row in model.rows:
-        if row.body is not None:
+        if row.body is not None or row.kernel is not None:
             continue
         for times in _SCALES:
             for name in ("rows", "cols"):

@@ -5,8 +5,8 @@ cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`,
 `inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `options` (`name=value`, several separated
 by `;`), `in_place`, `runtime_valid`, `fitted` (whether a fact of the target was fitted to the row; where it is missing,
 none was) and `source_kind` (what the cycles were read off); of loads and stores `transfers` and `layout`. All others
-are carried along. A table with a column `program` measures programs of vector instructions
-(`castsim.evidence.measured_rows`).
+are carried along. A table with a column `program` measures programs of vector instructions, one with a column `kernel`
+kernels in TPC-C on all cores: a file beside the table, its `tensors` (`x=f32[64,2]; y=out:f32[64,2]`), `index_space`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from castsim.execution.interpreter.vector_unit import Body, BodyStep
 from castsim.execution.run_limits import MAX_CYCLES
 from castsim.isa.errors import CastsimError, ReadError, Span, closest
 from castsim.isa.formats import Format
+from castsim.isa.pto.micro_words import BARRIERS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.reading import read_text
 from castsim.targets.description import SourceKind
@@ -32,13 +33,19 @@ from castsim.targets.loader import format_of
 # Rows that measure programs of vector instructions: a body, and the loops around it.
 #
 # Columns: `case`, `dtype`, `loops`, `trips`, `unroll`, `measured_cycles`, `between_loops` (a barrier) and `program`,
-# in which `r=vmul a b` computes, `a=vlds A` loads from a buffer, `vsts B r` stores to one, and `4 x (a=vadds a)`
-# repeats.
+# in which `r=vmul a b` computes, `a=vlds A` loads from a buffer, `vsts B r` stores to one, `mem_bar VST_VLD` orders
+# accesses, and `4 x (a=vadds a)` repeats.
 
 PROGRAM = "program"
 """The column that tells a table of programs from one of tiles."""
 
 SCOPE_COLUMNS = (PROGRAM, "dtype", "trips", "measured_cycles")
+"""Columns without which there is nothing to compare."""
+
+KERNEL = "kernel"
+"""The column that tells a table of kernels from one of tiles, and the operation of its rows."""
+
+KERNEL_COLUMNS = (KERNEL, "dtype", "tensors", "index_space", "measured_cycles")
 """Columns without which there is nothing to compare."""
 
 SCOPE = "vecscope"
@@ -63,7 +70,7 @@ def _steps(text: str, span: Span) -> Iterator[BodyStep]:
     times, text = (int(repeated[1]), repeated[2]) if repeated else (1, text)
     found = _STEP.fullmatch(text)
     if found is None:
-        legal = ("a=vlds A", "r=vmul a b", "vsts B r", "4 x (a=vadds a)")
+        legal = ("a=vlds A", "r=vmul a b", "vsts B r", "4 x (a=vadds a)", "mem_bar VST_VLD")
         raise ReadError(f"'{text}' is not an instruction of a program", span=span, legal=legal)
     result, mnemonic, operands = found["result"] or "", found["mnemonic"], tuple(found["operands"].split())
     buffer = ""
@@ -72,6 +79,8 @@ def _steps(text: str, span: Span) -> Iterator[BodyStep]:
             raise ReadError(f"'{text}' does not name a buffer", span=span)
         buffer, *rest = operands
         operands = tuple(rest)
+    if mnemonic == "mem_bar" and (len(operands) != 1 or operands[0] not in BARRIERS):
+        raise ReadError(f"'{text}' does not name a barrier", span=span, legal=BARRIERS)
     for _ in range(times):
         yield BodyStep(mnemonic, result, operands, buffer)
 
@@ -101,6 +110,15 @@ LOAD, STORE = TRANSFERS = ("tload", "tstore")
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredKernel:
+    """A kernel in TPC-C, and its launch."""
+
+    path: Path
+    tensors: Mapping[str, str]
+    index_space: str
+
+
+@dataclass(frozen=True, slots=True)
 class MeasuredRow:
     """One measured operation. `cells` are the row's own columns and texts, `span` its place in the file.
 
@@ -113,7 +131,8 @@ class MeasuredRow:
     measured with; `in_place` rows put the result on the first source; tiles of `runtime_valid` rows leave their valid
     region to run time. A load or store takes `transfers` instructions, each with an equal share of the rows (of the
     columns if `layout` is `dn`).
-    `body` is the program of a row that measures one; its rows are loops and its columns their trips. `fitted` rows have
+    `body` is the program of a row that measures one; its rows are loops and its columns their trips. `kernel` is that
+    of a row that measures a kernel. `fitted` rows have
     decided facts of the target and so confirm nothing; `source_kind` is None where the table does not say.
     """
 
@@ -140,6 +159,7 @@ class MeasuredRow:
     transfers: int = 1
     layout: str = "nd"
     body: Body | None = None
+    kernel: MeasuredKernel | None = None
     fitted: bool = False
     source_kind: SourceKind | None = None
     convention_span: Span | None = None
@@ -148,7 +168,8 @@ class MeasuredRow:
     @property
     def name(self) -> str:
         """How the table calls the row, '' if it does not."""
-        return self.cells.get("case", "") if self.body is not None else ""
+        column = "case" if self.body is not None else KERNEL if self.kernel is not None else None
+        return self.cells.get(column, "") if column else ""
 
     @property
     def label(self) -> str:
@@ -214,7 +235,7 @@ def _check_columns(path: Path, lines: Sequence[str], columns: tuple[str, ...]) -
         raise ReadError(f"table '{path}' is empty", legal=NEEDED)
     span = Span(str(path), 1, 1, lines[0], max(1, len(lines[0])))
     instead = ("src", "dst") if _ONE_FORMAT in columns else ()
-    needed = SCOPE_COLUMNS if PROGRAM in columns else NEEDED
+    needed = SCOPE_COLUMNS if PROGRAM in columns else KERNEL_COLUMNS if KERNEL in columns else NEEDED
     missing = [name for name in needed if name not in (*columns, *instead)]
     if missing:
         raise ReadError(f"no column {', '.join(missing)}", span=span, legal=needed)
@@ -239,7 +260,7 @@ class _TableLine:
     @property
     def _known(self) -> bool:
         operations = (CAST, *TRANSFERS, *VECTOR_OPERATIONS)
-        return PROGRAM in self._columns or self._operation in operations
+        return PROGRAM in self._columns or KERNEL in self._columns or self._operation in operations
 
     def counts(self) -> bool:
         """Whether it is a measured operation."""
@@ -256,6 +277,8 @@ class _TableLine:
         """Return it, every cell read."""
         if PROGRAM in self._columns:
             return self._scope()
+        if KERNEL in self._columns:
+            return self._kernel()
         rows, cols = self._count("rows"), self._count("cols")
         valid_rows, valid_cols = self._optional("valid_rows") or rows, self._optional("valid_cols") or cols
         for name, valid, extent in (("valid_rows", valid_rows, rows), ("valid_cols", valid_cols, cols)):
@@ -302,6 +325,22 @@ class _TableLine:
             rows=loops, cols=trips, valid_rows=loops, valid_cols=trips, path="loops",
             outer_trips=None, inner_trips=None, measured_cycles=self._cycles(),
             predicted=next(filter(None, map(self._prediction, _PREDICTIONS)), None), body=body,
+            fitted=self._word("fitted", _FITTED), source_kind=self._word("source_kind", _SOURCES),
+        )  # fmt: skip
+
+    def _kernel(self) -> MeasuredRow:
+        """Return a kernel: it and its launch are checked where it runs."""
+        element, tensors = self._format(_ONE_FORMAT), {}
+        for part in self._cells["tensors"].split(";"):
+            name, equals, given = part.partition("=")
+            if not equals:
+                raise ReadError(f"'{part.strip()}' is not a tensor", span=self._span("tensors"), legal=("x=f32[64,2]",))
+            tensors[name.strip()] = given.strip()
+        kernel = MeasuredKernel(self._path.parent / self._cells[KERNEL], tensors, self._cells["index_space"])
+        return MeasuredRow(
+            cells=self._cells, span=self._span(KERNEL), operation=KERNEL, parameters=kernel.path.stem, variant=None,
+            src=element, dst=element, rows=1, cols=1, valid_rows=1, valid_cols=1, path="launch", outer_trips=None,
+            inner_trips=None, measured_cycles=self._cycles(), predicted=None, kernel=kernel,
             fitted=self._word("fitted", _FITTED), source_kind=self._word("source_kind", _SOURCES),
         )  # fmt: skip
 

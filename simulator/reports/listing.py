@@ -218,6 +218,7 @@ class Distance(Keys):
     register_: str | None = says("What both share; null if only issue rules are about them.", alias="register")
     consumer_operand: str | None = says("Which operand of the second it is; null as `register`.")
     distance_bundles: Bundles | None = says("Bundles until the new value is read; null as `register`.")
+    latency_cycles: Cycles | None = says("Cycles from the access until the core goes on behind LD_G; null for others.")
     minimum_bundles: Bundles | None = says("The least distance by issue rules; null if there is none.")
     producer_stage: str | None = says("The stage of the write; null where stages do not decide.")
     consumer_stage: str | None = says("The stage of the read; null where stages do not decide.")
@@ -245,6 +246,7 @@ def pair_entry(target: VliwTarget, producer: str, consumer: str, found: PairDist
         register_=None if shared is None else shared.register,
         consumer_operand=None if shared is None else shared.operand,
         distance_bundles=None if latency is None else latency.distance,
+        latency_cycles=found.latency_cycles or None,
         minimum_bundles=found.minimum,
         producer_stage=None if latency is None else _stage(latency.producer_stage),
         consumer_stage=None if latency is None else _stage(latency.consumer_stage),
@@ -276,6 +278,8 @@ def _pair_block(target: str, producer: str, consumer: str, found: PairDistance |
         )
         where = f"{found.shared.register} as {found.shared.operand}"
         lines.append(f"  {_bundles(latency.distance)} until {where} is up to date: {stages}")
+    if found.latency_cycles:
+        lines.append(f"  the core stands still until {found.latency_cycles} cycles after the access (element_loads)")
     if found.minimum is not None:
         lines.append(f"  {_bundles(found.minimum)} at least by issue rules")
     return "\n".join([*lines, f"  rule: {entry['rule']}", f"  source: {entry['source']}"])

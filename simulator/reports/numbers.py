@@ -12,7 +12,7 @@ from castsim.execution.timing import Cause, PipeTiming
 from castsim.isa.formats import Format, IntFormat
 from castsim.reports.documents import Document, Json, identifier, json_of
 from castsim.reports.schemas.keys import FactEntry
-from castsim.targets.description import DOUBTFUL, Fact, Option, Status, Table
+from castsim.targets.description import DOUBTFUL, Fact, Option, Table
 from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def grouped(number: int) -> str:
     return f"{number:,}"
 
 
-CLOCKS = {Status.ASSUMED: "assumed", Status.VENDOR_MODEL: "vendor model", Status.FITTED: "fitted"}
+CLOCKS = {status: status.value.replace("-", " ") for status in DOUBTFUL}
 """The evidence for a clock that no document states."""
 
 

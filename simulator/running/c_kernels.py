@@ -26,6 +26,7 @@ from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.semantics.convert import NoticeKind
 from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
+from castsim.targets.description import with_cores
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c.compiling import Compiled, compile_kernel
 from castsim.tpc_compiler.tpc_c.launching import (
@@ -145,7 +146,8 @@ class KernelProgram(WalkedWhenIssued):
         """Return what is said of a kernel's values and cycles."""
         found = [WarningText(WarningKind.FORM, _SCHEDULE, self.file)]
         if engines > 1:
-            text = f"{engines} engines are simulated one by one and share no memory; the time is that of the slowest"
+            shared = "no memory" if self.target.shared_memory is None else "only the rate of global memory"
+            text = f"{engines} engines are simulated one by one and share {shared}; the time is that of the slowest"
             found.append(WarningText(WarningKind.FORM, text, self.file))
         spilled = len(self.launch.scheduled.spilled)
         if spilled:
@@ -193,6 +195,8 @@ def compiled_kernel(source: Source, request: LoadRequest) -> Compiled:
     """
     target = chosen_target("", source.file, request.target or NEWEST, request.prepare)
     wanted = request.launch or LaunchRequest()
+    if wanted.engines > 1 and target.cores is not None and target.cores.at_work == 1:
+        target = with_cores(target, wanted.engines)
     return compile_kernel(source.text, source.file, target, wanted.defines, wanted.folders, wanted.accumulators)
 
 

@@ -20,7 +20,7 @@ from castsim.isa.errors import IllegalError, ReadError, TileError, WarningKind, 
 from castsim.isa.formats import Codes
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import micro_operations
-from castsim.machines.mechanisms import VectorUnits, vector_units_of
+from castsim.machines.mechanisms import VectorUnits, lowerer_of, vector_units_of
 from castsim.running.loaded import (
     ExecutionResult,
     Inputs,
@@ -153,17 +153,17 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
     def _walk(
         self, unit: VectorUnit, how: RunOptions, elements: ReadElements, memory: MicroMemory | None = None
     ) -> Walked:
-        capacity = self.target.memories["ub"].capacity_bytes
-        saturating = any(node.word("sat") for node in micro_operations(self.function.body or ()))
-        control = self.units.control_at_start(saturating=saturating)
+        body, capacity = self.function.body or (), self.target.memories["ub"].capacity_bytes
+        control = self.units.control_at_start(saturating=any(node.word("sat") for node in micro_operations(body)))
+        tiles = any(isinstance(node, pto.Tcvt | pto.TileOperation) for node in pto.nodes(body))
         return walk_function(
-            self.function, self.scalars, unit, capacity, how.limits.computed, control, memory, elements
+            self.function, self.scalars, unit, capacity, how.limits.computed, control, memory, elements,
+            lowerer_of(self.target) if tiles else None,
         )  # fmt: skip
 
     def _loaded(self, walked: Walked, recorder: RecordingUnit, further: Warnings = ()) -> Loaded:
-        executed = Executed(
-            recorder.tree, walked.arguments, (*self.warnings, *walked.warnings, *recorder.warnings, *further)
-        )
+        warnings = (*self.warnings, *walked.warnings, *recorder.warnings, *further)
+        executed = Executed(recorder.tree, walked.arguments, warnings)
         return Loaded(self.file, self.entry, self.target, executed, source=self.text, untimed=recorder.untimed)
 
 
@@ -185,10 +185,8 @@ def micro_program(
     """
     for key, value in (*parsed.attributes, *function.attributes):
         if key == "pto.kernel_kind" and "cube" in value:
-            raise IllegalError(
-                f"@{function.name} is for the matrix unit ({value})", span=function.span,
-                legal=("#pto.kernel_kind<vector>",),
-            )  # fmt: skip
+            message = f"@{function.name} is for the matrix unit ({value})"
+            raise IllegalError(message, span=function.span, legal=("#pto.kernel_kind<vector>",))
     try:
         units = vector_units_of(target)
     except IllegalError as error:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from castsim.execution.buffer_values import Follower, TaintTracker
 from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.vector_unit import BytePointer, Copy, MicroMemory, Value, VectorIssue, VectorUnit
-from castsim.execution.tree import Deltas, GlobalSpace, Lowered, Part, Tile, accesses
+from castsim.execution.tree import Deltas, GlobalSpace, Instruction, Lowered, Part, Tile, accesses
 from castsim.execution.vector_operations.shapes import is_column
 from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.formats import Codes, Format
@@ -463,6 +463,10 @@ class _Recorded:
     def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
         self._begin(RecordedOperation(node, inside=False))
         self.inner.hold(node, pipe, buffer, release=release)
+
+    def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
+        self._begin(RecordedOperation(node, inside=False), [(BUFFER, 0, None)])
+        self.inner.tile(node, lowered, instruction)
 
     def external(self, node: pto.External) -> None:
         self._begin(RecordedOperation(node, inside=False), [(BUFFER, 0, None)])

@@ -6,12 +6,14 @@ operands are there. Distances to what earlier blocks issued are kept on every pa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.tpc.program import JUMPS, Bundle, LabelUse, Slot, TpcInstruction, TpcProgram
+from castsim.isa.tpc.forms import MemoryOperation
+from castsim.isa.tpc.program import JUMPS, Bundle, File, LabelUse, Slot, TpcInstruction, TpcProgram
 from castsim.machines.vliw.control import LoopShape, iterator, nested
 from castsim.machines.vliw.lint_checking import side_by_side
 from castsim.machines.vliw.lint_flow import BundleStep, Flow, arrivals, entries, facts_at, live_behind
@@ -119,7 +121,7 @@ _MOST_IN_BLOCK = 256
 
 
 def blocks_of(operations: list[ScheduledOperation], labels: dict[int, list[str]]) -> list[BasicBlock]:
-    """Cut a text at labels (by the number of the instruction that they stand before) and behind ends of blocks.
+    """Return the text in pieces: at labels, by the number of the instruction behind, and behind ends of blocks.
 
     The last block is empty or ends the program; behind LOOP, a jump and HALT always begins a block.
     """
@@ -145,10 +147,18 @@ def blocks_of(operations: list[ScheduledOperation], labels: dict[int, list[str]]
             found[-1].end = operation
             found.append(BasicBlock())
         else:
-            if len(found[-1].operations) == _MOST_IN_BLOCK:
-                found.append(BasicBlock())
             found[-1].operations.append(operation)
     begin(len(operations))
+    return found
+
+
+def cut(blocks: Sequence[BasicBlock]) -> list[BasicBlock]:
+    """Return the blocks with long ones in several."""
+    found = []
+    for block in blocks:
+        pieces = [block.operations[at : at + _MOST_IN_BLOCK] for at in range(0, len(block.operations), _MOST_IN_BLOCK)]
+        found += [BasicBlock(block.labels if n == 0 else [], piece) for n, piece in enumerate(pieces or [[]])]
+        found[-1].end = block.end
     return found
 
 
@@ -463,26 +473,93 @@ class Entering:
 class PlacementPolicy:
     """The way of placing: `one` after the other, at least `apart` bundles from each other (None: in any); else a list.
 
-    A list takes no instruction that stands `window` or more behind the first one that waits.
+    A list takes no instruction that stands `window` or more behind the first one that waits; with `spare` none that
+    would leave fewer registers of a file for further values, as long as there are others.
     """
 
     one: bool = False
     apart: int | None = 1
     window: int | None = None
+    spare: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveUnits:
+    """The virtual registers that hold a value before a block, and those that something reads behind it."""
+
+    before: frozenset[VirtualRegister] = frozenset()
+    behind: frozenset[VirtualRegister] = frozenset()
+
+
+class _Occupied:
+    """How many registers of each file hold values that instructions of a block not placed yet, or others, read."""
+
+    def __init__(self, block: Sequence[ScheduledOperation], placer: Placer, live: LiveUnits, spare: int) -> None:
+        self._operations, self._behind = placer.operations, live.behind
+        self._touched = {each: self._units(each) for each in block}
+        self._most = {file: count - spare for file, count in placer.registers.items()}
+        self._readers: Counter[VirtualRegister] = Counter(unit for each in block for unit in self._touched[each][0])
+        self._live = set(live.before)
+        self._count: Counter[File] = Counter()
+        self._live |= live.behind
+        for unit in self._live:
+            self._count[unit.file] += self._size(unit)
+
+    def admits(self, operation: ScheduledOperation) -> bool:
+        """Whether there are registers for what an instruction writes."""
+        more = self._change(operation)
+        return all(count <= 0 or self._count[file] + count <= self._most.get(file, 0) for file, count in more.items())
+
+    def place(self, operation: ScheduledOperation) -> None:
+        """Take note that an instruction is placed."""
+        self._count.update(self._change(operation))
+        read, written = self._touched[operation]
+        self._readers.subtract(read)
+        self._live = {each for each in self._live | written if each in self._behind or self._readers[each] > 0}
+
+    def _change(self, operation: ScheduledOperation) -> Counter[File]:
+        read, written = self._touched[operation]
+        found: Counter[File] = Counter()
+        for unit in written - self._live:
+            found[unit.file] += self._size(unit)
+        for unit in read | written:
+            if unit not in self._behind and self._readers[unit] <= (unit in read):
+                found[unit.file] -= self._size(unit)
+        return found
+
+    def _units(self, operation: ScheduledOperation) -> tuple[set[VirtualRegister], set[VirtualRegister]]:
+        touched = self._operations.touched(operation)
+        read, written = (
+            {unit for cell in cells if (unit := unit_of_cell(cell)) is not None}
+            for cells in (touched.reads | touched.old, touched.writes)
+        )
+        return read, written
+
+    def _size(self, unit: VirtualRegister) -> int:
+        return self._operations.names.sizes[unit]
 
 
 class Placer:
-    """Places the blocks of one text."""
+    """Places the blocks of one text; `registers` is how many each file has for values, `live` the values by block."""
 
-    def __init__(self, operations: OperationLookup, distances: Distances) -> None:
+    def __init__(
+        self,
+        operations: OperationLookup,
+        distances: Distances,
+        registers: Mapping[File, int] | None = None,
+        live: Mapping[BasicBlock, LiveUnits] | None = None,
+    ) -> None:
         self.operations = operations
         self.distances = distances
+        self.registers = registers or {}
         self.room = Room(operations)
+        self._live = live or {}
         self._target = operations.target
 
     def place(self, block: BasicBlock, entering: Sequence[Entering], policy: PlacementPolicy) -> PlacedBlock:
         """Return a block in bundles."""
-        run = _Run(self, block.operations, entering, policy)
+        live = self._live.get(block, LiveUnits())
+        run = _Run(self, block.operations, entering, policy, live)
         placed = run.placed()
         if block.end is not None:
             self._place_end(block, placed, run, policy)
@@ -563,8 +640,11 @@ class _Run:
         operations: Sequence[ScheduledOperation],
         entering: Sequence[Entering],
         policy: PlacementPolicy,
+        live: LiveUnits,
     ) -> None:
         self._placer = placer
+        spare = policy.spare
+        self._occupied = None if spare is None else _Occupied(operations, placer, live, spare)
         self._operations = operations
         self._entering = entering
         self._policy = policy
@@ -626,6 +706,8 @@ class _Run:
     def _put(self, operation: ScheduledOperation, slot: Slot, at: int) -> None:
         self._places[operation] = at, slot
         self._bundles.setdefault(at, []).append((operation, slot))
+        if self._occupied is not None:
+            self._occupied.place(operation)
 
     def _in_order(self) -> None:
         apart = self._policy.apart
@@ -639,17 +721,15 @@ class _Run:
             self._put(operation, slot, at)
 
     def _by_list(self) -> None:
-        heights = self._heights()
         alone = [next(iter(operation.slots)) for operation in self._operations if len(operation.slots) == 1]
         load = {slot: alone.count(slot) for slot in Slot}
         number = {operation: place for place, operation in enumerate(self._operations)}
-        window = len(number) if self._policy.window is None else self._policy.window
         behind: dict[ScheduledOperation, list[ScheduledOperation]] = {each: [] for each in self._operations}
         missing = {operation: len(before) for operation, before in self._before.items()}
         for operation, before in self._before.items():
             for other in before:
                 behind[other].append(operation)
-        rank = {operation: (-heights[operation], place) for operation, place in number.items()}
+        rank = self._ranks(behind, number)
         ready = sorted((each for each in self._operations if not missing[each]), key=rank.__getitem__)
         at = first = 0
         while first < len(number):
@@ -657,10 +737,10 @@ class _Run:
             while progress:
                 progress = False
                 opened: list[ScheduledOperation] = []
+                forced = None if any(self._admits(each, number, first) for each in ready) else first
                 for operation in ready:
-                    if number[operation] >= first + window:
-                        continue
-                    slot = self._slot_at(operation, at, load)
+                    allowed = number[operation] == forced or self._admits(operation, number, first)
+                    slot = self._slot_at(operation, at, load) if allowed else None
                     if slot is None:
                         continue
                     self._put(operation, slot, at)
@@ -676,6 +756,29 @@ class _Run:
                         first += 1
             at += 1
 
+    def _admits(self, operation: ScheduledOperation, number: Mapping[ScheduledOperation, int], first: int) -> bool:
+        """Whether the policy lets an instruction go, given its place in the text and that of the first that waits."""
+        window = self._policy.window
+        near = window is None or number[operation] < first + window
+        return near and (self._occupied is None or self._occupied.admits(operation))
+
+    def _ranks(
+        self,
+        behind: Mapping[ScheduledOperation, Sequence[ScheduledOperation]],
+        number: Mapping[ScheduledOperation, int],
+    ) -> dict[ScheduledOperation, tuple[int, int, int]]:
+        """Return the order of instructions that are ready: those with the longest way to the end of the block first.
+
+        Where registers are to be spared, those of the first result of the text come before them: every value that
+        waits takes a register.
+        """
+        heights, goals = self._heights(), dict.fromkeys(self._operations, 0)
+        if self._policy.spare is not None:
+            for operation in reversed(self._operations):
+                later = behind[operation]
+                goals[operation] = min(map(goals.__getitem__, later)) if later else number[operation]
+        return {each: (goals[each], -heights[each], place) for each, place in number.items()}
+
     def _slot_at(self, operation: ScheduledOperation, at: int, load: Mapping[Slot, int]) -> Slot | None:
         """Return the slot of least load in which an instruction may stand in a bundle, None if there is none."""
         used = {slot for _, slot in self._bundles.get(at, ())}
@@ -686,8 +789,11 @@ class _Run:
     def _heights(self) -> dict[ScheduledOperation, int]:
         """Return how far each instruction is from the end of the block, in bundles."""
         found = dict.fromkeys(self._operations, 0)
+        waits = self._placer.operations.target.element_loads.latency_cycles
         for operation in reversed(self._operations):
             slot = next(iter(operation.slots))
+            if self._placer.operations.first(operation).memory is MemoryOperation.ELEMENT_LOAD:
+                found[operation] += waits
             for other in self._before[operation]:
                 needed = self._placer.distances.needed(other, next(iter(other.slots)), operation, slot)
                 found[other] = max(found[other], found[operation] + (needed or 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,7 +27,14 @@ from castsim.machines.vliw.semantics.moves import NOTHING, prepare_rearrange
 from castsim.machines.vliw.stage_latency import STORED, horizon
 from castsim.machines.vliw.storage import ConfigurationSpace, RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget, names
-from castsim.tpc_compiler.virtual_registers import FIRST, Names, VirtualRegister, unit_of_cell, with_registers
+from castsim.tpc_compiler.virtual_registers import (
+    FIRST,
+    Names,
+    VirtualRegister,
+    unit_of,
+    unit_of_cell,
+    with_registers,
+)
 
 PARTS = {File.V: 512, File.I: 5, File.VP: 8}
 """Parts of a register that instructions may write alone: half bytes, dimensions, sections; all others are whole."""
@@ -214,6 +221,51 @@ def renumbered(
     read, written = ({old: new.base for old, new in each.items()} for each in (renames, results))
     slots = {slot: with_registers(each, read, written) for slot, each in operation.slots.items()}
     return ScheduledOperation(slots, operation.span, operation.fresh)
+
+
+_COPIED = (None, "f32", "i32", "u32", "b")
+"""Types of MOV that move all of a register."""
+
+
+def _copied(operation: ScheduledOperation, operations: OperationLookup) -> tuple[Register, Register] | None:
+    """Return destination and source of a copy of one virtual register to another, None for other instructions."""
+    instruction = operation.instruction
+    ends = instruction.operand("dest"), instruction.operand("src_a")
+    if instruction.mnemonic != "mov" or instruction.predicate is not None or instruction.type not in _COPIED:
+        return None
+    result, source = (end if isinstance(end, Register) and unit_of(end) is not None else None for end in ends)
+    if result is None or source is None or result.file is not source.file or operations.touched(operation).old:
+        return None
+    sizes = operations.names.sizes
+    alone = result.file in _COPIED_FILES and all(sizes[unit] == 1 for unit in operations.units(operation))
+    return (result, source) if alone else None
+
+
+_COPIED_FILES = (File.V, File.S, File.VP, File.SP)
+
+
+def reading_sources(
+    operations_in_order: Sequence[ScheduledOperation], operations: OperationLookup
+) -> list[ScheduledOperation]:
+    """Return the instructions of a block such that none reads a copy of a virtual register that still has the value.
+
+    Copies that nothing else reads are then instructions without a reader.
+    """
+    sources: dict[str, Register] = {}
+    found = []
+    for operation in operations_in_order:
+        touched = operations.touched(operation)
+        copied = {unit_of_cell(name): unit_of(sources[name]) for name in touched.reads & sources.keys()}
+        known = {copy: source for copy, source in copied.items() if copy is not None and source is not None}
+        if known and not touched.old & sources.keys():
+            operation = renumbered(operation, known, {})  # noqa: PLW2901 - the same instruction, reading elsewhere
+        gone = touched.writes
+        sources = {name: each for name, each in sources.items() if name not in gone and str(each) not in gone}
+        ends = _copied(operation, operations)
+        if ends is not None and ends[0] != ends[1]:
+            sources[str(ends[0])] = ends[1]
+        found.append(operation)
+    return found
 
 
 def place_in_memory(plan: InstructionPlan) -> MemoryPlace | None:

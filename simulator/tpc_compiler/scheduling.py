@@ -42,12 +42,14 @@ from castsim.tpc_compiler.pipelining import Schedule, pipelined, place_all
 from castsim.tpc_compiler.placing import (
     BasicBlock,
     BlockGraph,
+    LiveUnits,
     PlacedBlock,
     PlacementPolicy,
     Placer,
     blocks_of,
     bundles_of,
     check_defined,
+    cut,
     mark_fresh,
     rename_values,
     without_unread,
@@ -57,6 +59,7 @@ from castsim.tpc_compiler.scheduled_operations import (
     OperationLookup,
     ScheduledOperation,
     drawn,
+    reading_sources,
     renumbered,
 )
 from castsim.tpc_compiler.virtual_registers import (
@@ -453,10 +456,15 @@ def _empty_at_end(items: Sequence[Item], target: VliwTarget) -> int:
     return 0
 
 
-_OF_THE_TEXT = ("unread result", "unwritten register", "slot count")
+_OF_THE_TEXT = ("unread result", "unwritten register", "slot count", "scalar load in loop")
 """Rules of the linter that speak of the text and not of its schedule."""
 _PADDED = PlacementPolicy(one=True)
-_LISTS = (PlacementPolicy(), PlacementPolicy(window=24), PlacementPolicy(window=8), PlacementPolicy(window=3))
+_LISTS = (
+    PlacementPolicy(),
+    PlacementPolicy(spare=3),
+    PlacementPolicy(spare=8),
+    *(PlacementPolicy(window=window) for window in (24, 8, 3)),
+)
 _MOST_SHOWN = 5
 """Registers that a refusal names."""
 _SMALL = 400
@@ -539,6 +547,14 @@ def schedule_program(
     return replace(fitting.best(), spilled=spilled)
 
 
+def _in_order(shape: BlockGraph) -> Schedule:
+    """Return the blocks with one instruction a bundle, whatever lies between them."""
+    return [
+        PlacedBlock({each: (n, next(iter(each.slots))) for n, each in enumerate(block.all)}, len(block.all))
+        for block in shape.blocks
+    ]
+
+
 class _Scheduler:
     """Schedules one text."""
 
@@ -570,12 +586,37 @@ class _Scheduler:
         self._shape = BlockGraph(self._blocks, target)
         check_defined(self._shape, self._operations, self._declared)
         self._removed = without_unread(self._shape, self._operations)
+        self._read_sources()
+        self._blocks = cut(self._blocks)
+        self._shape = BlockGraph(self._blocks, target)
         mark_fresh(self._shape, self._operations, self._declared)
         self._placer = self._new_placer(self._shape)
 
+    def _read_sources(self) -> None:
+        """Let instructions read what was copied instead of its copy, and leave out copies that nothing reads then."""
+        now: dict[ScheduledOperation, ScheduledOperation] = {}
+        for block in self._blocks:
+            before, changed = block.all, reading_sources(block.all, self._operations)
+            now.update(zip(before, changed, strict=True))
+            block.end = changed.pop() if block.end is not None else None
+            block.operations = changed
+        self._written = [now.get(each, each) for each in self._written]
+        self._removed += without_unread(self._shape, self._operations)
+        self._removed.sort(key=lambda each: (each.span.line, each.span.column))
+
     def _new_placer(self, shape: BlockGraph) -> Placer:
         iterators = {shape.head(loop): shape.iterator(loop) for loop in shape.loops}
-        return Placer(self._operations, Distances(self._operations, iterators))
+        in_order = _in_order(shape)
+        behind = _live_behind(shape, in_order, self._operations)
+        live = {}
+        for number, block in enumerate(shape.blocks):
+            before = set(behind[number])
+            for operation in reversed(block.all):
+                before = _before(before, [(operation, None)], self._operations)
+            live[block] = LiveUnits(frozenset(_units(before)), frozenset(_units(behind[number])))
+        free = free_registers(self._target, self._real())
+        registers = {file: len(numbers) for file, numbers in free.items()}
+        return Placer(self._operations, Distances(self._operations, iterators), registers, live)
 
     # -------------------------------------------------------------------------------------------------- candidates
 
@@ -609,11 +650,7 @@ class _Scheduler:
         scheduler, spiller = self, Spiller(self._source, self._operations)
         for _ in range(_MOST_SPILLS):
             blocks = scheduler._blocks
-            in_order = [
-                PlacedBlock({each: (n, next(iter(each.slots))) for n, each in enumerate(block.all)}, len(block.all))
-                for block in blocks
-            ]
-            pressure = scheduler._registers_of(scheduler._shape, in_order)
+            pressure = scheduler._registers_of(scheduler._shape, _in_order(scheduler._shape))
             if not isinstance(pressure, Pressure):
                 return None if scheduler is self else scheduler, tuple(dict.fromkeys(spiller.spilled))
             loops = scheduler._shape.loops
@@ -657,7 +694,7 @@ class _Scheduler:
         shape = BlockGraph(blocks, self._target)
         placer = self._new_placer(shape)
         best: list[PlacedBlock] | None = None
-        for policy in _LISTS if size <= _SMALL else _LISTS[:2]:
+        for policy in _LISTS if size <= _SMALL else _LISTS[:3]:
             schedule = place_all(shape, placer, [policy] * len(blocks))
             # No block is longer than padded, so that no path is.
             if all(one.length <= other.length for one, other in zip(schedule, padded, strict=True)):

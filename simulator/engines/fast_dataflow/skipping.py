@@ -54,10 +54,10 @@ from castsim.machines.vector_function.function_timing import words_of_cycle
 # What of a row must agree follows from the types of its fields (`relative`); this module says which rows count. Two
 # snapshots whose parts agree lead to the same future, so many cycles apart. Three parts need not agree in full:
 #
-# * A pipe that stands idle, or a flag, may simply not have changed in between: it is *frozen*. * The scalar unit runs
-# ahead of the pipes or falls back behind them. While no pipe has had to wait for it, how far it has fallen back does
-# not matter, as long as it falls back further and further. Its times are the `soft` part. * In a loop of nothing but
-# scalar work no pipe changes at all, and only the soft part moves.
+# * A pipe that stands idle, or a flag, may simply not have changed in between: it is *frozen*.
+# * The scalar unit runs ahead of the pipes or falls back behind them. While no pipe has had to wait for it, how far it
+#   has fallen back does not matter, as long as it falls back further and further. Its times are the `soft` part.
+# * In a loop of nothing but scalar work no pipe changes at all, and only the soft part moves.
 
 
 class PipeState(NamedTuple):

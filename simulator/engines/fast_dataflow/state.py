@@ -162,7 +162,7 @@ class EntryRow(StateRow):
 
 
 class ExecutionRow(StateRow):
-    """One executed instruction; `open` is its state (`state_codes`), `needs` a list of the executions it waits for."""
+    """One executed instruction; `open` is its state (`ISSUED` ...), `needs` a list of the executions it waits for."""
 
     instruction: int = 0
     start: int = 0

@@ -1,8 +1,8 @@
 """Walking a `.pto` program: control flow and addresses first; every tile instruction is lowered where it is met.
 
-A loop without carried values is walked as far as its trips are not known to be alike (`pieces`):
-where its variable reaches only view offsets, and those affinely, that is three trips. All other loops are walked trip
-by trip, and runs of equal trips folded.
+A loop without carried values is walked as far as its trips are not known to be alike (`rerolling.Pieces`): where its
+variable reaches only view offsets, and those affinely, that is three trips. All other loops are walked trip by
+trip, and runs of equal trips folded.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from castsim.execution.interpreter.lowerer import (
     Label,
     LoweredInstruction,
     Lowerer,
+    Walk,
     bare,
     cast_label,
     check_form,
-    is_inserted,
     main_pipe,
     order_label,
     reads_memory,
@@ -40,7 +40,7 @@ from castsim.execution.interpreter.lowerer import (
     work_label,
 )
 from castsim.execution.interpreter.memory import Accesses, Memory, ReadElement, deciding
-from castsim.execution.interpreter.rerolling import DependentError, DependentScalar, LoopDependence, Pieces, fold
+from castsim.execution.interpreter.rerolling import DependentError, DependentScalar, Pieces, fold
 from castsim.execution.interpreter.scalar_values import SATURATE, constant, evaluate
 from castsim.execution.interpreter.tile_allocation import (
     TileMaker,
@@ -55,6 +55,7 @@ from castsim.execution.interpreter.tile_allocation import (
     tile_of_values,
     unsupported,
 )
+from castsim.execution.interpreter.vector_unit import BytePointer
 from castsim.execution.run_limits import MAX_WALK
 from castsim.execution.tree import (
     Block,
@@ -68,11 +69,12 @@ from castsim.execution.tree import (
     TileTransfer,
     Tree,
 )
-from castsim.isa.errors import CastsimError, ReadError, Span, WarningKind, Warnings, WarningText, closest
+from castsim.isa.errors import IllegalError, ReadError, Span, WarningKind, Warnings, WarningText, closest
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.statement_reader import FollowUpError
+from castsim.isa.pto.value_types import element_format
 from castsim.isa.pto.vector_operations import ALIASES, PART_MOVES, PRINT, SUPPORTED, TRANSFERS, text_name
 
 # Operations of which only the pipe and the bytes are known: the matrix unit's, those between cores, and what a run
@@ -231,33 +233,28 @@ def named_operands(
     return tuple(found)
 
 
-Value = DependentScalar | ArgumentPointer | View | Part | TileHandle | TileSlots
-
-
-class _Values(dict[str, Value]):
+class _Values(dict[str, object]):
     """The values met, by name; of a function of which statements are left out, some may be missing."""
 
-    def __missing__(self, name: str) -> Value:
+    def __missing__(self, name: str) -> object:
         raise FollowUpError(f"%{name} is unknown, because its definition was skipped")
 
 
-@dataclass(slots=True)
-class Interpreter:
-    """A walk through one function: the instructions issued so far, and every value by its name."""
+@dataclass(slots=True, kw_only=True)
+class Interpreter(Walk):
+    """A walk through one function of tile operations: the instructions issued so far, and every value by its name."""
 
     function: pto.Function
     lowerer: Lowerer
-    budget: Budget
     cycles: Cycles = field(default_factory=dict)
     """The assumed cycles of opaque operations."""
-    environment: dict[str, Value] = field(default_factory=_Values)
-    arguments: dict[str, ArgumentUse] = field(default_factory=dict)
+    environment: dict[str, object] = field(default_factory=_Values)
     instructions: list[Instruction] = field(default_factory=list)
-    warnings: dict[WarningText, None] = field(default_factory=dict)
+    out: list[Node] = field(default_factory=list)
+    """What the current block has issued."""
     choices: dict[tuple[ProgramChoice, Span], None] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
     repeating: dict[int, bool] = field(default_factory=dict)
-    loops: LoopDependence = field(default_factory=LoopDependence)
     memory: Memory = field(default_factory=Memory)
     accesses: Accesses = field(init=False)
     tiles: TileMaker = field(init=False)
@@ -273,20 +270,8 @@ class Interpreter:
 
     # ------------------------------------------------------------------------------------------------- operations
 
-    def walk(self, body: Sequence[pto.Operation], out: list[Node]) -> tuple[Value, ...]:
-        """Walk a region, append its instructions to `out`, and return its yielded values."""
-        for node in body:
-            if isinstance(node, pto.Yield | pto.Return | pto.Condition):
-                return tuple(self.environment[name] for name in node.values)
-            try:
-                self._step(node, out)
-            except CastsimError as error:
-                raise error.at(node.span) from None
-            if not is_inserted(node):
-                self.budget.spend()
-        return ()
-
-    def _step(self, node: pto.Operation, out: list[Node]) -> None:
+    def step(self, node: pto.Operation) -> None:
+        """Execute one operation; append what it issues to `out`."""
         match node:
             case pto.Constant():
                 self.environment[node.result] = DependentScalar(constant(node.value, node.type.name))
@@ -294,12 +279,12 @@ class Interpreter:
                 self._allocate(node, id(node))
             case pto.Subview():
                 self.environment[node.result] = TileHandle(
-                    self.tiles.part(node, self._tile(node.source), self._constant)
+                    self.tiles.part(node, self._tile(node.source), self.constant)
                 )
             case pto.GetTile():
                 slots = self.environment[node.source]
                 assert isinstance(slots, TileSlots)
-                tile = slots.tile(node.result, self._constant(node.slot), node.span)
+                tile = slots.tile(node.result, self.constant(node.slot), node.span)
                 self.environment[node.result] = TileHandle(tile)
             case pto.MakeView():
                 self.environment[node.result] = self._make_view(node)
@@ -310,71 +295,84 @@ class Interpreter:
             case pto.AddPointer():
                 pointer = self.environment[node.pointer]
                 assert isinstance(pointer, ArgumentPointer)
-                self.environment[node.result] = self.accesses.pointer(node, pointer, self._scalar(node.offset))
+                self.environment[node.result] = self.accesses.pointer(node, pointer, self.scalar(node.offset))
             case _:
-                self._act(node, out)
+                self._act(node)
 
-    def _act(self, node: pto.Operation, out: list[Node]) -> None:
+    def _act(self, node: pto.Operation) -> None:
         """Execute a statement that issues operations or decides the path."""
         match node:
             case pto.Arith() | pto.Compare() | pto.Convert():
-                self.environment[node.result] = evaluate(node, self._scalar, self.loops, self._beyond)
-                self._keep_books(node, "arithmetic", "index arithmetic", out)
+                self.environment[node.result] = evaluate(node, self.scalar, self.loops, self._beyond)
+                self._keep_books(node, "arithmetic", "index arithmetic")
             case pto.Tcvt() | pto.TileOperation() | pto.ForeignOperation() if is_opaque(node, self.cycles):
-                self._pass_over(node, out)
+                self._pass_over(node)
             case pto.Tcvt():
-                self._cast(node, out)
+                self._cast(node)
             case pto.TileOperation():
-                self._tile_operation(node, out)
+                self._tile_operation(node)
             case pto.ScalarAccess():
-                self._access(node, out)
+                self._access(node)
             case pto.CacheOperation():
                 fence = node.mnemonic == "fence.barrier_all"
                 operation = self.lowerer.barrier("ALL", node.span) if fence else self.lowerer.scalar_work("arithmetic")
-                self._issue(node, Label(node.mnemonic, node.mnemonic, InstructionRole.BOOKKEEPING), operation, out)
+                self._issue(node, Label(node.mnemonic, node.mnemonic, InstructionRole.BOOKKEEPING), operation)
             case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
-                self._synchronise(node, out)
-            case pto.For() | pto.While() | pto.If():
-                self._control(node, out)
+                self._synchronise(node)
+            case pto.For():
+                self._loop(node)
+            case pto.While():
+                self._while(node)
+            case pto.If():
+                self.branch(node)
             case pto.Section():
-                self.walk(node.body, out)
+                self.walk(node.body)
             case _:
                 raise AssertionError(f"unknown node {type(node).__name__}")
 
     def _allocate(self, node: pto.AllocTile | pto.AllocTiles, key: int) -> None:
-        made = self.tiles.allocate(node, key, self._constant)
+        made = self.tiles.allocate(node, key, self.constant)
         self.environment[node.result] = made if isinstance(made, TileSlots) else TileHandle(made)
 
     def _make_view(self, node: pto.MakeView) -> View:
-        pointer = self.environment[node.pointer]
-        assert isinstance(pointer, ArgumentPointer)
-        shape = tuple(self._constant(name) for name in node.shape)
-        strides = tuple(self._constant(name) for name in node.strides)
+        pointer = self._argument(node.pointer)
+        shape = tuple(self.constant(name) for name in node.shape)
+        strides = tuple(self.constant(name) for name in node.strides)
         view = make_view(node, pointer, shape, strides)
         use = self.arguments[pointer.name]
         use.see_view(shape, strides, node.span, pointer.offset)
-        use.follows_reads |= any(self._scalar(name).reads for name in node.shape)
+        use.follows_reads |= any(self.scalar(name).reads for name in node.shape)
         return view
+
+    def _argument(self, name: str) -> ArgumentPointer:
+        """Return a pointer to an argument's elements; beside vector instructions pointers count bytes."""
+        pointer = self.environment[name]
+        if isinstance(pointer, BytePointer):
+            if pointer.argument is None:
+                raise IllegalError(f"%{name} points into the buffer", legal=("a view of an argument",))
+            return ArgumentPointer(pointer.argument, element_format(pointer.element), pointer.address // pointer.size)
+        assert isinstance(pointer, ArgumentPointer)
+        return pointer
 
     def _partition(self, node: pto.PartitionView) -> Part:
         view = self.environment[node.view]
         assert isinstance(view, View)
-        offsets = [self._scalar(name) for name in node.offsets]
+        offsets = [self.scalar(name) for name in node.offsets]
         for offset in offsets:
             self.accesses.decide(offset)
             if offset.periods is not None:
                 raise self.loops.refusal(offset)
-        sizes = [self._constant(name) for name in node.sizes]
+        sizes = [self.constant(name) for name in node.sizes]
         return partition(node, view, [int(offset.value) for offset in offsets], sizes)
 
-    def _access(self, node: pto.ScalarAccess, out: list[Node]) -> None:
+    def _access(self, node: pto.ScalarAccess) -> None:
         base = self.environment[node.base]
         assert isinstance(base, ArgumentPointer | TileHandle)
-        value = None if node.reads else self._scalar(node.value)
-        label, lowered, read = self.accesses.access(node, base, self._scalar(node.offset), value)
+        value = None if node.reads else self.scalar(node.value)
+        label, lowered, read = self.accesses.access(node, base, self.scalar(node.offset), value)
         if read is not None:
             self.environment[node.value] = read
-        self._emit(node, label, lowered, out)
+        self._emit(node, label, lowered)
 
     def _beyond(self, node: pto.Convert, text: str) -> bool:
         """Whether a float that its integer type cannot hold saturates; if so, with a warning."""
@@ -383,24 +381,24 @@ class Interpreter:
         self.warnings[WarningText(WarningKind.SCALAR, text, node.span)] = None
         return True
 
-    def _cast(self, node: pto.Tcvt, out: list[Node]) -> None:
+    def _cast(self, node: pto.Tcvt) -> None:
         if node.defines_dst:
             kind = node.dst_type
             self._allocate(pto.AllocTile(node.dst, kind, span=node.span), id(node))
         tmp = self._tile(node.tmp) if node.tmp is not None else None
         src, dst = (tile_of_values(self._tile(name), self.lowerer.element_bits) for name in (node.src, node.dst))
         cast = TileCast(src, dst, tmp, node.rounding, node.saturation, node.span)
-        self._emit(node, cast_label(cast), self.lowerer.cast(cast), out)
+        self._emit(node, cast_label(cast), self.lowerer.cast(cast))
 
-    def _tile_operation(self, node: pto.TileOperation, out: list[Node]) -> None:
+    def _tile_operation(self, node: pto.TileOperation) -> None:
         if text_name(node.mnemonic) not in SUPPORTED:
             raise unsupported(node)
         if node.mnemonic == PRINT:
             text = f"pto.{PRINT} is not modelled: it prints nothing and counts no cycles"
             warning = WarningText(WarningKind.UNTIMED, text)
-            self._emit(node, Label(PRINT, PRINT), LoweredInstruction(Block(()), warnings=(warning,)), out)
+            self._emit(node, Label(PRINT, PRINT), LoweredInstruction(Block(()), warnings=(warning,)))
         elif node.mnemonic in TRANSFERS:
-            self._transfer(node, out)
+            self._transfer(node)
         elif node.mnemonic in ALIASES:
             check_dense(node, self._tile(node.inputs[0]))
             tile = alias_tile(node, self._tile(node.inputs[0]), self.lowerer.element_bits)
@@ -409,12 +407,12 @@ class Interpreter:
         else:
             check_form(node, str(self.lowerer.option(TOOLCHAIN)))
             if node.mnemonic in PART_MOVES:
-                work = part_move(node, self._tile, self._constant)
+                work = part_move(node, self._tile, self.constant)
             else:
                 work = resolve_work(node, self._tile, self._number)
-            self._emit(node, work_label(work, node.mnemonic), self.lowerer.work(work), out)
+            self._emit(node, work_label(work, node.mnemonic), self.lowerer.work(work))
 
-    def _pass_over(self, node: Opaque, out: list[Node]) -> None:
+    def _pass_over(self, node: Opaque) -> None:
         """Replace an operation by a placeholder, because its effect is unknown."""
         if isinstance(node, pto.ForeignOperation):
             self.environment.update(self.opaque.results(node, self.accesses.unknown))
@@ -427,9 +425,9 @@ class Interpreter:
             for name in node.outputs:
                 if isinstance(part := self.environment.get(name), Part):
                     self.arguments[part.argument].stored = True
-        self._emit(node, *self.opaque.lower(node, self.environment), out)
+        self._emit(node, *self.opaque.lower(node, self.environment))
 
-    def _transfer(self, node: pto.TileOperation, out: list[Node]) -> None:
+    def _transfer(self, node: pto.TileOperation) -> None:
         load = node.mnemonic == "tload"
         ends = (node.inputs, node.outputs) if load else (node.outputs, node.inputs)
         part, handle = (self.environment[names[0]] if len(names) == 1 else None for names in ends)
@@ -445,7 +443,7 @@ class Interpreter:
         use.stored |= not load
         lowered = self.lowerer.transfer(TileTransfer(handle.tile, part, load, node.span))
         label = Label(f"{node.mnemonic} {part.format.name} {part.rows} x {part.cols}", node.mnemonic)
-        self._emit(node, label, lowered, out)
+        self._emit(node, label, lowered)
 
     def _set_valid_shape(self, node: pto.SetValidShape) -> None:
         if self.loops:
@@ -453,127 +451,80 @@ class Interpreter:
         handle = self.environment[node.tile]
         assert isinstance(handle, TileHandle)
         tile = handle.tile
-        rows, cols = self._constant(node.rows), self._constant(node.cols)
+        rows, cols = self.constant(node.rows), self.constant(node.cols)
         changed = with_extents(node, tile, rows, cols)
         if not is_foreign(tile.type):
             self.lowerer.check_tile(changed, node.span)
         handle.tile = changed
 
-    def _synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier, out: list[Node]) -> None:
+    def _synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> None:
         if isinstance(node, pto.Barrier):
             operation = self.lowerer.barrier(bare(node.pipe), node.span)
         else:
             make = self.lowerer.set_flag if isinstance(node, pto.SetFlag) else self.lowerer.wait_flag
-            event = node.event if node.number is None else self._constant(node.number)
+            event = node.event if node.number is None else self.constant(node.number)
             operation = make(bare(node.src), bare(node.dst), event, node.span)
-        self._issue(node, order_label(node), operation, out)
+        self._issue(node, order_label(node), operation)
 
     # ---------------------------------------------------------------------------------------------- control flow
 
-    def _control(self, node: pto.For | pto.While | pto.If, out: list[Node]) -> None:
-        if isinstance(node, pto.If):
-            self._branch(node, out)
-        elif isinstance(node, pto.For):
-            self._loop(node, out)
-        else:
-            self._while(node, out)
-
-    def _branch(self, node: pto.If, out: list[Node]) -> None:
-        taken = node.then_body if self._constant(node.condition) else node.else_body
-        self._bind(node.results, self.walk(taken, out))
-
-    def _loop(self, node: pto.For, out: list[Node]) -> None:
-        lower, upper, step = (self._constant(name) for name in (node.lower, node.upper, node.step))
-        if step <= 0:
-            raise ReadError(f"scf.for with step {step} never ends; the step must be positive", span=node.span)
-        trips = max(0, -(-(upper - lower) // step))
+    def _loop(self, node: pto.For) -> None:
+        values, trips = self.trip_values(node)
         with self.budget.inside(node):
             if trips > 1 and not node.carried and not (self.accesses.active and reads_memory(node.body)):
-                out += self.accesses.sampled(lambda: self._pieces(node, lower, step, trips))
+                self.out += self.accesses.sampled(lambda: self._pieces(node, values, trips))
             else:
                 self.budget.foresee(node, trips)
-                self._one_by_one(node, range(lower, upper, step), out)
+                self.out += fold(self._blocks(self.for_trips(node, values)))
 
-    def _while(self, node: pto.While, out: list[Node]) -> None:
-        """Walk every trip, as its condition is known only then; the last time the first region alone."""
-        state = [tuple(self.environment[name] for name in node.initial)]
+    def _while(self, node: pto.While) -> None:
         with self.budget.inside(node):
-            out += fold(self._trips_while(node, state))
-        self._bind(node.results, state[0])
+            self.out += fold(self._blocks(self.while_trips(node)))
 
-    def _trips_while(self, node: pto.While, state: list[tuple[Value, ...]]) -> Iterator[Block]:
-        goes_on = True
-        while goes_on:
-            self.budget.spend()
-            self._bind(node.carried, state[0])
-            trip: list[Node] = []
-            self._keep_books(node, "loop", "loop", trip)
-            state[0] = self.walk(node.before, trip)
-            last = node.before[-1]
-            assert isinstance(last, pto.Condition)
-            goes_on = bool(self._constant(last.condition))
-            if goes_on:
-                self._bind(node.arguments, state[0])
-                state[0] = self.walk(node.after, trip)
-            yield Block(tuple(trip))
+    def begin_trip(self, node: pto.For | pto.While) -> None:
+        """Issue the scalar unit's work for a trip."""
+        self._keep_books(node, "loop", "loop")
 
-    def _one_by_one(self, node: pto.For, values: Sequence[int], out: list[Node]) -> None:
-        """Walk every trip, with the values carried from the previous one."""
-        carried = tuple(self.environment[name] for name in node.initial)
-        results: list[tuple[Value, ...]] = [carried]
-        out += fold(self._trips(node, values, results))
-        self._bind(node.results, results[0])
+    def _blocks(self, trips: Iterator[None]) -> Iterator[Block]:
+        """Yield what each trip issues."""
+        around = self.out
+        try:
+            self.out = []
+            for _ in trips:
+                yield Block(tuple(self.out))
+                self.out = []
+        finally:
+            self.out = around
 
-    def _trips(self, node: pto.For, values: Sequence[int], results: list[tuple[Value, ...]]) -> Iterator[Block]:
-        for value in values:
-            self._bind(node.carried, results[0])
-            block, results[0] = self._trip(node, DependentScalar(value))
-            yield block
-
-    def _pieces(self, node: pto.For, lower: int, step: int, trips: int) -> list[Node]:
+    def _pieces(self, node: pto.For, values: range, trips: int) -> list[Node]:
         """Return a loop that carries nothing, walked no further than its trips differ."""
-        saved, control = _Values(self.environment), self.lowerer.control()
+        saved, control, around = _Values(self.environment), self.lowerer.control(), self.out
 
         def walk(trip: int, loop: int | None, period: int) -> Block:
             if not trip:  # perhaps once more, behind a later one
                 self.lowerer.set_control(control)
-            slopes = None if loop is None else {loop: step * period}
+            slopes = None if loop is None else {loop: values.step * period}
             if loop is not None and repeats_itself(node, self.repeating):
                 self.loops.repeat(loop)
-            return self._trip(node, DependentScalar(lower + trip * step, slopes))[0]
+            self.out = []
+            self.trip(node, DependentScalar(values.start + trip * values.step, slopes))
+            return Block(tuple(self.out))
 
         try:
             return Pieces(trips, walk, self.loops).nodes()
         finally:
-            self.environment = saved
-
-    def _trip(self, node: pto.For, variable: DependentScalar) -> tuple[Block, tuple[Value, ...]]:
-        self.budget.spend()
-        self.environment[node.variable] = variable
-        body: list[Node] = []
-        self._keep_books(node, "loop", "loop", body)
-        yielded = self.walk(node.body, body)
-        return Block(tuple(body)), yielded
+            self.environment, self.out = saved, around
 
     # ------------------------------------------------------------------------------------------------------ values
 
-    def _bind(self, names: Sequence[str], values: Sequence[Value]) -> None:
-        for name, value in zip(names, values, strict=True):
-            self.environment[name] = value
-
-    def _scalar(self, name: str) -> DependentScalar:
-        value = self.environment[name]
-        assert isinstance(value, DependentScalar)
-        return value
-
-    def _constant(self, name: str) -> int:
+    def constant(self, name: str) -> int:
         """Return an integer on which a decision depends."""
-        self.accesses.decide(self._scalar(name))
+        self.accesses.decide(self.scalar(name))
         return int(self._number(name))
 
     def _number(self, name: str) -> int | float:
         """Return a number that takes part in a computation."""
-        return self.accesses.constant(self._scalar(name))
+        return self.accesses.constant(self.scalar(name))
 
     def _tile(self, name: str) -> Tile:
         handle = self.environment[name]
@@ -582,13 +533,13 @@ class Interpreter:
 
     # ------------------------------------------------------------------------------------------------------ output
 
-    def _keep_books(self, node: pto.Operation, work: str, text: str, out: list[Node]) -> None:
-        self._issue(node, Label(text, text, InstructionRole.BOOKKEEPING), self.lowerer.scalar_work(work), out)
+    def _keep_books(self, node: pto.Operation, work: str, text: str) -> None:
+        self._issue(node, Label(text, text, InstructionRole.BOOKKEEPING), self.lowerer.scalar_work(work))
 
-    def _issue(self, node: pto.Operation, label: Label, operation: Node, out: list[Node]) -> None:
-        self._emit(node, label, LoweredInstruction(Block((operation,))), out)
+    def _issue(self, node: pto.Operation, label: Label, operation: Node) -> None:
+        self._emit(node, label, LoweredInstruction(Block((operation,))))
 
-    def _emit(self, node: pto.Operation, label: Label, lowered: LoweredInstruction, out: list[Node]) -> None:
+    def _emit(self, node: pto.Operation, label: Label, lowered: LoweredInstruction) -> None:
         number = self.numbers.get(id(node))
         if number is None:
             number = self.numbers[id(node)] = len(self.instructions)
@@ -597,8 +548,8 @@ class Interpreter:
             self.warnings[warning.at(node.span)] = None
         self.choices |= dict.fromkeys((choice, node.span) for choice in lowered.choices)
         operands = named_operands(node, self.environment, self.lowerer.element_bits)
-        out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut, lowered.cast, operands))
-        self.accesses.emitted(out[-1], lowered.accesses, by_scalar_unit=isinstance(node, pto.ScalarAccess))
+        self.out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut, lowered.cast, operands))
+        self.accesses.emitted(self.out[-1], lowered.accesses, by_scalar_unit=isinstance(node, pto.ScalarAccess))
 
 
 # A program walked from its entry: arguments bound, walked, and what came out.
@@ -647,20 +598,21 @@ def execute(
     """
     memory = memory or Memory()
     check_named(function.body or (), cycles or {})
-    walker = Interpreter(function, lowerer, Budget(max_walk), cycles or {}, memory=memory)
+    walker = Interpreter(
+        budget=Budget(max_walk), function=function, lowerer=lowerer, cycles=cycles or {}, memory=memory
+    )  # fmt: skip
     for name, value in bind_arguments(function, scalars).items():
         walker.environment[name] = value
         use = argument_use(value)
         if use is not None:
             walker.arguments[name] = use
     with_body = function.body or ()
-    nodes: list[Node] = []
-    walker.walk(with_body, nodes)
+    walker.walk(with_body)
     walker.accesses.check_views()
     for use in walker.arguments.values():
         use.follows_reads |= walker.accesses.active and not use.shapes
     memory.widen(walker.arguments)
-    tree = Tree(Block(tuple(nodes)), tuple(walker.instructions), interlocked=not synchronises(with_body))
+    tree = Tree(Block(tuple(walker.out)), tuple(walker.instructions), interlocked=not synchronises(with_body))
     own = (*walker.warnings, *walker.accesses.closing_warnings())
     warnings = (*program.warnings, *own, *lowerer.closing_warnings())
     uses = {name: use_in_values(use) for name, use in walker.arguments.items()}

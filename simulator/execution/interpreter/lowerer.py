@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import Protocol
 
-from castsim.execution.input_data import MAKE_SCRATCH, TOOLCHAIN, ProgramChoice
+from castsim.execution.input_data import MAKE_SCRATCH, TOOLCHAIN, ArgumentUse, ProgramChoice
+from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.run_limits import walk_limit
 from castsim.execution.tree import (
     Access,
@@ -25,7 +26,7 @@ from castsim.execution.tree import (
     TileTransfer,
     elements,
 )
-from castsim.isa.errors import LimitError, ReadError, Span, Warnings
+from castsim.isa.errors import CastsimError, LimitError, ReadError, Span, Warnings, WarningText
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import nodes
@@ -286,6 +287,102 @@ class Budget:
 
     def _spent(self, node: pto.For | pto.While) -> LimitError:
         return walk_limit(self.limit, "trips and statements of this loop that have to be walked one by one", node.span)
+
+
+@dataclass(slots=True)
+class Walk:
+    """A walk through one function in program order: its values by name, and the limit that it spends.
+
+    What an operation does is the subclass's (`step`), as is what it notes of a trip (`begin_trip`).
+    """
+
+    budget: Budget
+    environment: dict[str, object] = field(default_factory=dict)
+    arguments: dict[str, ArgumentUse] = field(default_factory=dict)
+    warnings: dict[WarningText, None] = field(default_factory=dict)
+    loops: LoopDependence = field(default_factory=LoopDependence)
+
+    def step(self, node: pto.Operation) -> None:
+        """Execute one operation."""
+        raise NotImplementedError
+
+    def begin_trip(self, node: pto.For | pto.While) -> None:
+        """Note that a trip begins."""
+
+    def walk(self, body: Sequence[pto.Operation]) -> tuple[object, ...]:
+        """Walk a region and return its yielded values."""
+        for node in body:
+            if isinstance(node, pto.Yield | pto.Return | pto.Condition):
+                return tuple(self.environment[name] for name in node.values)
+            try:
+                self.step(node)
+            except CastsimError as error:
+                raise error.at(node.span) from None
+            if not is_inserted(node):
+                self.budget.spend()
+        return ()
+
+    def branch(self, node: pto.If) -> None:
+        """Walk the region that the condition takes."""
+        taken = node.then_body if self.constant(node.condition) else node.else_body
+        self.bind(node.results, self.walk(taken))
+
+    def for_trips(self, node: pto.For, values: Sequence[int]) -> Iterator[None]:
+        """Walk the trips of a loop one by one, with the values carried from the previous one."""
+        carried = tuple(self.environment[name] for name in node.initial)
+        for value in values:
+            self.bind(node.carried, carried)
+            carried = self.trip(node, DependentScalar(value))
+            yield
+        self.bind(node.results, carried)
+
+    def trip(self, node: pto.For, variable: DependentScalar) -> tuple[object, ...]:
+        """Walk one trip; return what it yields."""
+        self.budget.spend()
+        self.environment[node.variable] = variable
+        self.begin_trip(node)
+        return self.walk(node.body)
+
+    def while_trips(self, node: pto.While) -> Iterator[None]:
+        """Walk every trip, as its condition is known only then; the last time the first region alone."""
+        state, goes_on, last = tuple(self.environment[name] for name in node.initial), True, node.before[-1]
+        assert isinstance(last, pto.Condition)
+        while goes_on:
+            self.budget.spend()
+            self.bind(node.carried, state)
+            self.begin_trip(node)
+            state = self.walk(node.before)
+            goes_on = bool(self.constant(last.condition))
+            if goes_on:
+                self.bind(node.arguments, state)
+                state = self.walk(node.after)
+            yield
+        self.bind(node.results, state)
+
+    def trip_values(self, node: pto.For) -> tuple[range, int]:
+        """Return the values of a loop's variable, and their number: `len` ends at 2**63.
+
+        Raises:
+            ReadError: the step never ends the loop.
+        """
+        lower, upper, step = (self.constant(name) for name in (node.lower, node.upper, node.step))
+        if step <= 0:
+            raise ReadError(f"scf.for with step {step} never ends; the step must be positive", span=node.span)
+        return range(lower, upper, step), max(0, -(-(upper - lower) // step))
+
+    def bind(self, names: Sequence[str], values: Sequence[object]) -> None:
+        """Give values their names."""
+        self.environment.update(zip(names, values, strict=True))
+
+    def scalar(self, name: str) -> DependentScalar:
+        """Return a scalar."""
+        value = self.environment[name]
+        assert isinstance(value, DependentScalar)
+        return value
+
+    def constant(self, name: str) -> int:
+        """Return an integer on which a decision depends."""
+        return int(self.scalar(name).value)
 
 
 # What reports call an instruction, beside the facts that they go by.

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.arguments import ArgumentPointer as GlobalPointer
 from castsim.execution.interpreter.arguments import bind_arguments
-from castsim.execution.interpreter.lowerer import Budget, bare
-from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
+from castsim.execution.interpreter.interpreter import Interpreter
+from castsim.execution.interpreter.lowerer import Budget, Lowerer, Walk, bare
+from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import bits_of, constant, evaluate, from_bits, width_of
 from castsim.execution.interpreter.vector_unit import (
     BytePointer,
@@ -30,11 +32,10 @@ from castsim.execution.interpreter.vector_unit import (
     run,
     store,
 )
+from castsim.execution.tree import Lowered
 from castsim.isa.errors import (
-    CastsimError,
     EngineError,
     IllegalError,
-    ReadError,
     Span,
     WarningKind,
     Warnings,
@@ -103,44 +104,36 @@ def hands_on_scalar(node: MicroOperation) -> bool:
 
 
 _TRANSFERS = frozenset((*BURSTS, *COPIES))
+_TILE_LEVEL = (
+    pto.AllocTile, pto.AllocTiles, pto.Subview, pto.GetTile, pto.MakeView, pto.PartitionView, pto.SetValidShape,
+    pto.Tcvt, pto.TileOperation,
+)  # fmt: skip
+"""Statements of the tile level that may stand beside vector instructions, outside of vecscopes."""
 _NO_EFFECT = frozenset(("dsb",))
 """Synchronisation that the order of a program already keeps here."""
 _HOLDS = frozenset(("get_buf", "rls_buf"))
 
 
-@dataclass(slots=True)
-class MicroInterpreter:
-    """A walk through one function: every value by its name, the uses of arguments, warnings."""
+@dataclass(slots=True, kw_only=True)
+class MicroInterpreter(Walk):
+    """A walk through one function of vector instructions: every value by its name, the uses of arguments, warnings."""
 
+    function: pto.Function
     unit: VectorUnit
     capacity: int
-    budget: Budget
     control: int = 0
     """The CTRL register."""
     memory: MicroMemory | None = None
-    environment: dict[str, Value] = field(default_factory=dict)
-    arguments: dict[str, ArgumentUse] = field(default_factory=dict)
-    warnings: dict[WarningText, None] = field(default_factory=dict)
     elements: ReadElements = field(default_factory=ReadElements)
-    _loops: LoopDependence = field(default_factory=LoopDependence)
+    lowerer: Lowerer | None = None
+    """Lowers tile operations between vector instructions; None: there are none."""
+    _tiles: Interpreter | None = None
     _copies: CopyRegisters = field(default_factory=CopyRegisters)
     _depth: int = 0
     _constants: set[str] = field(default_factory=set)
     """Names of the constants of the text."""
     _flags: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     _waits: dict[tuple[str, str, int], Span] = field(default_factory=dict)
-
-    def walk(self, body: Sequence[pto.Operation]) -> tuple[Value, ...]:
-        """Walk a region and return its yielded values."""
-        for node in body:
-            if isinstance(node, pto.Yield | pto.Return | pto.Condition):
-                return tuple(self.environment[name] for name in node.values)
-            try:
-                self._step(node)
-            except CastsimError as error:
-                raise error.at(node.span) from None
-            self.budget.spend()
-        return ()
 
     def check_flags(self) -> None:
         """Refuse a wait for a flag that nothing sets.
@@ -157,19 +150,13 @@ class MicroInterpreter:
                     span=self._waits[flag],
                 )
 
-    def _step(self, node: pto.Operation) -> None:
+    def step(self, node: pto.Operation) -> None:
+        """Execute one operation."""
         match node:
             case pto.MicroOperation():
                 self._micro(node)
-            case pto.Constant():
-                self.environment[node.result] = DependentScalar(constant(node.value, node.type.name))
-                self._constants.add(node.result)
-            case pto.Arith() if node.operation == "select":
-                self.unit.branch(node)
-                taken = node.operands[1] if self._number(node.operands[0]) else node.operands[2]
-                self.environment[node.result] = self.environment[taken]
-            case pto.Arith() | pto.Compare() | pto.Convert():
-                self.environment[node.result] = evaluate(node, self._scalar, self._loops, lambda *_: False)
+            case pto.Constant() | pto.Arith() | pto.Compare() | pto.Convert():
+                self._compute(node)
             case pto.AddPointer() | pto.ScalarAccess():
                 self._address(node)
             case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
@@ -182,26 +169,62 @@ class MicroInterpreter:
                 self._while(node)
             case pto.If():
                 self.unit.branch(node)
-                taken_body = node.then_body if self._number(node.condition) else node.else_body
-                self._bind(node.results, self.walk(taken_body))
+                self.branch(node)
             case pto.Section():
                 self._section(node)
+            case _ if isinstance(node, _TILE_LEVEL) and self.lowerer is not None:
+                self._tile_level(node, self.lowerer)
             case _:
                 self._refuse(node)
+
+    def _compute(self, node: pto.Constant | pto.Arith | pto.Compare | pto.Convert) -> None:
+        """Let the scalar unit compute."""
+        if isinstance(node, pto.Constant):
+            self.environment[node.result] = DependentScalar(constant(node.value, node.type.name))
+            self._constants.add(node.result)
+        elif isinstance(node, pto.Arith) and node.operation == "select":
+            self.unit.branch(node)
+            taken = node.operands[1] if self.constant(node.operands[0]) else node.operands[2]
+            self.environment[node.result] = self.environment[taken]
+        else:
+            self.environment[node.result] = evaluate(node, self.scalar, self.loops, lambda *_: False)
 
     def _outside(self, node: pto.CacheOperation | pto.External) -> None:
         """Execute a statement outside the unit: a function that is only declared; a fence has no effect here."""
         if isinstance(node, pto.External):
             self.unit.external(node)
-            node.run(tuple(map(self._value, node.operands)), self.arguments, self.memory, node.span)
+            node.run(tuple(self.scalar(name).value for name in node.operands), self.arguments, self.memory, node.span)
 
-    def _refuse(self, node: pto.Operation) -> None:
+    def _refuse(
+        self,
+        node: pto.Operation,
+        what: str = "is not modelled in a function of vector instructions",
+        legal: Sequence[str] = ("a function of tile operations alone", "one of vector instructions alone"),
+    ) -> NoReturn:
         span = node.span
-        named = span.text[span.column - 1 :][: span.length]
-        raise IllegalError(
-            f"{named} is not modelled in a function of vector instructions", span=span,
-            legal=("a function of tile operations alone", "one of vector instructions alone"),
-        )  # fmt: skip
+        raise IllegalError(f"{span.text[span.column - 1 :][: span.length]} {what}", span=span, legal=legal)
+
+    # -------------------------------------------------------------------------------------------- tile operations
+
+    def _tile_level(self, node: pto.Operation, lowerer: Lowerer) -> None:
+        """Execute a statement of the tile level, under the CTRL that it finds; the unit gets what it issues."""
+        if self._depth:
+            self._refuse(node, "is not allowed inside a vecscope", ("after the vecscope",))
+        if isinstance(node, pto.AllocTile | pto.AllocTiles) and node.address is None:
+            self._refuse(node, "needs an address beside vector instructions", ("addr = %value",))
+        if self._tiles is None:
+            self._tiles = Interpreter(
+                budget=self.budget, function=self.function, lowerer=lowerer, arguments=self.arguments,
+                warnings=self.warnings,
+            )  # fmt: skip
+        tiles = self._tiles
+        tiles.environment, tiles.out = self.environment, []
+        lowerer.set_control(self.control)
+        tiles.step(node)
+        self.control = self.control if (control := lowerer.control()) is None else control
+        for lowered in tiles.out:
+            assert isinstance(lowered, Lowered)
+            self.unit.tile(node, lowered, tiles.instructions[lowered.instruction])
 
     # ------------------------------------------------------------------------------------------- micro operations
 
@@ -215,7 +238,7 @@ class MicroInterpreter:
         elif name == "castptr":
             self.environment[node.results[0]] = self._cast_pointer(node)
         elif name in LOOP_REGISTERS:
-            self._copies.set(name, *(self._number(each) for each in node.operands))
+            self._copies.set(name, *(self.constant(each) for each in node.operands))
         elif name == "set_mov_pad_val":
             self._copies.pad = self._pattern(node.operands[0], node.operand_types[0])
         elif name in ("get_ctrl", "set_ctrl", "sbitset0", "sbitset1"):
@@ -246,7 +269,7 @@ class MicroInterpreter:
             return DependentScalar(value.address)
         if isinstance(value, BytePointer):
             return BytePointer(value.argument, value.address, kind.element)
-        return self.buffer_pointer(self._number(node.operands[0]), kind.element)
+        return self.buffer_pointer(self.constant(node.operands[0]), kind.element)
 
     def buffer_pointer(self, address: int, element: str) -> BytePointer:
         """Return a pointer into the buffer.
@@ -263,7 +286,7 @@ class MicroInterpreter:
     def _transfer(self, node: pto.MicroOperation) -> None:
         kinds = dict(zip(node.operands, node.operand_types, strict=True))
         copy = resolve(
-            node, self._pointer, self._number, lambda name: self._pattern(name, kinds[name]), self._copies
+            node, self._pointer, self.constant, lambda name: self._pattern(name, kinds[name]), self._copies
         )  # fmt: skip
         check_buffer(copy, self.capacity)
         self._see(copy, node.span)
@@ -289,14 +312,14 @@ class MicroInterpreter:
     def _address(self, node: pto.AddPointer | pto.ScalarAccess) -> None:
         """Move a pointer, or let the scalar unit read or write an element."""
         if isinstance(node, pto.AddPointer):
-            self.environment[node.result] = self._pointer(node.pointer).moved(self._number(node.offset))
+            self.environment[node.result] = self._pointer(node.pointer).moved(self.constant(node.offset))
         else:
             self._element(node)
 
     def _element(self, node: pto.ScalarAccess) -> None:
         if not isinstance(node.base_type, pto.PointerType):
             self._refuse(node)
-        place = self._pointer(node.base).moved(self._number(node.offset))
+        place = self._pointer(node.base).moved(self.constant(node.offset))
         check_place(place, self.capacity)
         code = b"" if node.reads else self._pattern(node.value, node.type)
         if place.argument is not None:
@@ -316,9 +339,9 @@ class MicroInterpreter:
         if node.mnemonic == "get_ctrl":
             self.environment[node.results[0]] = DependentScalar(self.control)
         elif node.mnemonic == "set_ctrl":
-            self.control = self._number(node.operands[0])
+            self.control = self.constant(node.operands[0])
         else:
-            value, bit = (self._number(name) for name in node.operands)
+            value, bit = (self.constant(name) for name in node.operands)
             mask = 1 << bit % 64
             self.environment[node.results[0]] = DependentScalar(
                 value | mask if node.mnemonic == "sbitset1" else value & ~mask
@@ -344,44 +367,25 @@ class MicroInterpreter:
         self.environment = around
 
     def _loop(self, node: pto.For) -> None:
-        lower, upper, step = (self._number(name) for name in (node.lower, node.upper, node.step))
-        if step <= 0:
-            raise ReadError(f"scf.for with step {step} never ends; the step must be positive", span=node.span)
-        values, trips = range(lower, upper, step), max(0, -(-(upper - lower) // step))  # `len` ends at 2**63
-        carried: tuple[Value, ...] = tuple(self.environment[name] for name in node.initial)
+        values, trips = self.trip_values(node)
         with self.budget.inside(node):
             self.budget.foresee(node, trips)
             if self._depth:
                 self.unit.loop(node, trips, fixed=self._constants.issuperset((node.lower, node.upper, node.step)))
-            for value in values:
-                self.budget.spend()
-                self.environment[node.variable] = DependentScalar(value)
-                self._bind(node.carried, carried)
-                carried = self.walk(node.body)
+            for _ in self.for_trips(node, values):
                 if self._depth:
                     self.unit.trip(node)
-        self._bind(node.results, carried)
 
     def _while(self, node: pto.While) -> None:
-        state = tuple(self.environment[name] for name in node.initial)
-        last = node.before[-1]
-        assert isinstance(last, pto.Condition)
         with self.budget.inside(node):
-            while True:
-                self.budget.spend()
-                self._bind(node.carried, state)
-                state = self.walk(node.before)
-                if not self._number(last.condition):
-                    break
-                self._bind(node.arguments, state)
-                state = self.walk(node.after)
-        self._bind(node.results, state)
+            for _ in self.while_trips(node):
+                pass
 
     def _synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> None:
         if isinstance(node, pto.Barrier):
             self.unit.synchronise(node, 0)
             return
-        event = node.event if node.number is None else self._number(node.number)
+        event = node.event if node.number is None else self.constant(node.number)
         flag = bare(node.src), bare(node.dst), event
         self.unit.synchronise(node, event)
         self._flags[flag] += 1 if isinstance(node, pto.SetFlag) else -1
@@ -391,25 +395,10 @@ class MicroInterpreter:
     def _hold(self, node: pto.MicroOperation) -> None:
         pipe, word = node.word("pipe"), node.word("id")
         assert pipe is not None
-        number = self._number(node.operands[0]) if word is None else int(word)
+        number = self.constant(node.operands[0]) if word is None else int(word)
         self.unit.hold(node, bare(PIPES[pipe]), number, release=node.mnemonic == "rls_buf")
 
     # ------------------------------------------------------------------------------------------------------ values
-
-    def _bind(self, names: Sequence[str], values: Sequence[Value]) -> None:
-        for name, value in zip(names, values, strict=True):
-            self.environment[name] = value
-
-    def _scalar(self, name: str) -> DependentScalar:
-        value = self.environment[name]
-        assert isinstance(value, DependentScalar)
-        return value
-
-    def _value(self, name: str) -> float:
-        return self._scalar(name).value
-
-    def _number(self, name: str) -> int:
-        return int(self._value(name))
 
     def _pointer(self, name: str) -> BytePointer:
         value = self.environment[name]
@@ -419,7 +408,7 @@ class MicroInterpreter:
     def _pattern(self, name: str, kind: pto.Type) -> bytes:
         """Return the bytes of a scalar."""
         assert isinstance(kind, pto.ScalarType)
-        return bits_of(self._scalar(name).value, kind.name).to_bytes(-(-width_of(kind.name) // 8), "little")
+        return bits_of(self.scalar(name).value, kind.name).to_bytes(-(-width_of(kind.name) // 8), "little")
 
 
 # A micro program walked from its entry: arguments bound, walked, and what they are used for.
@@ -448,6 +437,7 @@ def walk_function(
     control: int = 0,
     memory: MicroMemory | None = None,
     elements: ReadElements | None = None,
+    lowerer: Lowerer | None = None,
 ) -> Walked:
     """Walk a function of vector instructions.
 
@@ -460,13 +450,17 @@ def walk_function(
         control: the CTRL register at the start.
         memory: the memory of transfers; None: nothing is computed.
         elements: records the reads of the scalar unit, or supplies them where nothing is computed.
+        lowerer: lowers tile operations of the function; None: it has none.
 
     Raises:
         ReadError: an argument without a value, a step that never ends a loop.
         IllegalError, TileError: whatever an instruction is refused for; each carries its place.
         LimitError: the walk is longer than it may be. EngineError: a wait for a flag that nothing sets.
     """
-    walker = MicroInterpreter(unit, capacity, Budget(max_walk), control, memory, elements=elements or ReadElements())
+    walker = MicroInterpreter(
+        budget=Budget(max_walk), function=function, unit=unit, capacity=capacity, control=control, memory=memory,
+        elements=elements or ReadElements(), lowerer=lowerer,
+    )  # fmt: skip
     for name, value in bind_arguments(function, scalars).items():
         kind = next((each for each in function.arguments if each.name == name), None)
         if kind is not None and isinstance(kind.type, pto.PointerType) and isinstance(value, DependentScalar):
@@ -485,4 +479,4 @@ def walk_function(
         walker.arguments[name] = use
     walker.walk(function.body or ())
     walker.check_flags()
-    return Walked(walker.arguments, tuple(walker.warnings))
+    return Walked(walker.arguments, (*walker.warnings, *(lowerer.closing_warnings() if lowerer else ())))

@@ -11,8 +11,7 @@ from castsim.execution.tree import Block, Deltas, Loop, Lowered, Node, elements,
 # Values of a program, and how they depend on the loops of which only some trips are walked.
 #
 # Such a loop is walked in units of one trip or of several; a value is affine in it if it grows by the same from unit
-# to
-# unit. Comparisons of affine values come out alike up to some unit: up to there the units are alike, and what they
+# to unit. Comparisons of affine values come out alike up to some unit: up to there the units are alike, and what they
 # decide counts as constant.
 
 Bounds = tuple[int | None, int | None]

@@ -1,7 +1,7 @@
 """Scalar arithmetic of `.pto` programs: whatever decides the path or an address is computed here.
 
 Integers are kept modulo 2^width (`index` has 64 bits, docs/reference/pto.md section 7.6) and read as signed. Every
-value also knows how it depends on loops of which only some trips are walked (`dependence`).
+value also knows how it depends on loops of which only some trips are walked (`rerolling.LoopDependence`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from castsim.execution.interpreter.rerolling import DependentScalar
-from castsim.execution.tree import Access, Tree, strided
+from castsim.execution.tree import Access, Instruction, Lowered, Tree, strided
 from castsim.isa.errors import Span, TileError, Warnings
 from castsim.isa.pto.micro_forms import LOOP_REGISTERS
 from castsim.isa.pto.program import Barrier, External, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag
@@ -476,6 +476,10 @@ class VectorUnit(Protocol):
         """Hear of a pipe that takes the buffer of a number, or releases it."""
         ...
 
+    def tile(self, node: Operation, lowered: Lowered, instruction: Instruction) -> None:
+        """Execute what a tile operation beside vector instructions issues."""
+        ...
+
     def external(self, node: External) -> None:
         """Hear of a function that is not the program's own; the walk makes it happen."""
         ...
@@ -518,6 +522,8 @@ class Followed:
 
 class PathOnly(Followed):
     """A unit that computes nothing: the path of a program does not rest on registers."""
+
+    tile = Followed.external
 
     def execute(self, issue: VectorIssue) -> tuple[Value, ...]:
         """Return a result of nothing for each that there is."""

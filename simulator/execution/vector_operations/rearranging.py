@@ -249,8 +249,7 @@ def _joined_bytes(work: ResolvedTileOp, unit: int | None) -> int:
 #
 # A pair takes eight bytes: the element, zeros up to the fourth byte, the number. Greater elements come first; of equal
 # ones the smaller number when sorting, the earlier list when merging. NaN, of which no source speaks, counts as less
-# than
-# everything: assumed.
+# than everything: assumed.
 
 GROUP = 32
 """Elements that are sorted among themselves."""

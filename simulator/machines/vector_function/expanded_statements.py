@@ -1,8 +1,8 @@
 """Translation of a tile program statement by statement, which keeps run-time scalars.
 
 Scalar arithmetic, conditions and loops are written unchanged; tiles are placed and operations lowered when they are
-met. Run-time extents become bounds of loops (`extents`), scalar operands those of instructions, offsets of views
-offsets of pointers. Source: docs/reference/micro.md section 7.3.
+met. Run-time extents become bounds of loops (`nest_writer.Extents`), scalar operands those of instructions, offsets of
+views offsets of pointers. Source: docs/reference/micro.md section 7.3.
 """
 
 from __future__ import annotations

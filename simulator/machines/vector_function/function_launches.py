@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
@@ -53,6 +53,7 @@ from castsim.machines.vector_function.trip_timing import (
     HEAD_FACTS,
     LoadStep,
     StoreStep,
+    conversion_row,
     exclusive_ticks,
     head_of,
     issue_ticks,
@@ -71,12 +72,16 @@ Part = tuple[int, int]
 class TripWork:
     """The work of one trip: `hold` are the ticks for which it keeps the front end.
 
-    `fed`: the loop around it loads for all its trips, which then issue as if they did. `loop` is the trip's own, which
-    may set a least time between trips.
+    `loop` is the trip's own, which may set a least time between trips. `fed` are the kinds of instructions in the trip
+    of the loop around it, which may load for trips that do not.
     """
 
     def __init__(
-        self, trip: Sequence[Item], facts: ScopeFacts, loop: RecordedLoop | None = None, *, fed: bool = False
+        self,
+        trip: Sequence[Item],
+        facts: ScopeFacts,
+        loop: RecordedLoop | None = None,
+        fed: Set[TimingKind] = frozenset(),
     ) -> None:
         full, others, per_cycle = 0, 0, facts.target.timing.loads.per_cycle
         copies = False
@@ -106,7 +111,10 @@ class TripWork:
         If a load follows a store, trips are unrolled: converts of a later trip do not wait for an earlier one.
         """
         self._lines = serial
-        issue = issue_ticks(max(len(loads), fed), full, len(stores), facts.target)
+        issue = issue_ticks(max(len(loads), TimingKind.LOAD in fed), full, len(stores), facts.target)
+        self.expands = TimingKind.LOAD in fed and bool(stores) and not (loads or serial or others)
+        if self.expands and TimingKind.COMPUTE in fed:
+            issue = len(stores) * ticks(facts.target.timing.micro.expansions.computed_store_cycles)
         if issue > self.hold and (loads or stores):
             self.hold, self.serial_bound = issue, False
             lines = loads if len(loads) >= len(stores) else stores
@@ -168,8 +176,7 @@ class _FrontEnd:
         self._board = Board(facts, dict(readers), self._account)
         self._repeats = 0
         """Loops around this place that the front end turns."""
-        self._fed = False
-        """Whether the trip of the loop around this place loads."""
+        self._fed: Set[TimingKind] = frozenset()  # kinds of instructions in the trip of the loop around this place
         self._opened = False
         """Whether an outermost loop has begun."""
         self.ends: list[EarlyEnd] | None = None
@@ -256,13 +263,13 @@ class _FrontEnd:
                 if outermost and number:
                     self._note_end()
                 continue
-            self._fed = any(isinstance(item, ScopeIssue) and item.instruction.kind is TimingKind.LOAD for item in trip)
+            self._fed = {item.instruction.kind for item in trip if isinstance(item, ScopeIssue)}
             if number:
                 self._turn(trip, loop.line)
             self._walk(trip)
             if outermost and repeats and number:
                 self._note_end()
-        self._fed = self._fed and innermost
+        self._fed = self._fed if innermost else frozenset()
         self._repeats -= repeats
         if outermost and repeats:
             self._begun = self._account.now
@@ -325,12 +332,11 @@ class _FrontEnd:
         inner = next((_innermost(item) for item in trip if isinstance(item, RecordedLoop)), None)
         if inner is None or not inner.repeats or (len(inner.trips) > 1 and self._branches(inner)):
             return
-        loops = self._facts.target.timing.loops
-        between = row_turn(
-            ticks(loops.turnaround_cycles),
-            ticks(loops.turnaround_hidden_cycles),
-            TripWork(inner.trips[0], self._facts, inner, fed=self._fed).hold,
-        )
+        loops, work = self._facts.target.timing.loops, TripWork(inner.trips[0], self._facts, inner, self._fed)
+        between = row_turn(ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), work.hold)
+        if work.expands:
+            between += ticks(self._facts.target.timing.micro.expansions.turn_cycles)
+            self._board.used.add("timing.micro.expansions")
         self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + between, line)
 
     # ---------------------------------------------------------------------------------------------------------- trips
@@ -348,7 +354,7 @@ class _FrontEnd:
         parts: Sequence[Part] = ()
         if repeats or self._repeats or loop.hold:
             board.begin_trip()
-            work = TripWork(trip, self._facts, loop, fed=self._fed)
+            work = TripWork(trip, self._facts, loop, self._fed)
             hold, parts = work.hold, work.parts()
             board.serial_bound = work.serial_bound
         board.holding = [(line, begun + until) for line, until in parts]
@@ -444,7 +450,7 @@ class _Placed:
     __slots__ = ("_hash", "_key", "function", "target")
 
     def __init__(self, function: VectorFunction, target: VectorFunctionTarget) -> None:
-        turn = target.banks.groups * BLOCK
+        turn = target.banks.groups * target.banks.banks_per_group * BLOCK
         destination, source, *operands = (address % turn for address in function.addresses)
         self.target = target
         self.function = replace(function, destination=destination, source=source, operands=tuple(operands))
@@ -570,7 +576,7 @@ class FunctionLaunch:
             for turn in range(nest.trips):
                 self._issue(number, "trip", trip, _TripRemainder(nest, row, turn, shape.loads, inner))
                 self.scope.end_trip()
-            self._issue(number, "close", nest.close, _TripRemainder(nest, row, 0, (), closing))
+            self._issue(number, "close", nest.close, _TripRemainder(nest, row, 0, shape.close_loads, closing))
             if nest.row_loop:
                 self.scope.end_trip()
 
@@ -582,10 +588,8 @@ class FunctionLaunch:
                 case StoreLanes():
                     self._store(item, self._line(number, part, index), place)
                 case MemoryBarrier():
-                    line = self._line(number, part, index)
-                    self.scope.issue(
-                        ScopeInstruction("mem_bar", TimingKind.BARRIER, word=item.kinds, line=line, text=_text(item))
-                    )
+                    line, kind = self._line(number, part, index), TimingKind.BARRIER
+                    self.scope.issue(ScopeInstruction("mem_bar", kind, word=item.kinds, line=line, text=_text(item)))
                 case TripSelect():
                     line = self._line(number, part, index)
                     self.scope.issue(ScopeInstruction("select", TimingKind.SELECT, line=line, text=_text(item)))
@@ -601,6 +605,7 @@ class FunctionLaunch:
         kind = ScopeInstruction(
             "vlds",
             TimingKind.LOAD,
+            word=item.distribution,
             size=step.size,
             unpacks=unpacks,
             updates=nest.post_update,
@@ -628,7 +633,15 @@ class FunctionLaunch:
         name, masks = item.mnemonic, item.mnemonic == "punpack"
         held = item.held if isinstance(item, Compute) else None
         kind = ScopeInstruction(
-            name, TimingKind.COMPUTE, item.width or 32, masks=masks, line=line, text=_text(item), held=held
+            name,
+            TimingKind.COMPUTE,
+            item.width or 32,
+            masks=masks,
+            row=conversion_row(item, self._target),
+            profiled=True,
+            line=line,
+            text=_text(item),
+            held=held,
         )
         self._put(kind, item.sources, item.results)
 

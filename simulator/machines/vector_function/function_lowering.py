@@ -32,6 +32,7 @@ from castsim.machines.vector_function.function_operations import (
 )
 from castsim.machines.vector_function.kernel_nests import (
     LAYOUTS,
+    LOOPED,
     TIMED,
     KernelLayout,
     NestRegion,
@@ -564,7 +565,9 @@ def lower_work(target: VectorFunctionTarget, work: ResolvedTileOp) -> Block:
     nests = _LAYOUTS[kernel.structure](laid_out)
     timed = (TIMED[kernel.structure](laid_out) if kernel.structure in TIMED else ()) or nests
     first, *others = laid_out.addresses or [work.dst.address]
-    if kernel.structure not in _ONE_LOOP and any(tile.type.valid_cols is None for tile in (work.dst, *work.sources)):
+    joins = work.binary and work.tmp is not None
+    late = any(tile.type.valid_cols is None for tile in (work.dst, *work.sources))
+    if (kernel.structure in LOOPED and not joins) or (kernel.structure not in _ONE_LOOP and late):
         timed = tuple(replace(nest, runtime_trips=True) for nest in timed)
     function = VectorFunction(
         name=f"{work.mnemonic} {work.dst.format.name} {laid_out.variant}",

@@ -35,6 +35,7 @@ class FunctionTicks:
     second_load: int
     forwarding: int
     special_ports: int
+    memory_barrier: int
 
     @classmethod
     def of(cls, target: VectorFunctionTarget) -> FunctionTicks:
@@ -53,6 +54,7 @@ class FunctionTicks:
             second_load=ticks(timing.loads.second_load_cycles),
             forwarding=ticks(timing.chain.forwarding_cycles),
             special_ports=timing.special_function.ports,
+            memory_barrier=ticks(timing.micro.memory_barrier.cycles),
         )
 
 

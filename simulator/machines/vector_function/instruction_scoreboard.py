@@ -299,6 +299,7 @@ class BufferGroups:
         self._facts = facts
         self._used: defaultdict[int, int] = defaultdict(int)
         self._words = array("q")
+        self._line_cycle, self._line_banks = 0, [0] * facts.banks_per_group
 
     def grant(self, cycle: int, address: int, size: int, *, write: bool) -> int:
         """Ask in `cycle` for the blocks of an access; return the cycle in which the last one passes."""
@@ -306,6 +307,19 @@ class BufferGroups:
         for block in range(address // BLOCK, -(-(address + size) // BLOCK)):
             last = max(last, self._pass(block % groups, cycle, write=write))
         return last
+
+    def pass_line(self, cycle: int, address: int, size: int) -> int:
+        """Return when a load passes: whole lines in program order, so many of one bank a cycle."""
+        facts = self._facts
+        line, bank = divmod(address, BLOCK * facts.groups)
+        if bank or size < BLOCK * facts.groups:
+            return cycle
+        cycle, bank = max(cycle, self._line_cycle), line % facts.banks_per_group
+        cycle += cycle == self._line_cycle and self._line_banks[bank] >= facts.reads_per_bank
+        if cycle > self._line_cycle:
+            self._line_cycle, self._line_banks = cycle, [0] * facts.banks_per_group
+        self._line_banks[bank] += 1
+        return cycle
 
     def forget(self, cycle: int) -> None:
         """Pack the state of earlier cycles, for which no further access asks."""
@@ -352,11 +366,11 @@ INTERLEAVING = "INTLV"
 
 @dataclass(slots=True)
 class ScoreboardValue:
-    """A register or mask: its producer, its ready time, and the waits of its chain for ports and for the buffer.
+    """A register or mask: its producer, its ready time, and the waits of its chain for ports, buffer and barriers.
 
     `loaded` is when a loaded register can be used; NO_TICK if an instruction computed it. `physical`: it takes one of
     the vector registers, unlike masks. `chain` are line and start of its inputs, the latest operand each time, up to
-    its own.
+    its own. `trip` numbers that which loaded it.
     """
 
     producer: ScopeInstruction
@@ -364,9 +378,11 @@ class ScoreboardValue:
     loaded: int
     port: int = 0
     buffer: int = 0
+    barrier: int = 0
     physical: bool = True
     latest_read: int = 0
     chain: Chain = ()
+    trip: int = 0
 
 
 @dataclass(slots=True)
@@ -392,7 +408,7 @@ class Board:
         self.path_hold = 0
         self.path_opened: int | None = None
         self.released = NO_TICK
-        self._arrival = 0
+        self._arrival = self._trip = 0
         self._through: int | None = 0
         self.held = LastStore()
         self.holding: Sequence[tuple[int, int]] = ()
@@ -402,6 +418,8 @@ class Board:
         self._values: dict[int, ScoreboardValue] = {}
         self._queue = Queue(micro.dispatch.queue + micro.execution.ports * micro.dispatch.port_queue)
         self._registers = RegisterPool(micro.registers.physical)
+        self._reductions, self._reducing = Queue(micro.reductions.in_flight), micro.reductions.mnemonics
+        self._reduced: set[int] = set()  # results that no instruction has read
         self._ports = ExecutionPorts(micro.execution.ports, facts.function.special_ports)
         self.groups = BufferGroups(facts.target.banks)
         self.waited = False
@@ -415,6 +433,7 @@ class Board:
         """Whether the trip keeps the front end for its work at the first port alone."""
         self._store_barrier = NO_TICK
         self._no_load_before = self._no_store_before = NO_TICK
+        self._latest_load = self._barrier_passed = NO_TICK
         self._per_cycle = micro.dispatch.per_cycle
 
     @property
@@ -443,6 +462,7 @@ class Board:
             self._ports.forget(self.account.now)
             self.groups.forget(self.account.now // TICKS)
         self._arrival, self._through, self.waited = self.account.now, None, False
+        self._trip += 1
         self._serial, self.serial_bound = self.account.now, False
 
     def _arrive(self) -> None:
@@ -462,6 +482,8 @@ class Board:
         gates = [("timing.micro.registers", self._registers.gate)] if self._takes_register(issue) else []
         if instruction.kind is not TimingKind.LOAD:
             gates.append(("timing.micro.dispatch", self._queue.gate))
+        if instruction.mnemonic in self._reducing:
+            gates.append(("timing.micro.reductions", self._reductions.gate))
         for fact, (tick, number) in gates:
             if tick > account.now:
                 cause, line = self._lines[number]
@@ -480,8 +502,12 @@ class Board:
         begun = max(sent, self._no_load_before)
         asked = cycle_from(begun)
         passed = self.groups.grant(asked, issue.address, instruction.size, write=False)
+        passed = self.groups.pass_line(passed, issue.address, instruction.size)
         wait = (passed - asked) * TICKS
         function = self.facts.function
+        alone = self.facts.alone(instruction) or 0
+        if alone > 1 and self._latest_store > begun:  # stores that are due wait for it
+            self._latest_store += alone * TICKS
         number = self._loads if begun == sent else 0
         if number:
             self.used.add("timing.loads")
@@ -489,32 +515,30 @@ class Board:
         self._loads += 1
         self._arrival = max(self._arrival, there)
         number = self._note(Cause.STORE_BARRIER if begun > sent else Cause.BANK_CONFLICT, instruction.line)
-        self._read(issue, begun, number)
+        self._read(issue, begun, begun, number)
         use = self.account.uses[instruction.line]
         use.wait(Cause.STORE_BARRIER, 0, begun - sent)
         use.wait(Cause.BANK_CONFLICT, 0, wait)
+        chain = ((instruction.line, begun),)
         for name in issue.writes:
-            self._write(
-                name,
-                ScoreboardValue(instruction, begun, there, buffer=wait, chain=((instruction.line, begun),)),
-                number,
-            )
+            waits = {"buffer": wait, "barrier": begun - sent}
+            value = ScoreboardValue(instruction, begun, there, chain=chain, trip=self._trip, **waits)
+            self._write(name, value, number)
+        self._latest_load = max(self._latest_load, begun)
         self._loaded = max(self._loaded, begun + ticks(self.facts.target.timing.access.load_cycles))
 
     def _compute(self, issue: ScopeIssue) -> None:
         facts, instruction = self.facts, issue.instruction
         cost = facts.cost(instruction)
-        ready = port = buffer = 0
+        ready = port = buffer = barrier = 0
         chain: Chain = ()
         for name in issue.reads:
             value = self._values.get(name)
             if value is None:
                 continue
-            there = (
-                value.loaded if value.loaded != NO_TICK else value.start + facts.forwarded(value.producer, instruction)
-            )
+            there = self._usable(value, instruction)
             if there > ready:
-                ready, port, buffer, chain = there, value.port, value.buffer, value.chain
+                ready, port, buffer, barrier, chain = there, value.port, value.buffer, value.barrier, value.chain
         use = self.account.uses[instruction.line]
         use.wait(Cause.DEPENDENCE, chain[-1][0] if chain else 0, ready - self.account.now)
         ready = max(ready, self.account.now)
@@ -534,26 +558,33 @@ class Board:
         chain = (*chain[1 - _LINKS :], (instruction.line, start))
         number = self._note(Cause.PORT if start > ready else Cause.DEPENDENCE, instruction.line)
         self._queue.add(start, number)
-        self._read(issue, start + cost.latency, number)
+        self._read(issue, start, start + cost.latency, number)
         for name in issue.writes:
-            self._write(
-                name, ScoreboardValue(instruction, start, NO_TICK, port + start - ready, buffer, chain=chain), number
-            )
+            waits = (port + start - ready, buffer, barrier)
+            self._write(name, ScoreboardValue(instruction, start, NO_TICK, *waits, chain=chain), number)
         self._last_start = max(self._last_start, start)
 
     def _store(self, issue: ScopeIssue) -> None:
         facts, instruction = self.facts, issue.instruction
         function = facts.function
-        data, held = max(self.account.now, self.released, self._no_store_before), LastStore(line=instruction.line)
+        data, held = max(self.account.now, self.released), LastStore(line=instruction.line)
         for name in issue.reads:
             value = self._values.get(name)
             if value is None:
                 continue
-            there = value.loaded
-            if there == NO_TICK:
+            there = value.loaded + (function.forwarding if value.trip < self._trip else 0)
+            if value.loaded == NO_TICK:
                 there = value.start + facts.cost(value.producer).to_store
             if there >= data:
                 data, held.port, held.buffer, held.chain = there, value.port, value.buffer, value.chain
+                held.barrier = value.barrier
+        if instruction.mnemonic in facts.target.timing.micro.store_port.stores:
+            self.used.add("timing.micro.store_port")
+            passed_port = self._ports.start(data, function.store_latency)
+            held.port += passed_port - data
+            data = passed_port
+        blocked = max(0, self._no_store_before - data)
+        data += blocked
         if self._through is None:
             self._through = self.path.take(self._arrival, self.path_hold, self.path_opened)
         through = max(data, self._through)
@@ -561,17 +592,18 @@ class Board:
         start = store_start(
             through, self._latest_store, function.store_interval, self._store_barrier, function.store_barrier
         )
-        held.barrier = start - through if self._store_barrier != NO_TICK else 0
+        behind = blocked + (start - through if self._store_barrier != NO_TICK else 0)
+        held.barrier += behind
         asked = store_asked(start)
         passed = self.groups.grant(asked, issue.address, instruction.size, write=True)
         held.buffer += (passed - asked) * TICKS
         self.waited = self.waited or passed > asked
         waits = (
-            (Cause.STORE_BARRIER, held.barrier), (Cause.BANK_CONFLICT, (passed - asked) * TICKS),
+            (Cause.STORE_BARRIER, behind), (Cause.BANK_CONFLICT, (passed - asked) * TICKS),
             (Cause.MEMORY_BANDWIDTH, held.path), (Cause.PORT, start - through), (Cause.DEPENDENCE, 1),
         )  # fmt: skip
         number = self._note(next(cause for cause, wait in waits if wait > 0), instruction.line)
-        self._waited(instruction.line, data, start, held, passed - asked)
+        self._waited(instruction.line, data - blocked, start, held, behind, passed - asked)
         self._latest_store = start + (passed - asked) * TICKS
         held.chain = (*held.chain, (instruction.line, self._latest_store))
         self._store_barrier = NO_TICK
@@ -581,45 +613,69 @@ class Board:
         if instruction.word.startswith(INTERLEAVING):
             takes = ticks(facts.target.timing.micro.interleaved_store.store_cycles)
             self.used.add("timing.micro.interleaved_store")
-        self._read(issue, self._latest_store + takes, number)
+        self._read(issue, self._latest_store, self._latest_store + takes, number)
         self.completed = max(self.completed, self._latest_store + takes)
 
-    def _waited(self, line: int, data: int, start: int, held: LastStore, conflict: int) -> None:
+    def _waited(self, line: int, data: int, start: int, held: LastStore, behind: int, conflict: int) -> None:
         """Record the waits of a store after its dispatch: for its data, the path, a barrier or earlier stores."""
         use = self.account.uses[line]
         use.wait(Cause.DEPENDENCE, held.chain[-1][0] if held.chain else 0, data - self.account.now)
         use.wait(Cause.MEMORY_BANDWIDTH, 0, held.path)
-        use.wait(Cause.STORE_BARRIER if held.barrier else Cause.PORT, 0, start - data - held.path)
+        use.wait(Cause.STORE_BARRIER if behind else Cause.PORT, 0, start - data - held.path)
         use.wait(Cause.BANK_CONFLICT, 0, conflict * TICKS)
 
     def _name(self, issue: ScopeIssue) -> None:
-        """Masks by counters and patterns are ready when wanted; one made of another is ready when that is."""
-        latest = max((self._values[name] for name in issue.reads if name in self._values), key=_known_at, default=None)
-        self._read(issue, self.account.now, -1)
+        """Masks by counters and patterns are ready when wanted; one made of another is ready when that is.
+
+        Logic of masks takes its latency, and no execution port.
+        """
+        instruction, now = issue.instruction, self.account.now
+        sources = (self._values[name] for name in issue.reads if name in self._values)
+        latest = max(sources, key=lambda value: max(value.loaded, value.start), default=None)
+        if instruction.mnemonic in self.facts.target.arithmetic:
+            start = now if latest is None else max(now, self._usable(latest, instruction))
+            chain = (*(() if latest is None else latest.chain)[1 - _LINKS :], (instruction.line, start))
+            latest = ScoreboardValue(instruction, start, NO_TICK, chain=chain)
+        self._read(issue, now, now, -1)
         if latest is not None:
             for name in issue.writes:
                 self._values[name] = replace(latest, physical=False)
 
+    def _usable(self, value: ScoreboardValue, consumer: ScopeInstruction) -> int:
+        """Return when an instruction can compute with a value."""
+        return value.loaded if value.loaded != NO_TICK else value.start + self.facts.forwarded(value.producer, consumer)
+
     def _order(self, word: str) -> None:
         """Make later accesses of the second kind wait for earlier ones of the first (docs/reference/micro.md 6.4)."""
-        before, _, after = word.partition("_")
-        every = "VV_ALL" in word or "VS_ALL" in word or "SV_ALL" in word
+        function = self.facts.function
         if word == "VST_VST":
             self.used.add("timing.store_barrier")
-            self._store_barrier = max(self._last_start, self.released, self.account.now)
+            behind = self._store_barrier  # a barrier right behind another one begins when that has ended
+            ended = NO_TICK if behind == NO_TICK else max(behind, self._latest_store) + function.store_barrier
+            self._store_barrier = max(self._last_start, self.released, self.account.now, ended)
             return
-        if every or before in ("VST",):
-            if every or after == "VLD":
-                self._no_load_before = max(self._no_load_before, self.completed)
-            if every:
-                self._no_store_before = max(self._no_store_before, self.completed)
+        self.used.add("timing.micro.memory_barrier")
+        before, _, after = word.partition("_")
+        every = after == "ALL"
+        begun, drained = max(self.account.now, self._barrier_passed), NO_TICK
+        if every or before == "VST":
+            begun, drained = max(begun, self._latest_store), self.completed
         if every or before == "VLD":
-            self._no_store_before = max(self._no_store_before, self._loaded)
+            begun, drained = max(begun, self._latest_load), max(drained, self._loaded)
+        passed = max(begun + function.memory_barrier, drained)
+        self._barrier_passed = passed
+        if every or after == "VLD":
+            self._no_load_before = passed
+        if every or after == "VST":
+            self._no_store_before = passed
 
     # ------------------------------------------------------------------------------------------------------ registers
 
-    def _read(self, issue: ScopeIssue, completed: int, number: int) -> None:
+    def _read(self, issue: ScopeIssue, started: int, completed: int, number: int) -> None:
         """Record that an instruction has read its registers: the last reader of each returns it on completion."""
+        for name in self._reduced.intersection(issue.reads):
+            self._reduced.remove(name)
+            self._reductions.add(started, number)
         for name in set(issue.reads):
             value = self._values.get(name)
             self._readers[name] -= 1
@@ -635,6 +691,8 @@ class Board:
         value.physical = not value.producer.masks
         if value.physical:
             self._registers.take()
+        if value.producer.mnemonic in self._reducing:
+            self._reduced.add(name)
         if self._readers.get(name, 0):
             self._values[name] = value
         elif value.physical:
@@ -644,7 +702,3 @@ class Board:
         """Return the number of an instruction; whoever waits for it waits for this cause, on behalf of its line."""
         self._lines.append((cause, line))
         return len(self._lines) - 1
-
-
-def _known_at(value: ScoreboardValue) -> int:
-    return value.loaded if value.loaded != NO_TICK else value.start

@@ -626,15 +626,49 @@ def _timed_elementwise(k: KernelLayout) -> Nests:
     return (replace(spread, broadcasts=k.rule.broadcasts, paced="reload" if reloads else None),)
 
 
-def _timed_column_expansion(k: KernelLayout) -> Nests:
-    """Vector by vector: loaded once, stored to every row.
+LOOPED = ("row_reduction", "column_reduction", "row_expansion", "column_expansion")
+"""Structures of kernels that are timed with loops even for single trips."""
 
-    Source: vendor's simulator, 8 rows of a vector take 60 cycles, 16 rows of four 135.
-    """
+
+def _timed_column_expansion(k: KernelLayout) -> Nests:
+    """Vector by vector: loaded once, stored to every row."""
     region = k.region(k.dst)
-    size = region.trip_bytes
-    load = k.load("b", "NORM", k.source.address, (size, 0))
-    return (region.down.nest((region.store("b"),), (size, k.dst.row_pitch), row=(load,)),)
+    load = k.load("b", "NORM", k.source.address, (region.trip_bytes, 0))
+    return (region.down.nest((region.store("b"),), (region.trip_bytes, k.dst.row_pitch), row=(load,)),)
+
+
+def _timed_row_expansion(k: KernelLayout) -> Nests:
+    """Return the nest with the row's block spread after it is loaded; a dense vector's elements are loaded spread."""
+    (nest,) = _row_broadcast(k)
+    if k.source.type.block_layout == "col_major":
+        return (nest,)
+    store = k.region(k.dst).store("s")
+    return (replace(nest, row=(*nest.row, *steps_of("s = vdup b", k.region(k.dst).width)), trip=(store,)),)
+
+
+def _timed_row_reduction(k: KernelLayout) -> Nests:
+    (nest,) = _row_reduction(k)
+    return (replace(nest, row=steps_of("acc = vbr", k.region(k.source).width)),)
+
+
+def _timed_column_reduction(k: KernelLayout) -> Nests:
+    """The first row, pairs of rows, an odd last one; else, and for fewer than three (assumed), row by row."""
+    if k.work.binary and k.work.tmp is not None:
+        return ()
+    (nest,) = _column_reduction(k)
+    size, width, pitch, rows = k.register_bytes, k.source.element_bits, k.source.row_pitch, k.source.valid_rows
+    pairs, odd = divmod(rows - 1, 2)
+    if not (pairs and k.post_update):
+        return (replace(nest, row=steps_of("acc = vbr", width)),)
+
+    def row(name: str, number: int, step: int = 0) -> Load:
+        return k.load(name, "NORM", k.source.address + number * pitch, (size, step))
+
+    joined = steps_of("t = {0} v1 v2; acc = {0} acc t", width, k.rule.instructions)
+    trip: Trip = (row("v1", 1, 2 * pitch), row("v2", 2, 2 * pitch), *joined)
+    last: Trip = (row("v0", rows - 1), *steps_of("acc = {0} acc v0", width, k.rule.instructions)) if odd else ()
+    close = (*last, *nest.close)
+    return (replace(nest, trips=pairs, count=pairs, row=(row("acc", 0),), trip=trip, close=close, post_update=True),)
 
 
 def _timed_compare(k: KernelLayout) -> Nests:
@@ -665,6 +699,9 @@ def _timed_part(k: KernelLayout) -> Nests:
 
 TIMED: Mapping[str, Callable[[KernelLayout], Nests]] = {
     "elementwise": _timed_elementwise,
+    "row_reduction": _timed_row_reduction,
+    "column_reduction": _timed_column_reduction,
+    "row_expansion": _timed_row_expansion,
     "column_expansion": _timed_column_expansion,
     "compare": _timed_compare,
     "part": _timed_part,

@@ -37,9 +37,10 @@ class ScopeInstruction:
 
     `word` is the distribution of a load or store, or the order of a barrier (`VST_VLD`). `size` are the bytes of an
     access; `updates`: it advances its address itself. `unpacks`: a load whose register holds more than its bytes.
-    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `held` are the cycles for which
-    it holds the serial port where its addresses decide them; None: as the table of the target has it. `text` is its
-    report label.
+    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `row` is the row of the table of
+    instructions that times it; '': that of its mnemonic. `profiled`: it passes the ports as published kernels do.
+    `held` are the cycles for which it holds the serial port where its addresses decide them; None: as the table of the
+    target has it. `text` is its report label.
     """
 
     mnemonic: str
@@ -51,6 +52,8 @@ class ScopeInstruction:
     unpacks: bool = False
     masks: bool = False
     integers: bool = False
+    row: str = ""
+    profiled: bool = False
     line: int = 0
     text: str = field(default="", compare=False)
     held: int | None = None
@@ -117,11 +120,6 @@ class Scope:
         """Whether the next instruction is inside a loop."""
         return bool(self._open)
 
-    def register(self) -> int:
-        """Return the number of a register or mask that has not been used."""
-        self._registers += 1
-        return self._registers - 1
-
     def issue(
         self,
         instruction: ScopeInstruction,
@@ -131,7 +129,8 @@ class Scope:
         rows: tuple[int, int, int] | None = None,
     ) -> tuple[int, ...]:
         """Add an executed instruction; return the numbers of its results."""
-        writes = tuple(self.register() for _ in range(results))
+        writes = tuple(range(self._registers, self._registers + results))
+        self._registers += results
         self._here().append(ScopeIssue(instruction, tuple(reads), writes, address, rows))
         return writes
 
@@ -197,15 +196,15 @@ class ScopeFacts:
 
     target: VectorFunctionTarget
     function: FunctionTicks = field(init=False)
-    _costs: dict[tuple[str, int, bool, int | None], ComputeCost] = field(default_factory=dict)
-    _forwarding: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    _costs: dict[tuple[str, int, bool, str, bool, int | None], ComputeCost] = field(default_factory=dict)
+    _forwarding: dict[tuple[str, str, int, bool, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.function = FunctionTicks.of(self.target)
 
     def has(self, mnemonic: str, width: int) -> bool:
         """Whether the target has a latency of an instruction."""
-        return mnemonic in self.target.timing.chain.latency_cycles or self.target.latency(mnemonic, width) is not None
+        return self.target.latency(mnemonic, width) is not None
 
     def alone(self, instruction: ScopeInstruction) -> int | None:
         """Return the cycles for which an access has the port of its kind alone, None if it shares it."""
@@ -214,52 +213,57 @@ class ScopeFacts:
 
     def cost(self, instruction: ScopeInstruction) -> ComputeCost:
         """Return the cost of a compute instruction, whose latency the target must have."""
-        key = instruction.mnemonic, instruction.width, instruction.integers, instruction.held
+        its = instruction
+        key = its.mnemonic, its.width, its.integers, its.row, its.profiled, its.held
         known = self._costs.get(key)
         if known is None:
-            known = self._costs[key] = self._cost(*key)
+            known = self._costs[key] = self._cost(instruction)
         return known
 
     def forwarded(self, producer: ScopeInstruction, consumer: ScopeInstruction) -> int:
-        """Return the time from the start of an instruction to that of one which computes with its result."""
-        key = producer.mnemonic, consumer.mnemonic, producer.width
+        """Return the time from the start of an instruction to that of one which computes with its result, or itself."""
+        row = self.target.arithmetic.get(producer.mnemonic)
+        if row is not None and row.again is not None and 0 != producer.line == consumer.line:
+            return ticks(row.again)
+        key = producer.mnemonic, consumer.mnemonic, producer.width, producer.integers, producer.row
         known = self._forwarding.get(key)
         if known is None:
             micro = self.target.timing.micro
             pair = micro.forwarding_to.get(consumer.mnemonic)
             stated = None if pair is None else pair.cycles.get(producer.mnemonic)
-            row = self.target.arithmetic.get(producer.mnemonic)
-            if stated is None and row is not None and producer.mnemonic == consumer.mnemonic:
-                stated = row.again
             if stated is None:
                 stated = micro.forwarding.cycles.get(producer.mnemonic)
             known = self.cost(producer).to_store if stated is None else ticks(stated)
             self._forwarding[key] = known
         return known
 
-    def _cost(self, mnemonic: str, width: int, integers: bool, lasting: int | None) -> ComputeCost:
-        timing = self.target.timing
-        division = division_ticks(mnemonic, width, self.target)
+    def _cost(self, instruction: ScopeInstruction) -> ComputeCost:
+        timing, target = self.target.timing, self.target
+        mnemonic, width, integers = instruction.mnemonic, instruction.width, instruction.integers
+        division = division_ticks(mnemonic, width, target)
         if division is not None:
             latency, serial = division
             return ComputeCost(latency, latency - self.function.forwarding, serial, facts=("timing.division",))
-        held = timing.port.occupancy_cycles.get(mnemonic) if lasting is None else Decimal(lasting)
-        row = self.target.arithmetic.get(mnemonic)
-        chain = timing.chain.latency_cycles.get(mnemonic)
-        latency = ticks(chain if chain is not None else self._latency(mnemonic, width))
-        special = 0
-        if held is None and row is not None:
+        found = target.latency(instruction.row or mnemonic, width, integers=integers, kernel=instruction.profiled)
+        assert found is not None  # checked before the run
+        latency = ticks(found)
+        own = bool(instruction.row) and not instruction.profiled
+        row = target.arithmetic.get(instruction.row if own else mnemonic)
+        held = None if own else timing.port.occupancy_cycles.get(mnemonic)
+        if instruction.held is not None:
+            held = Decimal(instruction.held)
+        special, several = 0, None
+        if held is None and row is not None and row.port == "serial":
             held = row.held
+        elif row is not None and row.port == "any":
+            several = row.integers_held if integers and row.integers_held else row.held
         if held is None and mnemonic in timing.micro.execution.first_port:
             held = Decimal(1)
         if row is not None and row.port == "special":
             special = ticks(timing.special_function.port_cycles["f32" if width >= 32 else "f16"])
         serial = 0 if held is None else max(TICKS, ticks(held))
-        several = integers and row is not None and row.integers_held
-        facts = (f"arithmetic.{mnemonic}",) * (row is not None) + ("timing.special_function",) * bool(special)
-        return ComputeCost(latency, latency - self.function.forwarding, serial, special, int(several or 1), facts)
-
-    def _latency(self, mnemonic: str, width: int) -> Decimal:
-        found = self.target.latency(mnemonic, width)
-        assert found is not None  # checked before the run
-        return found
+        forwarded = ticks(timing.micro.forwarding.cycles.get(mnemonic, Decimal(0)))  # no store takes a result before
+        to_store = max(latency - self.function.forwarding, forwarded)
+        named = instruction.row or mnemonic
+        facts = (f"arithmetic.{named}",) * (named in target.arithmetic) + ("timing.special_function",) * bool(special)
+        return ComputeCost(latency, to_store, serial, special, int(several or 1), facts)

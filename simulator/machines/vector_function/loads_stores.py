@@ -14,6 +14,8 @@ import numpy as np
 
 from castsim.execution.buffer_values import Bytes
 from castsim.isa.errors import IllegalError, TileError
+from castsim.isa.pto.types import lane_bits
+from castsim.isa.pto.value_types import MicroOperation, VectorType
 from castsim.machines.vector_function.function_operations import Index, interleave_maps
 from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
@@ -176,6 +178,26 @@ SINGLE_STORES = tuple(name for name, each in STORES.items() if each.registers ==
 DOUBLE_STORES = tuple(name for name, each in STORES.items() if each.registers == 2)
 UNSUPPORTED_STORES = ("MRG4CHN_B8", "MRG2CHN_B8", "MRG2CHN_B16")
 """Modes that the instruction set has and the chip is reported to lack."""
+
+
+def distribution_name(node: MicroOperation) -> str:
+    """Return the distribution of a load or store, with the width that its text leaves to the type."""
+    name = node.word("dist") or "NORM"
+    kinds = (*node.operand_types, *node.result_types)
+    bits = lane_bits(next(kind for kind in kinds if isinstance(kind, VectorType)).element)
+    if name == "NORM" and node.mnemonic == "vsts":
+        return f"NORM_B{min(32, bits)}"
+    if name in ("SPLT2CHN", "SPLT4CHN"):
+        return f"{name}_B{bits}"
+    return "BDINTLV" if name == "BDINTLV_BLK" else name
+
+
+def accessed_bytes(node: MicroOperation) -> int:
+    """Return the bytes of memory that a load or store by distribution touches when all of its lanes are active."""
+    name = distribution_name(node)
+    if node.mnemonic in ("vlds", "vldsx2"):
+        return LOADS[name].size if name in LOADS else REGISTER_BYTES
+    return STORES[name].source.size if name in STORES else REGISTER_BYTES
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,7 @@
-"""Builder of instructions: fresh names, constants, and insertion points after definitions."""
+"""The instructions of a function with logical registers: names, constants, masks, and registers in other containers.
+
+Source: docs/reference/micro.md section 9.
+"""
 
 from __future__ import annotations
 
@@ -67,146 +70,6 @@ def vector(element: str) -> VectorType:
     return VectorType(REGISTER_BITS // lane_bits(element), element)
 
 
-@dataclass(slots=True)
-class FunctionEmitter:
-    """Makes the operations of one function."""
-
-    taken: set[str]
-    head: OperationRun = field(default_factory=OperationRun)
-    """The insertion point of constants, before everything else."""
-    scope: OperationRun = field(default_factory=OperationRun)
-    """At the beginning of the vecscope."""
-    current: OperationRun = field(default_factory=OperationRun)
-    span: Span = NOWHERE
-    _numbers: dict[str, int] = field(default_factory=dict)
-    _constants: dict[tuple[int | float, str], str] = field(default_factory=dict)
-    _casts: dict[tuple[str, str | int], Reg | Pred] = field(default_factory=dict)
-    _origins: dict[str, Reg] = field(default_factory=dict)
-    """The registers that other registers reinterpret."""
-
-    def fresh(self, stem: str) -> str:
-        """Return a name that nothing has yet."""
-        while True:
-            number = self._numbers.get(stem, 0)
-            self._numbers[stem] = number + 1
-            name = f"{stem}.{number}"
-            if name not in self.taken:
-                self.taken.add(name)
-                return name
-
-    def add(self, node: pto.Operation) -> OperationRun:
-        """Add an operation at the current insertion point; return the point after it."""
-        home = OperationRun()
-        self.current.items += [node, home]
-        return home
-
-    def place(self) -> OperationRun:
-        """Return an insertion point here for later use."""
-        found = OperationRun()
-        self.current.items.append(found)
-        return found
-
-    @contextmanager
-    def at(self, place: OperationRun) -> Iterator[None]:
-        """Insert new operations at a given point meanwhile."""
-        before, self.current = self.current, place
-        try:
-            yield
-        finally:
-            self.current = before
-
-    def constant(self, value: float, kind: ScalarType) -> str:
-        """Return the name of a constant; an integer of a float type is a bit pattern."""
-        key = value, kind.name
-        if key not in self._constants:
-            name = self.fresh("k")
-            self._constants[key] = name
-            self.head.items.append(pto.Constant(name, value, kind, span=self.span))
-        return self._constants[key]
-
-    def inner_constants(self) -> tuple[OperationRun, dict[tuple[int | float, str], str]]:
-        """Begin a region that sees no constants from outside; return those that there are."""
-        outer = self.head, self._constants
-        self.head, self._constants = OperationRun(), {}
-        return outer
-
-    def restore_constants(self, outer: tuple[OperationRun, dict[tuple[int | float, str], str]]) -> None:
-        """End such a region."""
-        self.head, self._constants = outer
-
-    def arith(self, operation: str, operands: Sequence[str], kind: ScalarType) -> str:
-        """Make scalar arithmetic."""
-        name = self.fresh("n")
-        self.add(pto.Arith(name, operation, tuple(operands), kind, span=self.span))
-        return name
-
-    def converted(self, operation: str, operand: str, source: ScalarType, result: ScalarType) -> str:
-        """Make a scalar conversion; the value itself if the types are equal."""
-        if source == result:
-            return operand
-        name = self.fresh("n")
-        self.add(pto.Convert(name, operation, operand, source, result, span=self.span))
-        return name
-
-    def micro(
-        self, mnemonic: str, operands: Iterable[Use], results: Sequence[tuple[str, Type]] = (), **words: str
-    ) -> tuple[list[str], OperationRun]:
-        """Create a vector instruction; return the names of its results and the insertion point after it."""
-        uses = list(operands)
-        names = [self.fresh(stem) for stem, _ in results]
-        node = MicroOperation(
-            mnemonic,
-            tuple(name for name, _ in uses),
-            tuple(kind for _, kind in uses),
-            tuple(names),
-            tuple(kind for _, kind in results),
-            tuple(sorted(words.items())),
-            span=self.span,
-        )
-        return names, self.add(node)
-
-    def registers(self, mnemonic: str, operands: Iterable[Use], *elements: str, **words: str) -> list[Reg]:
-        """Create an instruction whose results are registers of the given elements."""
-        names, home = self.micro(mnemonic, operands, [("v", vector(element)) for element in elements], **words)
-        return [Reg(name, element, home) for name, element in zip(names, elements, strict=True)]
-
-    def register(self, mnemonic: str, operands: Iterable[Use], element: str, **words: str) -> Reg:
-        """Make an instruction with one register as its result."""
-        return self.registers(mnemonic, operands, element, **words)[0]
-
-    def predicate(self, mnemonic: str, operands: Iterable[Use], bits: int, **words: str) -> Pred:
-        """Make an instruction with one predicate as its result."""
-        (name,), home = self.micro(mnemonic, operands, [("m", MaskType(bits))], **words)
-        return Pred(name, bits, home)
-
-    def as_element(self, reg: Reg, element: str) -> Reg:
-        """Return the same bytes as lanes of another element."""
-        reg = self._origins.get(reg.name, reg)
-        if reg.element == element:
-            return reg
-        key = reg.name, element
-        if key not in self._casts:
-            with self.at(reg.home):
-                found = self.register("vbitcast", [reg.use], element)
-            self._casts[key] = found
-            self._origins[found.name] = reg
-        known = self._casts[key]
-        assert isinstance(known, Reg)
-        return known
-
-    def as_bits(self, pred: Pred, bits: int) -> Pred:
-        """Return the same bits as a mask for lanes of another width."""
-        if pred.bits == bits:
-            return pred
-        key = pred.name, bits
-        if key not in self._casts:
-            with self.at(pred.home):
-                self._casts[key] = self.predicate("pbitcast", [pred.use], bits)
-        found = self._casts[key]
-        assert isinstance(found, Pred)
-        return found
-
-
 # Logical registers and masks as physical ones.
 #
 # An element of w bits stands in the low bits of a container of c >= w bits, the containers of a register one after the
@@ -239,29 +102,19 @@ class LogicalRegister:
     container: int
     regs: tuple[Reg, ...]
     home: OperationRun
-    _others: dict[int, LogicalRegister] = field(default_factory=dict)
+    others: dict[int, LogicalRegister] = field(default_factory=dict)
+    """The same lanes in other containers, by their width."""
 
     @property
     def width(self) -> int:
         """Bits of an element."""
         return lane_bits(self.element)
 
-    def kept(self, container: int, make: Callable[[], LogicalRegister]) -> LogicalRegister:
-        """Return the same lanes in other containers, made once."""
-        if container not in self._others:
-            self._others[container] = make()
-        return self._others[container]
-
 
 @dataclass(frozen=True, slots=True)
 class LogicalMask:
-    """A logical mask: one bit a container, none beyond its lanes; its predicates are made when they are wanted.
+    """A logical mask: one bit a container, none beyond its lanes; `make` makes the predicates for a container width."""
 
-    `make` makes those for containers of a width.
-    """
-
-    lanes: int
-    home: OperationRun
     make: Callable[[int], tuple[Pred, ...]]
     _made: dict[int, tuple[Pred, ...]] = field(default_factory=dict)
 
@@ -274,225 +127,365 @@ class LogicalMask:
 
 Logical = LogicalRegister | LogicalMask
 
-
-# Predicates of logical masks: all lanes, the first, those of groups, and changes of containers.
-
 _PATTERNS = (1, 2, 3, 4, 8, 16, 32, 64, 128)
+"""The numbers of leading lanes that a pattern names."""
 
 
 @dataclass(slots=True)
-class Masks:
-    """Factory of predicates; independent ones are created once at the head of the vecscope."""
+class VectorEmitter:
+    """Makes the vector instructions and scalar arithmetic of one function."""
 
-    out: FunctionEmitter
-    _fixed: dict[tuple[str, int, int], Pred] = field(default_factory=dict)
+    taken: set[str]
+    known: dict[str, int]
+    """The scalars whose values the text gives."""
+    head: OperationRun = field(default_factory=OperationRun)
+    """The insertion point of constants, before everything else."""
+    scope: OperationRun = field(default_factory=OperationRun)
+    """At the beginning of the vecscope."""
+    current: OperationRun = field(default_factory=OperationRun)
+    span: Span = NOWHERE
+    _numbers: dict[str, int] = field(default_factory=dict)
+    _constants: dict[tuple[float, str], str] = field(default_factory=dict)
+    _elements: dict[tuple[str, str], Reg] = field(default_factory=dict)
+    _widths: dict[tuple[str, int], Pred] = field(default_factory=dict)
+    _origins: dict[str, Reg] = field(default_factory=dict)
+    """The registers that other registers reinterpret."""
+    _masks: dict[tuple[str, int, int], Pred] = field(default_factory=dict)
+    """Predicates that are made once in a vecscope: kind, container, number."""
+    _indices: dict[tuple[str, int, int], Reg] = field(default_factory=dict)
+    """Registers that are made once in a vecscope: kind, bits, number."""
 
-    def forget(self) -> None:
-        """Begin another vecscope."""
-        self._fixed.clear()
+    # -------------------------------------------------------------------------------------------------- operations
 
-    # ------------------------------------------------------------------------------------------------ fixed lanes
+    def fresh(self, stem: str) -> str:
+        """Return a name that nothing has yet."""
+        while True:
+            number = self._numbers.get(stem, 0)
+            self._numbers[stem] = number + 1
+            name = f"{stem}.{number}"
+            if name not in self.taken:
+                self.taken.add(name)
+                return name
+
+    def add(self, node: pto.Operation) -> OperationRun:
+        """Add an operation at the current insertion point; return the point after it."""
+        home = OperationRun()
+        self.current.items += [node, home]
+        return home
+
+    def place(self) -> OperationRun:
+        """Return an insertion point here for later use."""
+        home = OperationRun()
+        self.current.items.append(home)
+        return home
+
+    @contextmanager
+    def at(self, place: OperationRun) -> Iterator[None]:
+        """Insert new operations at a given point meanwhile."""
+        before, self.current = self.current, place
+        try:
+            yield
+        finally:
+            self.current = before
+
+    def micro(
+        self, mnemonic: str, operands: Iterable[Use], results: Sequence[tuple[str, Type]] = (), **words: str
+    ) -> tuple[list[str], OperationRun]:
+        """Create a vector instruction; return the names of its results and the insertion point after it."""
+        uses, kinds = list(operands), tuple(kind for _, kind in results)
+        names = [self.fresh(stem) for stem, _ in results]
+        node = MicroOperation(
+            mnemonic, tuple(name for name, _ in uses), tuple(kind for _, kind in uses), tuple(names), kinds,
+            tuple(sorted(words.items())), span=self.span,
+        )  # fmt: skip
+        return names, self.add(node)
+
+    def registers(self, mnemonic: str, operands: Iterable[Use], *elements: str, **words: str) -> list[Reg]:
+        """Create an instruction whose results are registers of the given elements."""
+        names, home = self.micro(mnemonic, operands, [("v", vector(element)) for element in elements], **words)
+        return [Reg(name, element, home) for name, element in zip(names, elements, strict=True)]
+
+    def register(self, mnemonic: str, operands: Iterable[Use], element: str, **words: str) -> Reg:
+        """Make an instruction with one register as its result."""
+        return self.registers(mnemonic, operands, element, **words)[0]
+
+    def predicate(self, mnemonic: str, operands: Iterable[Use], bits: int, **words: str) -> Pred:
+        """Make an instruction with one predicate as its result."""
+        (name,), home = self.micro(mnemonic, operands, [("m", MaskType(bits))], **words)
+        return Pred(name, bits, home)
+
+    def as_element(self, reg: Reg, element: str) -> Reg:
+        """Return the same bytes as lanes of another element."""
+        reg = self._origins.get(reg.name, reg)
+        if reg.element == element:
+            return reg
+        if (reg.name, element) not in self._elements:
+            with self.at(reg.home):
+                cast = self._elements[reg.name, element] = self.register("vbitcast", [reg.use], element)
+            self._origins[cast.name] = reg
+        return self._elements[reg.name, element]
+
+    def as_bits(self, pred: Pred, bits: int) -> Pred:
+        """Return the same bits as a mask for lanes of another width."""
+        if pred.bits == bits:
+            return pred
+        if (pred.name, bits) not in self._widths:
+            with self.at(pred.home):
+                self._widths[pred.name, bits] = self.predicate("pbitcast", [pred.use], bits)
+        return self._widths[pred.name, bits]
+
+    # ----------------------------------------------------------------------------------------------------- scalars
+
+    def constant(self, value: float, kind: ScalarType) -> str:
+        """Return the name of a constant; an integer of a float type is a bit pattern."""
+        key = value, kind.name
+        if key not in self._constants:
+            name = self._constants[key] = self.fresh("k")
+            self.head.items.append(pto.Constant(name, value, kind, span=self.span))
+        return self._constants[key]
+
+    def scalar(self, value: float, kind: ScalarType) -> Use:
+        """Return a constant with its type."""
+        return self.constant(value, kind), kind
+
+    @contextmanager
+    def isolated(self) -> Iterator[None]:
+        """Make the constants of a region that sees none from outside; they are in `head` at its end."""
+        outer = self.head, self._constants
+        self.head, self._constants = OperationRun(), {}
+        try:
+            yield
+        finally:
+            self.head, self._constants = outer
+
+    def arith(self, operation: str, operands: Sequence[str], kind: ScalarType) -> str:
+        """Make scalar arithmetic."""
+        name = self.fresh("n")
+        self.add(pto.Arith(name, operation, tuple(operands), kind, span=self.span))
+        return name
+
+    def converted(self, operation: str, operand: str, source: ScalarType, result: ScalarType) -> str:
+        """Make a scalar conversion; the value itself if the types are equal."""
+        if source == result:
+            return operand
+        name = self.fresh("n")
+        self.add(pto.Convert(name, operation, operand, source, result, span=self.span))
+        return name
+
+    def as_integer(self, name: str, kind: ScalarType) -> Use:
+        """Return an index as an integer of a type, a constant where the text gives it."""
+        value = self.known.get(name)
+        return (self.converted("index_cast", name, INDEX, kind), kind) if value is None else self.scalar(value, kind)
+
+    def as_index(self, use: Use) -> str:
+        """Return a whole number as an index."""
+        name, kind = use
+        assert isinstance(kind, ScalarType)
+        if name in self.known:
+            return self.index(self.known[name])
+        return self.converted("index_cast", name, kind, INDEX)
+
+    def index(self, value: int) -> str:
+        """Return a constant of type index."""
+        name = self.constant(value, INDEX)
+        self.known[name] = value
+        return name
+
+    def plus(self, name: str, more: int) -> str:
+        """Return an index and a number more."""
+        if more == 0:
+            return name
+        if name in self.known:
+            return self.index(self.known[name] + more)
+        return self.arith("addi", (name, self.index(more)), INDEX)
+
+    def times(self, name: str, factor: int) -> str:
+        """Return an index multiplied by a number."""
+        if name in self.known or factor == 0:
+            return self.index(self.known.get(name, 0) * factor)
+        return name if factor == 1 else self.arith("muli", (name, self.index(factor)), INDEX)
+
+    def sum(self, one: str, other: str) -> str:
+        """Return the sum of two indices."""
+        for name, further in ((one, other), (other, one)):
+            if name in self.known:
+                return self.plus(further, self.known[name])
+        return self.arith("addi", (one, other), INDEX)
+
+    # -------------------------------------------------------------------------------- masks of lanes that are fixed
+
+    def begin_scope(self) -> None:
+        """Begin a vecscope, which has masks and indices of its own."""
+        self.scope = OperationRun()
+        self._masks.clear()
+        self._indices.clear()
+
+    def _mask(self, key: tuple[str, int, int], make: Callable[[], Pred]) -> Pred:
+        if key not in self._masks:
+            with self.at(self.scope):
+                self._masks[key] = make()
+        return self._masks[key]
 
     def whole(self, bits: int) -> Pred:
         """Return the predicate of all lanes of a width."""
-        return self._kept(("every", bits, 0), lambda: self.out.predicate(f"pset_b{bits}", (), bits, pattern="PAT_ALL"))
+        return self._mask(("every", bits, 0), lambda: self.predicate(f"pset_b{bits}", (), bits, pattern="PAT_ALL"))
 
     def every(self, container: int) -> Pred:
         """Return the predicate of all containers: 64 bits have the type of 32."""
         if container <= 32:
             return self.whole(container)
-        return self._kept(("every", container, 0), lambda: self._spread(self.whole(32), "LOWER"))
+        return self._mask(("every", container, 0), lambda: self.spread_mask(self.whole(32), "LOWER"))
 
     def first(self, count: int, container: int) -> Pred:
         """Return the predicate of the first containers of a register, with `count` no more than there are."""
         if count >= per_register(container):
             return self.every(container)
         if container > 32:
-            return self._kept(("first", container, count), lambda: self._spread(self.first(count, 32), "LOWER"))
-        return self._kept(("first", container, count), lambda: self._first(count, container))
+            return self._mask(("first", container, count), lambda: self.spread_mask(self.first(count, 32), "LOWER"))
+        return self._mask(("first", container, count), lambda: self._first(count, container))
 
     def _first(self, count: int, bits: int) -> Pred:
-        pattern = f"PAT_VL{count}" if count in _PATTERNS else "PAT_ALLF"
         if count in _PATTERNS or count <= 0:
-            return self.out.predicate(f"pset_b{bits}", (), bits, pattern=pattern)
-        return self._counted(self.out.constant(count, I32), bits)[0]
+            pattern = f"PAT_VL{count}" if count in _PATTERNS else "PAT_ALLF"
+            return self.predicate(f"pset_b{bits}", (), bits, pattern=pattern)
+        return self._counted(self.constant(count, I32), bits)[0]
 
     def between(self, start: int, end: int, container: int) -> Pred:
         """Return the predicate of containers `start` to `end` - 1 of a register."""
         if start <= 0:
             return self.first(end, container)
-        key = f"from {start}", container, end
-        return self._kept(
-            key, lambda: self._logic("pxor", self.first(end, container), self.first(start, container), container)
-        )  # fmt: skip
+        return self._mask(
+            (f"from {start}", container, end),
+            lambda: self.logic("pxor", self.first(end, container), self.first(start, container), container),
+        )
 
-    def range(self, lanes: int, container: int) -> tuple[Pred, ...]:
-        """Return the predicates of the lanes of a logical register."""
+    def leading(self, count: int, lanes: int, container: int) -> tuple[Pred, ...]:
+        """Return the predicates of the first `count` lanes of a logical register."""
         size = per_register(container)
-        return tuple(self.first(lanes - n * size, container) for n in range(register_count(lanes, container)))
+        return tuple(self.first(count - n * size, container) for n in range(register_count(lanes, container)))
 
-    def _kept(self, key: tuple[str, int, int], make: object) -> Pred:
-        if key not in self._fixed:
-            assert callable(make)
-            with self.out.at(self.out.scope):
-                self._fixed[key] = make()
-        return self._fixed[key]
+    def active(self, mask: LogicalMask | None, lanes: int, container: int) -> tuple[Pred, ...]:
+        """Return the active containers of a register: those of its mask, else all lanes."""
+        return self.leading(lanes, lanes, container) if mask is None else mask.at(container)
 
-    # ------------------------------------------------------------------------------------------------ instructions
+    def logic(self, mnemonic: str, one: Pred, other: Pred, container: int) -> Pred:
+        """Combine two predicates of containers of a width, bit by bit."""
+        bits = min(32, container)
+        operands = [self.as_bits(each, bits).use for each in (one, other, self.every(container))]
+        return self.predicate(mnemonic, operands, bits)
+
+    def spread_mask(self, pred: Pred, half: str, bits: int = 32) -> Pred:
+        """Create containers of twice the width from half of a predicate; `bits` are those of its type."""
+        return self.predicate("punpack", [pred.use], bits, half=half)
 
     def _counted(self, count: str, bits: int) -> tuple[Pred, str]:
         """Make `plt`; return the predicate, and how many lanes are left."""
         kinds: list[tuple[str, Type]] = [("m", MaskType(bits)), ("n", I32)]
-        (name, left), home = self.out.micro(f"plt_b{bits}", [(count, I32)], kinds)
+        (name, left), home = self.micro(f"plt_b{bits}", [(count, I32)], kinds)
         return Pred(name, bits, home), left
-
-    def _spread(self, pred: Pred, half: str, bits: int = 32) -> Pred:
-        """Create containers of twice the width from half of a predicate; `bits` are those of its type."""
-        return self.out.predicate("punpack", [pred.use], bits, half=half)
-
-    def _logic(self, mnemonic: str, one: Pred, other: Pred, container: int) -> Pred:
-        bits = min(32, container)
-        operands = [self.out.as_bits(each, bits).use for each in (one, other, self.every(container))]
-        return self.out.predicate(mnemonic, operands, bits)
-
-    def logic(self, mnemonic: str, one: Pred, other: Pred, container: int) -> Pred:
-        """Combine two predicates of containers of a width, bit by bit."""
-        return self._logic(mnemonic, one, other, container)
 
     # ----------------------------------------------------------------------------------------------- logical masks
 
-    def within(self, mask: LogicalMask | None, lanes: int, container: int) -> tuple[Pred, ...]:
-        """Return the active containers of a register: those of its mask, else all lanes."""
-        return self.range(lanes, container) if mask is None else mask.at(container)
+    def _made_here(self, make: Callable[[int], tuple[Pred, ...]]) -> LogicalMask:
+        """Return a mask whose predicates are made at the current insertion point."""
+        home = self.place()
 
-    def counting(self, lanes: int, count: str, known: int | None) -> LogicalMask:
-        """Return the mask of the first `count` lanes (an index); `known` is its value where the text gives it."""
-        if known is not None:
-            return LogicalMask(lanes, self.out.place(), lambda c: self._padded(min(max(known, 0), lanes), lanes, c))
-        least = self.out.arith("minsi", (count, self.out.constant(lanes, INDEX)), INDEX)
-        narrow = self.out.converted("index_cast", least, INDEX, I32)
-        home = self.out.place()
+        def made(container: int) -> tuple[Pred, ...]:
+            with self.at(home):
+                return make(container)
 
-        def make(container: int) -> tuple[Pred, ...]:
-            with self.out.at(home):
-                return tuple(self._countdown(narrow, register_count(lanes, container), container))
+        return LogicalMask(made)
 
-        return LogicalMask(lanes, home, make)
+    def counting(self, lanes: int, count: str, number: int | None) -> LogicalMask:
+        """Return the mask of the first `count` lanes (an index); `number` is its value where the text gives it."""
+        if number is not None:
+            leading = min(max(number, 0), lanes)
+            return LogicalMask(lambda container: self.leading(leading, lanes, container))
+        narrow = self.converted(
+            "index_cast", self.arith("minsi", (count, self.constant(lanes, INDEX)), INDEX), INDEX, I32
+        )
+        return self._made_here(
+            lambda container: tuple(self._countdown(narrow, register_count(lanes, container), container))
+        )
 
-    def _padded(self, count: int, lanes: int, container: int) -> tuple[Pred, ...]:
-        size = per_register(container)
-        return tuple(self.first(count - n * size, container) for n in range(register_count(lanes, container)))
-
-    def _countdown(self, left: str, count: int, container: int) -> list[Pred]:
-        found: list[Pred] = []
+    def _countdown(self, left: str, count: int, container: int) -> Iterator[Pred]:
+        """Yield the predicates of `count` registers, of whose lanes the first `left` are active."""
         for _ in range(count):
             pred, further = self._counted(left, min(32, container))
             if container > 32:
-                pred = self._spread(pred, "LOWER")
-                further = self.out.arith("subi", (left, self.out.constant(per_register(container), I32)), I32)
-            found.append(pred)
+                pred = self.spread_mask(pred, "LOWER")
+                further = self.arith("subi", (left, self.constant(per_register(container), I32)), I32)
+            yield pred
             left = further
-        return found
 
-    def of_groups(self, groups: int, size: int, count: str, known: int | None) -> LogicalMask:
+    def group_mask(self, groups: int, size: int, count: str, number: int | None) -> LogicalMask:
         """Return the mask of the first `count` lanes of every group."""
         narrow = ""
-        if known is None:
-            most, none = self.out.constant(size, INDEX), self.out.constant(0, INDEX)
-            least = self.out.arith("maxsi", (self.out.arith("minsi", (count, most), INDEX), none), INDEX)
-            narrow = self.out.converted("index_cast", least, INDEX, I32)
-        home, lanes = self.out.place(), groups * size
+        if number is None:
+            most, none = self.constant(size, INDEX), self.constant(0, INDEX)
+            least = self.arith("maxsi", (self.arith("minsi", (count, most), INDEX), none), INDEX)
+            narrow = self.converted("index_cast", least, INDEX, I32)
+        lanes = groups * size
+        return self._made_here(
+            lambda container: tuple(
+                self._of_groups(lanes, size, n * per_register(container), container, narrow, number)
+                for n in range(register_count(lanes, container))
+            )
+        )
 
-        def make(container: int) -> tuple[Pred, ...]:
-            with self.out.at(home):
-                return tuple(
-                    self._of_groups(groups, size, n * per_register(container), container, narrow, known)
-                    for n in range(register_count(lanes, container))
-                )
-
-        return LogicalMask(lanes, home, make)
-
-    def _of_groups(self, groups: int, size: int, start: int, container: int, count: str, known: int | None) -> Pred:
+    def _of_groups(self, total: int, size: int, start: int, container: int, count: str, number: int | None) -> Pred:
         """Make the predicate of one register, which begins at lane `start`."""
-        lanes, total = per_register(container), groups * size
-        if known is not None and known >= size:
+        lanes = per_register(container)
+        if number is not None and number >= size:
             return self.first(total - start, container)
-        found: Pred | None = None
+        union: Pred | None = None
         for group in range(start // size, -(-min(start + lanes, total) // size)):
             first = group * size - start
-            if known is not None:
-                piece = self.between(first, min(first + max(known, 0), lanes), container)
+            if number is not None:
+                piece = self.between(first, min(first + max(number, 0), lanes), container)
             else:
-                last = self.out.arith("addi", (count, self.out.constant(first, I32)), I32)
+                last = self.arith("addi", (count, self.constant(first, I32)), I32)
                 (high,) = self._countdown(last, 1, container)
-                piece = self._logic("pxor", high, self.first(first, container), container) if first > 0 else high
-            found = piece if found is None else self._logic("por", found, piece, container)
-        assert found is not None
-        return found
+                piece = self.logic("pxor", high, self.first(first, container), container) if first > 0 else high
+            union = piece if union is None else self.logic("por", union, piece, container)
+        assert union is not None
+        return union
 
-    def given(self, lanes: int, container: int, preds: tuple[Pred, ...]) -> LogicalMask:
+    def given_mask(self, lanes: int, container: int, preds: tuple[Pred, ...]) -> LogicalMask:
         """Return a mask of predicates that exist for containers of one width."""
-        home = self.out.place()
+        return self._made_here(lambda wanted: self._repacked(preds, container, wanted)[: register_count(lanes, wanted)])
 
-        def make(wanted: int) -> tuple[Pred, ...]:
-            with self.out.at(home):
-                return self._changed(preds, container, wanted, register_count(lanes, wanted))
-
-        return LogicalMask(lanes, home, make)
-
-    def _changed(self, preds: tuple[Pred, ...], container: int, wanted: int, count: int) -> tuple[Pred, ...]:
+    def _repacked(self, preds: tuple[Pred, ...], container: int, wanted: int) -> tuple[Pred, ...]:
         while container < wanted:
             container *= 2
             bits = min(32, container)
-            preds = tuple(self._spread(each, half, bits) for each in preds for half in ("LOWER", "HIGHER"))
+            preds = tuple(self.spread_mask(each, half, bits) for each in preds for half in ("LOWER", "HIGHER"))
         while container > wanted:
             container //= 2
-            packed = []
-            for low, high in zip(preds[::2], (*preds[1::2], None), strict=False):
-                first = self._packed(low, "LOWER", container)
-                second = None if high is None else self._packed(high, "HIGHER", container)
-                packed.append(first if second is None else self._logic("por", first, second, container))
+            bits, packed = min(32, container), list[Pred]()
+            for number, pred in enumerate(preds):
+                half = self.predicate("ppack", [pred.use], bits, half="HIGHER" if number % 2 else "LOWER")
+                packed.append(self.logic("por", packed.pop(), half, container) if number % 2 else half)
             preds = tuple(packed)
-        return preds[:count]
+        return preds
 
-    def _packed(self, pred: Pred, half: str, bits: int) -> Pred:
-        return self.out.predicate("ppack", [pred.use], min(32, bits), half=half)
+    # --------------------------------------------------------------------------------------------- logical registers
 
-
-# Registers in other containers, moved to other lanes, and put together.
-
-
-@dataclass(slots=True)
-class RegisterShapes:
-    """Makes registers of the lanes of others."""
-
-    out: FunctionEmitter
-    masks: Masks
-    _indices: dict[tuple[str, int, int], Reg] = field(default_factory=dict)
-
-    def forget(self) -> None:
-        """Begin another vecscope."""
-        self._indices.clear()
-
-    def made(self, lanes: int, element: str, container: int, regs: tuple[Reg, ...]) -> LogicalRegister:
+    def made(self, lanes: int, element: str, container: int, regs: Iterable[Reg]) -> LogicalRegister:
         """Return a logical register from the physical registers that its lanes need."""
-        regs = regs[: register_count(lanes, container)]
-        return LogicalRegister(lanes, element, container, regs, self.out.place())
-
-    def typed(self, value: LogicalRegister, element: str) -> list[Reg]:
-        """Return the registers as lanes of an element."""
-        return [self.out.as_element(reg, element) for reg in value.regs]
-
-    # ------------------------------------------------------------------------------------------------- containers
+        needed = tuple(regs)[: register_count(lanes, container)]
+        return LogicalRegister(lanes, element, container, needed, self.place())
 
     def within(self, value: LogicalRegister, container: int) -> LogicalRegister:
-        """Return the same lanes in containers of a width."""
+        """Return the same lanes in containers of a width, made once."""
         if value.container == container:
             return value
-        return value.kept(container, lambda: self._changed(value, container))
+        if container not in value.others:
+            value.others[container] = self._moved_within(value, container)
+        return value.others[container]
 
-    def _changed(self, value: LogicalRegister, container: int) -> LogicalRegister:
-        with self.out.at(value.home):
+    def _moved_within(self, value: LogicalRegister, container: int) -> LogicalRegister:
+        with self.at(value.home):
             regs, current = value.regs, value.container
             while current < container:
                 regs = tuple(each for reg in regs for each in self.spread(reg, reg, current))
@@ -500,83 +493,74 @@ class RegisterShapes:
                 regs = regs[: register_count(value.lanes, current)]
             while current > container:
                 current //= 2
-                pairs = zip(regs[::2], (*regs[1::2], regs[-1]), strict=False)
-                regs = tuple(self.parted(low, high, current)[0] for low, high in pairs)
+                regs = tuple(self.parted(low, high, current)[0] for low, high in pairs_of(regs))
             element = physical(value.element)
-            return self.made(
-                value.lanes, value.element, container, tuple(self.out.as_element(reg, element) for reg in regs)
-            )
+            return self.made(value.lanes, value.element, container, [self.as_element(reg, element) for reg in regs])
 
     def spread(self, one: Reg, other: Reg, bits: int) -> list[Reg]:
         """Interleave the lanes of two registers: two registers."""
         kind = f"u{min(32, bits)}"
-        return self.out.registers("vintlv", [self.out.as_element(each, kind).use for each in (one, other)], kind, kind)
+        return self.registers("vintlv", [self.as_element(each, kind).use for each in (one, other)], kind, kind)
 
     def parted(self, one: Reg, other: Reg, bits: int) -> list[Reg]:
         """Return the even lanes of two registers end to end, and the odd ones."""
         kind = f"u{bits}"
-        return self.out.registers("vdintlv", [self.out.as_element(each, kind).use for each in (one, other)], kind, kind)
+        return self.registers("vdintlv", [self.as_element(each, kind).use for each in (one, other)], kind, kind)
 
     # ------------------------------------------------------------------------------------------------------- lanes
 
+    def _index(self, key: tuple[str, int, int], make: Callable[[], Reg]) -> Reg:
+        if key not in self._indices:
+            with self.at(self.scope):
+                self._indices[key] = make()
+        return self._indices[key]
+
     def lane_numbers(self, bits: int, start: int) -> Reg:
         """Return the register whose lane i holds `start` + i, created at the head of the vecscope."""
-        return self._kept(("lanes", bits, start), lambda: self._lane_numbers(bits, start))
-
-    def _lane_numbers(self, bits: int, start: int) -> Reg:
         kind = ScalarType(f"i{bits}")
-        first = self.out.constant(_signed(start, bits), kind)
-        found = self.out.register("vci", [(first, kind)], kind.name, order="ASC")
-        return self.out.as_element(found, f"u{bits}")
+
+        def make() -> Reg:
+            first = self.scalar(signed(start, bits), kind)
+            return self.as_element(self.register("vci", [first], kind.name, order="ASC"), f"u{bits}")
+
+        return self._index(("lanes", bits, start), make)
 
     def same_number(self, bits: int, number: int) -> Reg:
         """Return the register of one number in all lanes, kept at the head of the vecscope."""
-        kind, wrapped = ScalarType(f"i{bits}"), _signed(number, bits)
-        return self._kept(
-            ("same", bits, number),
-            lambda: self.out.register("vbr", [(self.out.constant(wrapped, kind), kind)], f"u{bits}"),
+        kind, wrapped = ScalarType(f"i{bits}"), signed(number, bits)
+        return self._index(
+            ("same", bits, number), lambda: self.register("vbr", [self.scalar(wrapped, kind)], f"u{bits}")
         )
 
     def group_numbers(self, bits: int, start: int, size: int) -> Reg:
         """Return the register whose lane i is (start + i) div size less start div size, created at the head."""
-        return self._kept(
-            (f"groups of {size}", bits, start % size), lambda: self._group_numbers(bits, start % size, size)
-        )
+        start %= size
+        return self._index((f"groups of {size}", bits, start), lambda: self._group_numbers(bits, start, size))
 
     def _group_numbers(self, bits: int, start: int, size: int) -> Reg:
-        lanes = per_register(bits)
+        lanes, kind = per_register(bits), f"u{bits}"
         if start == 0 and size >= lanes:
             return self.same_number(bits, 0)
-        kind = f"u{bits}"
         if start == 0 and size & (size - 1) == 0:
-            amount = self.out.constant(size.bit_length() - 1, I16)
-            operands = [self.lane_numbers(bits, 0).use, (amount, I16), self.masks.whole(bits).use]
-            return self.out.register("vshrs", operands, kind)
-        found, group, first = self.same_number(bits, 0), 1, size - start
+            amount = self.scalar(size.bit_length() - 1, I16)
+            return self.register("vshrs", [self.lane_numbers(bits, 0).use, amount, self.whole(bits).use], kind)
+        numbers, group, first = self.same_number(bits, 0), 1, size - start
         while first < lanes:
-            below = self.out.as_bits(self.masks.first(first, bits), bits)
-            found = self.out.register("vsel", [found.use, self.same_number(bits, group).use, below.use], kind)
+            below = self.as_bits(self.first(first, bits), bits)
+            numbers = self.register("vsel", [numbers.use, self.same_number(bits, group).use, below.use], kind)
             group, first = group + 1, first + size
-        return found
+        return numbers
 
-    def _kept(self, key: tuple[str, int, int], make: object) -> Reg:
-        if key not in self._indices:
-            assert callable(make)
-            with self.out.at(self.out.scope):
-                self._indices[key] = make()
-        return self._indices[key]
+    def strided_numbers(self, bits: int, register: int, step: Use) -> Reg:
+        """Return the numbers of the lanes of a logical register's n-th register, each times a scalar."""
+        lanes = self.lane_numbers(bits, register * per_register(bits))
+        return self.register("vmuls", [lanes.use, step, self.whole(bits).use], lanes.element)
 
     def picked(self, reg: Reg, index: Reg, bits: int) -> Reg:
         """Return the lanes that an index names."""
         kind = f"u{bits}"
-        picked = self.out.register("vselr", [self.out.as_element(reg, kind).use, index.use], kind)
-        return self.out.as_element(picked, reg.element)
-
-    def added(self, numbers: Reg, number: int, bits: int) -> Reg:
-        """Return lane numbers and a number more."""
-        kind = ScalarType(f"i{bits}")
-        more = self.out.constant(_signed(number, bits), kind)
-        return self.out.register("vadds", [numbers.use, (more, kind), self.masks.whole(bits).use], f"u{bits}")
+        lanes = self.register("vselr", [self.as_element(reg, kind).use, index.use], kind)
+        return self.as_element(lanes, reg.element)
 
     def shifted(self, reg: Reg, by: int, bits: int) -> Reg:
         """Return the register whose lane i is lane i + `by`; lanes beyond the end are undefined."""
@@ -587,12 +571,16 @@ class RegisterShapes:
         if other is None:
             return one
         kind = f"u{bits}"
-        operands = [self.out.as_element(each, kind).use for each in (one, other)]
-        found = self.out.register("vsel", [*operands, self.out.as_bits(mask, bits).use], kind)
-        return self.out.as_element(found, one.element)
+        operands = [self.as_element(each, kind).use for each in (one, other)]
+        return self.as_element(self.register("vsel", [*operands, self.as_bits(mask, bits).use], kind), one.element)
 
 
-def _signed(number: int, bits: int) -> int:
+def pairs_of(regs: Sequence[Reg]) -> Iterator[tuple[Reg, Reg]]:
+    """Yield neighbouring registers; a last one without neighbour is its own."""
+    return zip(regs[::2], (*regs[1::2], regs[-1]), strict=False)
+
+
+def signed(number: int, bits: int) -> int:
     """Return a number modulo 2^bits, as signed."""
     half = 1 << bits - 1
     return (number + half) % (2 * half) - half

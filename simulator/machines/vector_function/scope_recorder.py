@@ -35,6 +35,7 @@ from castsim.isa.pto.value_types import (
     PointerType,
     ScalarType,
     VectorType,
+    element_format,
 )
 from castsim.machines.vector_function.function_launches import MicroFunction, check_scope, time_scope
 from castsim.machines.vector_function.launched_scope import (
@@ -45,11 +46,8 @@ from castsim.machines.vector_function.launched_scope import (
     TimingKind,
     issues,
 )
+from castsim.machines.vector_function.loads_stores import accessed_bytes
 from castsim.targets.vector_function import VectorFunctionTarget
-
-# Instructions of the text as time sees them: what they are, the bytes of their access.
-#
-# Source: docs/reference/micro.md 6.2.
 
 # The bytes of the buffer that the loads and stores of a launch touch, as far as its masks tell.
 #
@@ -69,7 +67,7 @@ _LANEWISE = frozenset(
         *("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor", "vxor", "vshl", "vshr", "vadds"),
         *("vmuls", "vmaxs", "vmins", "vlrelu", "vshls", "vshrs", "vabs", "vneg"),
         *("vrelu", "vnot", "vexp", "vln", "vsqrt", "vrec", "vrsqrt", "vmula", "vmadd", "vaddrelu", "vsubrelu"),
-        *("vcmp", "vcmps", "vcadd", "vcmax", "vcmin", "vcvt", "vtrc"),
+        *("vcmp", "vcmps", "vcadd", "vcmax", "vcmin", "vcvt", "vmulscvt", "vtrc"),
     )
 )
 """Instructions that look at no lane that their mask, the last one they read, leaves out."""
@@ -206,6 +204,10 @@ def _spaced(stretches: Sequence[tuple[int, int]], buffer: str, *, write: bool) -
     return found
 
 
+# Instructions of the text as time sees them: what they are, the bytes of their access.
+#
+# Source: docs/reference/micro.md 6.2.
+
 _LOADS = frozenset(("vlds", "vldsx2", "vsldb", "vldus", "plds", "pldi"))
 _STORES = frozenset(
     (
@@ -220,14 +222,8 @@ _FREE = frozenset(
     )
 )
 
-_PARTS = {"UNPK4": 4, "UNPK": 2, "US": 2, "PK4": 4, "PK": 2}
-_MULTIPLES = {"DINTLV": 2, "BDINTLV": 2, "DS": 2, "INTLV": 2}
-_MASK_BYTES = REGISTER_BYTES // 8
-_BLOCKS_OF_ELEMENTS = 8
-"""Elements that a load E2B spreads over the blocks of a register."""
 
-
-def instruction_of(node: MicroOperation) -> ScopeInstruction:
+def instruction_of(node: MicroOperation, target: VectorFunctionTarget) -> ScopeInstruction:
     """Return an instruction of the text."""
     name = MASK_WIDTH.sub("", node.mnemonic)
     results = [kind for kind in node.result_types if not isinstance(kind, PointerType | ScalarType | AlignType)]
@@ -239,11 +235,12 @@ def instruction_of(node: MicroOperation) -> ScopeInstruction:
         kind=kind,
         width=_width(node),
         word=word,
-        size=_bytes(node, name, word) if kind in (TimingKind.LOAD, TimingKind.STORE) else 0,
+        size=_bytes(node, name) if kind in (TimingKind.LOAD, TimingKind.STORE) else 0,
         updates=kind is TimingKind.LOAD and any(isinstance(each, PointerType) for each in node.result_types),
         unpacks=kind is TimingKind.LOAD and word.startswith("UNPK"),
         masks=masks,
         integers=_integers(node),
+        row=_row(node, target),
         line=node.span.line,
         text=_text(node),
     )
@@ -280,21 +277,24 @@ def _integers(node: MicroOperation) -> bool:
     return element.removeprefix("u").removeprefix("s").startswith("i")
 
 
-def _bytes(node: MicroOperation, name: str, word: str) -> int:
+def _row(node: MicroOperation, target: VectorFunctionTarget) -> str:
+    """Return the row of the table of instructions for one that is not timed by its name, else ''."""
+    if node.mnemonic == "vintlv" and target.follows_families(kernel=False):
+        return "vintlv_lanes"
+    if node.mnemonic != "vcvt":
+        return ""
+    kinds = (*node.operand_types, *node.result_types)
+    src, dst = (element_format(kind.element) for kind in kinds if isinstance(kind, VectorType))
+    return target.conversion_row(src, dst)
+
+
+def _bytes(node: MicroOperation, name: str) -> int:
     """Return the bytes that an access touches when all of its lanes are active."""
-    mode, _, width = word.partition("_")
     if name in ("plds", "pldi", "psts", "psti") or name in OPAQUE:
-        return _MASK_BYTES
+        return REGISTER_BYTES // 8
     if name in ("vstas", "vstar", "vscatter"):
         return 0
-    if mode in _PARTS:
-        return REGISTER_BYTES // _PARTS[mode]
-    if mode in _MULTIPLES or name in ("vldsx2", "vstsx2"):
-        return REGISTER_BYTES * 2
-    element = int(width[1:]) // 8 if re.fullmatch(r"B\d+", width) else _width(node) // 8
-    if mode in ("BRC", "1PT"):
-        return _MASK_BYTES if width == "BLK" else element
-    return _BLOCKS_OF_ELEMENTS * element if mode == "E2B" else REGISTER_BYTES
+    return accessed_bytes(node) if name in ("vlds", "vldsx2", "vsts", "vstsx2") else REGISTER_BYTES
 
 
 # Loads of a launch that nothing keeps behind an earlier store of the same bytes (docs/reference/micro.md 6.5).
@@ -422,6 +422,7 @@ class ScopeRecorder:
 
         It does so with a short loop of constant bounds inside of another, that carries nothing from trip to trip:
         functions with a published length are met so. Kernels of the tile library, which carry a count, turn theirs.
+        Those that carry a register turn a single trip too, as in a tcolsum of four rows.
         """
         assert self._scope is not None
         if fixed and not loop.carried and self._scope.in_loop and self.target.option("short_loops") == "unrolled":
@@ -430,7 +431,8 @@ class ScopeRecorder:
                 self._unrolled.add(id(loop))
                 return
         self._unrolled.discard(id(loop))
-        self._scope.begin_loop(trips, loop.span.line, fixed=fixed)
+        carries = any(isinstance(kind, VectorType) for kind in loop.result_types)
+        self._scope.begin_loop(trips, loop.span.line, fixed=fixed and not carries)
 
     def trip(self, loop: pto.For) -> None:
         """End a trip of the innermost loop."""
@@ -449,7 +451,7 @@ class ScopeRecorder:
         node = issue.node
         instruction = self._known.get(id(node))
         if instruction is None:
-            instruction = self._known[id(node)] = instruction_of(node)
+            instruction = self._known[id(node)] = instruction_of(node, self.target)
             self._places[instruction.line] = node.span
             if instruction.kind is TimingKind.COMPUTE and not self._facts.has(instruction.mnemonic, instruction.width):
                 self._refuse(f"the cycles of pto.{node.mnemonic} are unknown")
@@ -545,6 +547,10 @@ class ScopeRecorder:
             self._items[place] = replace(self._items[place], body=Block((FlagSignal(holder, pipe, event),)))
             self._add(node, node.mnemonic, pipe, (FlagWait(pipe, holder, event),), ())
 
+    def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
+        """Record what a tile operation issues."""
+        self._items.append(replace(lowered, instruction=self._number(node, instruction)))
+
     def external(self, node: pto.External) -> None:
         """Note that there are no cycles."""
         self.incomplete = True
@@ -577,11 +583,15 @@ class ScopeRecorder:
         operations: tuple[Operation, ...],
         accesses: tuple[Access, ...],
     ) -> None:
-        number = self._instructions.get(id(node))
-        if number is None:
-            number = self._instructions[id(node)] = len(self._nodes)
-            self._nodes.append(Instruction(text, pipe, node.span, mnemonic=text))
+        number = self._number(node, Instruction(text, pipe, node.span, mnemonic=text))
         self._items.append(Lowered(number, Block(operations), accesses))
+
+    def _number(self, node: pto.Operation, instruction: Instruction) -> int:
+        """Return the number of an operation's instruction, which is new the first time."""
+        number = self._instructions.setdefault(id(node), len(self._nodes))
+        if number == len(self._nodes):
+            self._nodes.append(instruction)
+        return number
 
     def _refuse(self, why: str) -> None:
         self.untimed = self.untimed or why
@@ -620,21 +630,16 @@ def _scope(body: Body, register_bytes: int) -> Scope:
 
 def _trip(scope: Scope, body: Body, places: dict[str, int], register_bytes: int, numbers: range) -> None:
     names: list[dict[str, int]] = [{} for _ in numbers]
-    for step, number, own in _alternating(body.steps, numbers, names):
-        reads = [own[name] for name in step.sources if name in own]
-        place = places.get(step.buffer, 0) + number * register_bytes
-        made = scope.issue(_instruction(step, body.width, register_bytes), reads, int(bool(step.result)), place)
-        own.update(zip((step.result,), made, strict=False))
-
-
-def _alternating(
-    steps: tuple[BodyStep, ...], numbers: range, names: list[dict[str, int]]
-) -> Iterator[tuple[BodyStep, int, dict[str, int]]]:
-    for step in steps:
+    for step in body.steps:
         for number, own in zip(numbers, names, strict=True):
-            yield step, number, own
+            reads = [own[name] for name in step.sources if name in own]
+            place = places.get(step.buffer, 0) + number * register_bytes
+            made = scope.issue(_instruction(step, body.width, register_bytes), reads, int(bool(step.result)), place)
+            own.update(zip((step.result,), made, strict=False))
 
 
 def _instruction(step: BodyStep, width: int, register_bytes: int) -> ScopeInstruction:
+    if step.mnemonic == "mem_bar":
+        return ScopeInstruction("mem_bar", TimingKind.BARRIER, word=" ".join(step.sources))
     kind = {LOAD: TimingKind.LOAD, STORE: TimingKind.STORE}.get(step.mnemonic, TimingKind.COMPUTE)
     return ScopeInstruction(step.mnemonic, kind, width, size=0 if kind is TimingKind.COMPUTE else register_bytes)

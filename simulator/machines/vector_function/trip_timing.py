@@ -10,6 +10,8 @@ from castsim.machines.vector_function.function_operations import (
     INTEGER_DIVISION,
     LONG_DIVISION,
     Compute,
+    Computing,
+    ConvertLanes,
     Load,
     MemoryBarrier,
     Nest,
@@ -62,18 +64,22 @@ class StoreStep:
 
 @dataclass(frozen=True, slots=True)
 class TripShape:
-    """The loads of a row and of a trip, and the stores; `closing` marks those that follow the last trip of a row."""
+    """The loads of a row and of a trip, and the stores; `closing` marks those that follow the last trip of a row.
+
+    `row_loads` precede the first trip of each row and serve all its trips, `close_loads` follow its last one.
+    """
 
     row_loads: tuple[LoadStep, ...]
     loads: tuple[LoadStep, ...]
+    close_loads: tuple[LoadStep, ...]
     stores: tuple[StoreStep, ...]
 
 
 def trip_shape(nest: Nest, target: VectorFunctionTarget) -> TripShape:
     """Return the accesses of the trips of a nest."""
     operations, size = of_every_trip(nest), target.registers.register_bytes
-    stores = (*_stores(operations, size, nest), *_closing_stores(nest, size))
-    return TripShape(tuple(_loads(nest.row, nest, target)), tuple(_loads(operations, nest, target)), stores)
+    loads = (tuple(_loads(items, nest, target)) for items in (nest.row, operations, nest.close))
+    return TripShape(*loads, (*_stores(operations, size, nest), *_closing_stores(nest, size)))
 
 
 def _loads(operations: Iterable[RegisterOperation], nest: Nest, target: VectorFunctionTarget) -> Iterable[LoadStep]:
@@ -134,6 +140,13 @@ def division_ticks(mnemonic: str, width: int, target: VectorFunctionTarget) -> t
     division = target.timing.division
     held = division.trip_cycles[f"{'f' if mnemonic == LONG_DIVISION else 'i'}{bits}"]
     return ticks(held - division.overlap_cycles), ticks(held)
+
+
+def conversion_row(item: Computing, target: VectorFunctionTarget) -> str:
+    """Return the row of the table of instructions that has the latency of a conversion; '' of other instructions."""
+    if not isinstance(item, ConvertLanes) or item.integral:
+        return ""
+    return target.conversion_row(item.src, item.dst, kernel=True)
 
 
 def exclusive_ticks(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> int:

@@ -1,16 +1,16 @@
-"""Values of vector functions: register by register, or a whole tile at once where this is proven equal.
+"""Values of vector functions: register by register, or a whole tile at once where probes show that this is equal.
 
 Nothing here knows time. Operations run in program order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from castsim.execution.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
 from castsim.execution.tree import Tile
@@ -28,8 +28,6 @@ from castsim.machines.vector_function.function_operations import (
     TripSelect,
     VectorFunction,
     convert_map,
-    interleave_maps,
-    lane_starts,
 )
 from castsim.machines.vector_function.lane_operations import run_instruction
 from castsim.machines.vector_function.loads_stores import load_distribution, store_distribution
@@ -45,8 +43,6 @@ from castsim.numerics.cast import round_to_integral_codes
 from castsim.numerics.policy import Policy
 from castsim.numerics.tiers import convert_codes
 
-Nibbles = NDArray[np.int64]
-
 # The vector unit on values: registers, predicates and scalars, one register operation after the other.
 #
 # Trips run in program order; what an instruction computes is what that of a micro program does.
@@ -58,9 +54,7 @@ def execute_function(function: VectorFunction, buffer: Bytes) -> None:
     Raises:
         TileError: a store reaches beyond the buffer.
     """
-    state = RegisterState()
-    for operation in function.setup:
-        state.step(operation)
+    state = _started(function)
     for nest in function.nests:
         run_nest(function, nest, state, buffer)
 
@@ -94,21 +88,15 @@ def _load(operation: Load, state: RegisterState, buffer: Bytes, address: int) ->
 
 
 def _store(operation: StoreLanes, state: RegisterState, buffer: Bytes, address: int) -> None:
-    source, written = stored_bytes(operation, state.predicates[operation.predicate])
+    mode = store_distribution(operation.distribution)
+    assert mode.governor is not None  # kernels have no others
+    written = np.flatnonzero(state.predicates[operation.predicate].bits[mode.governor])
     if not written.size:
         return
     start = address + operation.offset
     if start < 0 or start + int(written[-1]) >= buffer.size:
         raise TileError(f"a store writes bytes {start} .. {start + int(written[-1])} of a buffer of {buffer.size}")
-    buffer[start + written] = state.registers[operation.source].data[source]
-
-
-def stored_bytes(operation: StoreLanes, predicate: PredicateRegister) -> tuple[Nibbles, Nibbles]:
-    """Return the bytes of the register that a store writes, and where, counted from its address."""
-    mode = store_distribution(operation.distribution)
-    assert mode.governor is not None  # kernels have no others
-    written = np.flatnonzero(predicate.bits[mode.governor])
-    return mode.source[written], written
+    buffer[start + written] = state.registers[operation.source].data[mode.source[written]]
 
 
 class RegisterState:
@@ -163,14 +151,10 @@ class RegisterState:
         self.registers[operation.result] = converted(source, (src, dst), places, places.governor, mask, change)
 
 
-# Where every stored bit comes from: trips run on provenance instead of values.
+# The steps through which a kernel takes every element: read off its instructions, then checked by running it.
 #
-# A register holds, for each of its nibbles, the element it belongs to and the steps it has been through. Registers
-# that depend on no load (index vectors, masks, zeros) are computed as they are. A trip is traced once per state of its
-# counters; all other trips are copies of a traced one, moved.
-
-RAW, ZERO, UNKNOWN = 0, -1, -2
-"""Chain numbers of nibbles: as loaded, known zeros, and unusable for the proof."""
+# The instructions between load and store give the only chain that there can be. Trips of a row differ in their counters
+# alone, so the last ones stand for all. They run on elements whose results differ, and must store what the chain gives.
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,238 +185,132 @@ Step = ConvertStep | IntegralStep | MaskStep
 Chain = tuple[Step, ...]
 
 
+_TRIPS = 3
+"""Trips of a row that are run: the last one, and two that are full."""
+_MOST_DIGITS = 64
+"""Codes, at most, that a probe gives to elements; two elements have different ones in at least one of the probes."""
+_POOL = 1 << 9
+
+
 def trace_nest(function: VectorFunction, nest: Nest) -> Chain | None:
     """Return the chain from every source element of a row to the destination element of the same number.
 
     None unless that holds for each of the `count` elements of a row, and nothing else is stored.
     """
-    tracer = _Tracer(function)
-    chains: list[Chain] = [()]
-    taken = {operation.counter: 0 for operation in nest.trip if isinstance(operation, CountDown) and operation.counter}
-    for operation in nest.trip:
-        if isinstance(operation, CountDown) and operation.counter:
-            taken[operation.counter] += operation.take
-    steps = (nest.source_trip * 8, nest.destination_trip * 8)
-    if steps != tuple(nest.elements * _bits(fmt) for fmt in (function.source_format, function.destination_format)):
+    formats = function.source_format, function.destination_format
+    if (nest.source_trip * 8, nest.destination_trip * 8) != tuple(nest.elements * _bits(fmt) for fmt in formats):
         return None
-    counters = dict(nest.counters)
-    tracer.state.scalars.update(counters)
+    chain = _chain_of(function, nest)
+    ends = chain and _format_after(chain, formats[0]) == formats[1]
+    return chain if chain and ends and _follows(function, nest, chain) else None
+
+
+def _chain_of(function: VectorFunction, nest: Nest) -> Chain | None:
+    """Return the steps between loads and stores of a trip, None if they differ or no chain has them."""
+    state, chains = _started(function), dict[str, Chain]()
+    state.scalars.update(nest.counters)
     for operation in nest.row:
-        tracer.state.step(operation)
-    counters.update(tracer.state.scalars)
-    selects = any(isinstance(operation, TripSelect) for operation in nest.trip)
-    proven: dict[tuple[object, ...], int] = {}
-    chain: Chain | None = None
-    for trip in range(nest.trips):
-        last = trip == nest.trips - 1
-        key = (last and selects, *(min(counters[name], reach) for name, reach in taken.items() if name in counters))
-        if key not in proven:
-            tracer.state.scalars.update(counters)
-            found = tracer.trip(nest, last=last, chains=chains)
-            if found is None or (chain is not None and found[0] != chain):
-                return None
-            chain, proven[key] = found
-        # A trip covers its own elements, the last one what is left: together all, and each once.
-        if proven[key] != (nest.count - trip * nest.elements if last else nest.elements):
-            return None
-        for name, reach in taken.items():
-            if name in counters:
-                counters[name] = max(counters[name] - reach, 0)
-    return chain
+        state.step(operation)
+    stored: set[Chain | None] = set()
+    for operation in nest.trip:
+        match operation:
+            case Load(results):
+                chains.update(dict.fromkeys(results, ()))
+            case StoreLanes(source):
+                stored.add(chains.get(source))
+            case ConvertLanes(result, source, src=src, dst=dst, policy=policy) if source in chains:
+                if _format_after(chains[source], function.source_format) != src:
+                    return None
+                step = IntegralStep(dst, policy) if operation.integral else ConvertStep(src, dst, policy)
+                chains[result] = (*chains[source], step)
+            case Compute(name, results, sources, width) if not chains.keys().isdisjoint(sources):
+                before = {chains[source] for source in sources if source in chains}
+                if name not in ("vor", "vand", "vintlv", "vselr") or len(before) > 1:
+                    return None
+                if name == "vand" and width != _bits(_format_after(next(iter(before)), function.source_format)):
+                    return None
+                constants = [state.registers[source] for source in sources if source in state.registers]
+                after: Chain = (MaskStep(int(constants[0].lanes(width)[0])),) if name == "vand" else ()
+                chains.update(dict.fromkeys(results, (*before.pop(), *after)))
+            case _:
+                state.step(operation)
+    return stored.pop() if len(stored) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Symbol:
-    """Provenance of a register, three numbers per nibble: an array of shape (3, bytes, 2), low nibble first.
+def _follows(function: VectorFunction, nest: Nest, chain: Chain) -> bool:
+    """Whether the last trips of a row store what the chain makes of their elements, and all earlier ones are full."""
+    takes = [item for item in nest.trip if isinstance(item, CountDown) and item.counter]
+    reach = {item.counter: sum(each.take for each in takes if each.counter == item.counter) for item in takes}
+    trips = min(nest.trips, _TRIPS)
+    left_out = nest.trips - trips
+    counters = {name: start - left_out * reach.get(name, 0) for name, start in nest.counters.items()}
+    count = nest.count - left_out * nest.elements
+    if not (trips - 1) * nest.elements < count <= trips * nest.elements:
+        return False
+    if count * _bits(function.destination_format) % 8:  # a row ends with half a byte
+        return False
+    if left_out and any(counters[name] < taken for name, taken in reach.items() if name in counters):
+        return False
+    part = replace(nest, rows=1, trips=trips, counters={name: max(0, start) for name, start in counters.items()})
+    read = trips * nest.source_trip + REGISTER_BYTES
+    source, destination = Side(0, 0, function.source_format), Side(read, 0, function.destination_format)
+    function = replace(function, source=0, destination=read)
+    for number, codes in enumerate(_probes(chain, function.source_format, count)):
+        memory = np.full(read + trips * nest.destination_trip + 2 * REGISTER_BYTES, (0xA5, 0x5A)[number % 2], np.uint8)
+        memory[:read] = 0x3C  # lanes beyond the row give something else than what they must leave
+        _write(memory, source, codes)
+        wanted = memory.copy()
+        _write(wanted, destination, apply_chain(chain, codes[:, :count]))
+        try:
+            run_nest(function, part, _started(function), memory)
+        except TileError:
+            return False
+        if not np.array_equal(memory, wanted):
+            return False
+    return True
 
-    `origin` is the number of the source nibble (RAW) or of the source nibble in which the element begins; `part`
-    counts the nibbles inside the element's code; `chain` numbers the steps it has been through.
+
+@lru_cache(maxsize=256)
+def _digits(chain: Chain, fmt: Format) -> Codes:
+    """Return codes whose results differ."""
+    numbers = np.random.default_rng(1).integers(0, 1 << 63, _POOL, np.int64), np.arange(_POOL)
+    pool: Codes = (np.concatenate(numbers) & ((1 << min(fmt.bits, 62)) - 1)).astype(f"<u{fmt.storage_bits // 8}")
+    results, first = np.unique(apply_chain(chain, pool), return_index=True)
+    return pool[first[np.linspace(0, results.size - 1, min(results.size, _MOST_DIGITS), dtype=np.int64)]]
+
+
+def _probes(chain: Chain, fmt: Format, count: int) -> Iterator[Codes]:
+    """Yield rows of `count` codes (one more where nibbles need it) that tell the elements of a row apart.
+
+    A code stands for a digit, and each probe holds one digit of all elements' numbers; the last probe has other codes
+    for the first digit, so that every element changes.
     """
-
-    fields: Nibbles
-
-    @property
-    def chain(self) -> Nibbles:
-        """The third of the numbers."""
-        chain: Nibbles = self.fields[2]
-        return chain
-
-    def take(self, places: NDArray[np.int64]) -> _Symbol:
-        """Return the bytes at `places`; -1 gives the number of values unusable for the proof."""
-        taken = self.fields[:, places]
-        taken[:, places < 0] = _NOTHING
-        return _Symbol(taken)
-
-    def with_chain(self, chain: Nibbles) -> _Symbol:
-        """Return the same nibbles after other steps."""
-        fields = self.fields.copy()
-        fields[2] = chain
-        return _Symbol(fields)
+    digits = _digits(chain, fmt)
+    elements = np.arange(count + count % 2)
+    power = 1
+    while power == 1 or (power < count and digits.size > 1):
+        yield digits[elements // power % digits.size][None]
+        power *= digits.size
+    yield np.roll(digits, 1)[elements % digits.size][None]
 
 
-_NOTHING = np.array((0, 0, UNKNOWN))[:, None, None]
-
-
-def _constant(values: NDArray[np.uint8]) -> _Symbol:
-    fields = np.zeros((3, values.size, 2), np.int64)
-    zero = np.stack((values & 15, values >> 4), axis=1) == 0
-    fields[2] = np.where(zero, ZERO, UNKNOWN)
-    return _Symbol(fields)
-
-
-class _Tracer:
-    """Runs trips of one function; everything that depends on no load is held by `state` as values."""
-
-    def __init__(self, function: VectorFunction) -> None:
-        self.function = function
-        self.state = RegisterState()
-        for operation in function.setup:
-            self.state.step(operation)
-
-    def trip(self, nest: Nest, *, last: bool, chains: list[Chain]) -> tuple[Chain, int] | None:
-        """Return the chain of all stored elements, and how many there are from the trip's first one on."""
-        symbols: dict[str, _Symbol] = {}
-        stored: list[tuple[NDArray[np.int64], _Symbol]] = []
-        for operation in nest.trip:
-            match operation:
-                case Load(results, distribution):
-                    symbols.update(zip(results, _loaded(distribution, len(results)), strict=True))
-                case StoreLanes():
-                    stored.append(self._store(operation, symbols))
-                case ConvertLanes():
-                    symbols[operation.result] = self._convert(operation, self._of(operation.source, symbols), chains)
-                case Compute("vor", (result,)):
-                    symbols[result] = self._merge(operation, symbols)
-                case Compute("vand", (result,)):
-                    symbols[result] = self._mask(operation, symbols, chains)
-                case Compute("vintlv", results, (one, other), width):
-                    both = _joined(self._of(one, symbols), self._of(other, symbols))
-                    for name, places in zip(results, interleave_maps(width, REGISTER_BYTES), strict=True):
-                        symbols[name] = both.take(places)
-                case Compute("vselr", (result,), (source, index)):  # no kernel computes an index from what it loads
-                    nothing = np.full(REGISTER_BYTES, -1, np.int64)
-                    chosen = nothing if index in symbols else self.state.registers[index].data.astype(np.int64)
-                    symbols[result] = self._of(source, symbols).take(chosen)
-                case _:
-                    self.state.step(operation, last=last)
-        return self._elements(stored, chains)
-
-    def _of(self, name: str, symbols: dict[str, _Symbol]) -> _Symbol:
-        return symbols[name] if name in symbols else _constant(self.state.registers[name].data)
-
-    def _store(self, operation: StoreLanes, symbols: dict[str, _Symbol]) -> tuple[NDArray[np.int64], _Symbol]:
-        source, written = stored_bytes(operation, self.state.predicates[operation.predicate])
-        return written + operation.offset, self._of(operation.source, symbols).take(source)
-
-    def _convert(self, operation: ConvertLanes, source: _Symbol, chains: list[Chain]) -> _Symbol:
-        places = convert_map(operation.src, operation.dst, operation.part, REGISTER_BYTES)
-        wide, narrow = (_bits(fmt) // 4 for fmt in (operation.src, operation.dst))
-        inside = np.arange(wide)
-        read = places.source[:, None] * wide + inside
-        origin, part, chain = source.fields.reshape(3, -1)[:, read]
-        begun, before_all = origin[:, 0], chain[:, 0]
-        whole = (chain == before_all[:, None]).all(axis=1)
-        step = (
-            IntegralStep(operation.dst, operation.policy)
-            if operation.integral
-            else ConvertStep(operation.src, operation.dst, operation.policy)
-        )
-        number = np.full(begun.size, UNKNOWN)
-        for before in set(before_all.tolist()):
-            if before < 0 or _format_after(chains[before], self.function.source_format) != operation.src:
-                continue
-            # Loaded elements are runs of source nibbles; converted ones carry where they began.
-            ahead, counted = (0, inside) if chains[before] else (inside, 0)
-            comes = ((origin == begun[:, None] + ahead) & (part == counted)).all(axis=1)
-            number[(before_all == before) & whole & comes] = _intern(chains, (*chains[before], step))
-        active = self.state.predicates[operation.predicate].bits[places.governor]
-        result = np.zeros((3, REGISTER_BYTES * 2), np.int64)
-        result[2] = ZERO
-        write = places.destination[:, None] * narrow + np.arange(narrow)
-        result[0, write] = begun[:, None]
-        result[1, write] = np.arange(narrow)
-        result[2, write] = np.where(active, number, ZERO)[:, None]
-        return _Symbol(result.reshape(3, -1, 2))
-
-    def _merge(self, operation: Compute, symbols: dict[str, _Symbol]) -> _Symbol:
-        one, other = (self._of(name, symbols) for name in operation.sources[:2])
-        first, second = one.chain == ZERO, other.chain == ZERO
-        chain = np.where(first, other.chain, np.where(second, one.chain, UNKNOWN))
-        active = self._active(operation)
-        return _Symbol(np.where(first, other.fields, one.fields)).with_chain(np.where(active, chain, ZERO))
-
-    def _mask(self, operation: Compute, symbols: dict[str, _Symbol], chains: list[Chain]) -> _Symbol:
-        """Return the AND with a constant register whose lanes are all equal."""
-        name, constant, _ = operation.sources
-        source = self._of(name, symbols)
-        lanes = self.state.registers[constant].lanes(operation.width)
-        number = np.full(source.chain.shape, UNKNOWN)
-        if (lanes == lanes[0]).all():
-            for before in set(source.chain.reshape(-1).tolist()):
-                if (
-                    before > RAW
-                    and _bits(_format_after(chains[before], self.function.source_format)) == operation.width
-                ):
-                    number[source.chain == before] = _intern(chains, (*chains[before], MaskStep(int(lanes[0]))))
-        active = self._active(operation)
-        return source.with_chain(np.where(active, number, ZERO))
-
-    def _active(self, operation: Compute) -> NDArray[np.bool_]:
-        """Return for every byte whether the last source of an instruction, its predicate, enables the byte's lane."""
-        predicate = self.state.predicates[operation.sources[-1]]
-        return predicate.bits[lane_starts(operation.width, REGISTER_BYTES)][:, None]
-
-    def _elements(
-        self, stored: list[tuple[NDArray[np.int64], _Symbol]], chains: list[Chain]
-    ) -> tuple[Chain, int] | None:
-        """Check that the stored nibbles are whole elements 0, 1, 2, ... each from its own source element."""
-        places = np.concatenate([(bytes_of[:, None] * 2 + (0, 1)).reshape(-1) for bytes_of, _ in stored])
-        order = np.argsort(places, kind="stable")
-        places = places[order]
-        origin, part, chain = np.concatenate([symbol.fields.reshape(3, -1) for _, symbol in stored], axis=1)[:, order]
-        if not places.size or chain[0] <= RAW or (chain != chain[0]).any():
-            return None
-        wide, narrow = (_bits(fmt) // 4 for fmt in (self.function.source_format, self.function.destination_format))
-        element, inside = np.divmod(places, narrow)
-        straight = np.array_equal(places, np.arange(places.size)) and places.size % narrow == 0
-        if not straight or not (np.array_equal(origin, element * wide) and np.array_equal(part, inside)):
-            return None
-        found = chains[int(chain[0])]
-        ends = _format_after(found, self.function.source_format) == self.function.destination_format
-        return (found, places.size // narrow) if ends else None
-
-
-@lru_cache(maxsize=64)
-def _loaded(distribution: str, registers: int) -> tuple[_Symbol, ...]:
-    """Return the registers that a load fills."""
-    maps = load_distribution(distribution, registers).places
-    everything = np.arange(2 * (1 + max(int(places.max()) for places in maps))).reshape(-1, 2)
-    memory = _Symbol(np.stack((everything, np.zeros_like(everything), np.full_like(everything, RAW))))
-    return tuple(memory.take(places) for places in maps)
-
-
-def _joined(one: _Symbol, other: _Symbol) -> _Symbol:
-    return _Symbol(np.concatenate((one.fields, other.fields), axis=1))
+def _started(function: VectorFunction) -> RegisterState:
+    """Return the registers behind the setup of a function."""
+    state = RegisterState()
+    for operation in function.setup:
+        state.step(operation)
+    return state
 
 
 def _format_after(chain: Chain, source: Format) -> Format:
-    for step in chain:
-        if isinstance(step, ConvertStep):
-            source = step.dst
-    return source
-
-
-def _intern(chains: list[Chain], chain: Chain) -> int:
-    if chain not in chains:
-        chains.append(chain)
-    return chains.index(chain)
+    return next((step.dst for step in reversed(chain) if isinstance(step, ConvertStep)), source)
 
 
 def _bits(fmt: Format) -> int:
     return fmt.bits if fmt.bits == 4 else fmt.storage_bits
 
 
-# A tile cast in one call: what is done to every element, once `trace` has proven that the operations do the same.
+# A tile cast in one call: what is done to every element, once `trace_nest` has shown that the operations do the same.
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,10 +393,8 @@ def apply_chain(chain: Chain, codes: Codes) -> Codes:
 
 def _fills_zeros(function: VectorFunction, filled: int) -> bool:
     """Whether the nests before the last write zeros to the first `filled` bytes of the destination and nothing else."""
-    state = RegisterState()
+    state = _started(function)
     memory = np.full(filled + REGISTER_BYTES, 255, np.uint8)
-    for operation in function.setup:
-        state.step(operation)
     for nest in function.nests[:-1]:
         run_nest(replace(function, source=0, destination=0), nest, state, memory)
     return not memory[:filled].any() and bool((memory[filled:] == 255).all())

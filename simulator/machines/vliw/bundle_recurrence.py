@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from castsim.execution.timing import Cause, Listener
 from castsim.execution.tree import Block, Instruction, Lowered, Node, operations
 from castsim.isa.errors import EngineError
-from castsim.machines.vliw.stage_latency import SLOTS, BundleOperation
+from castsim.machines.vliw.stage_latency import ELEMENT_FACT, LATENCY_FACT, SLOTS, BundleOperation, MemoryTiming
 
 # What happened, in columns: a row per bundle that was really stepped through, and the repetitions between them.
 #
@@ -42,6 +42,7 @@ class BundleKind:
     bubbles: int
     count: int
     plain: bool
+    elements: int
 
     @classmethod
     def of(cls, instruction: int, operation: BundleOperation) -> BundleKind:
@@ -58,6 +59,7 @@ class BundleKind:
             bubbles=operation.bubbles,
             count=sum(map(bool, operation.slot_cycles)),
             plain=not (operation.loads or operation.stores or operation.bubbles) and operation.slot_cycles[VPU] <= 1,
+            elements=operation.elements,
         )
 
 
@@ -146,26 +148,20 @@ class IssueHistory:
 PROGRESS_INTERVAL = 65536
 """Bundles between two calls of `Listener.progress`."""
 
-LATENCY_FACT, JUMP_FACT = "options.global_latency_cycles", "options.taken_jump_cycles"
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryTiming:
-    """Global memory: cycles per access and until data is there, places in the queue; stores may have their own port."""
-
-    interval: int
-    load_cycles: int
-    entries: int
-    shared: bool
+JUMP_FACT = "options.taken_jump_cycles"
 
 
 @dataclass(slots=True)
 class AccessInFlight:
-    """One access under way: `due` is the bundle slot that needs its data (None: a store)."""
+    """One access under way: `due` is the bundle slot that needs its data (None: a store).
+
+    All of what the core waits for an `element` is latency.
+    """
 
     due: int | None
     crossed_at: int
     done_at: int
+    element: bool = False
 
 
 @dataclass(slots=True)
@@ -218,6 +214,8 @@ class RecurrenceCore:
         self.current = 0
         self.vpu_free = 0
         self.port_free = [0, 0]
+        self.crossed = [0, 0]
+        self.element_free = 0
         self.outstanding: list[AccessInFlight] = []
         self.max_cycles = max_cycles
         self._instructions = instructions
@@ -304,8 +302,9 @@ class RecurrenceCore:
 
     def _wait_for(self, access: AccessInFlight) -> None:
         """Stall until an access is done, and charge the cycles to its cause."""
-        self.facts.add(LATENCY_FACT)
-        if self.now < access.crossed_at:
+        if self.now < access.done_at:
+            self.facts.add(ELEMENT_FACT if access.element else LATENCY_FACT)
+        if self.now < access.crossed_at and not access.element:
             self._stand_until(min(access.crossed_at, access.done_at), Cause.MEMORY_BANDWIDTH)
         if self.now < access.done_at:
             self._stand_until(access.done_at, Cause.MEMORY_LATENCY)
@@ -362,11 +361,17 @@ class RecurrenceCore:
         last = 0
         for port, count, due in ((0, kind.loads, self.clock + kind.due), (1, kind.stores, None)):
             place = 0 if memory.shared else port
-            for _ in range(count):
-                begin = max(now, self.port_free[place])
-                crossed = self.port_free[place] = begin + memory.interval
-                done = crossed if due is None else begin + memory.load_cycles
-                self.outstanding.append(AccessInFlight(due, crossed, done))
+            elements = kind.elements if due is not None and memory.element else 0
+            for number in range(count):
+                element = number < elements
+                begin = max(now, self.port_free[place], self.element_free if element else 0)
+                interval = memory.interval(self.crossed[place])
+                self.crossed[place] += 1
+                crossed = done = self.port_free[place] = begin + interval
+                if due is not None:
+                    done = begin + memory.load_cycles(interval, element=element)
+                self.element_free = done if element else self.element_free
+                self.outstanding.append(AccessInFlight(due, crossed, done, element))
                 last = max(last, done)
         return last
 
@@ -390,11 +395,18 @@ class RecurrenceCore:
         """Return everything that later cycles depend on, relative to now."""
         now, clock = self.now, self.clock
         waiting = tuple(
-            (None if each.due is None else each.due - clock, max(each.crossed_at - now, 0), each.done_at - now)
+            (
+                None if each.due is None else each.due - clock,
+                max(each.crossed_at - now, 0),
+                each.done_at - now,
+                each.element,
+            )
             for each in self.outstanding
             if each.done_at >= now
         )
-        return (max(self.vpu_free - now, 0), *(max(free - now, 0) for free in self.port_free), waiting)
+        phases = map(self._memory.phase, self.crossed)
+        free = (max(cycle - now, 0) for cycle in (self.vpu_free, self.element_free, *self.port_free))
+        return (*free, *phases, waiting)
 
     def _check(self, cycle: int) -> None:
         """Reject to go on to a cycle beyond the limit.

@@ -25,18 +25,16 @@ from castsim.isa.errors import IllegalError
 from castsim.machines.vliw.bundle_recurrence import (
     IssueHistory,
     Kinds,
-    MemoryTiming,
     RecurrenceCore,
     Repetition,
     Totals,
 )
 from castsim.machines.vliw.stage_latency import (
-    MEMORY_FACTS,
     SEPARATE_PORTS,
     SHARED_PORT,
     SLOTS,
     BundleOperation,
-    load_cycles,
+    MemoryTiming,
 )
 from castsim.targets.vliw import VliwTarget
 
@@ -458,7 +456,7 @@ def simulate_bundles(
     issued = _operations(tree, target)
     kinds = Kinds()
     history = IssueHistory(kinds.all)
-    memory = _memory(target)
+    memory = MemoryTiming.of(target)
     core = RecurrenceCore(history, tree.instructions, memory, max_cycles, listener, keep_waits=record_operations)
     reach = max((operation.effect for operation in issued), default=0) + 1
     TreeStepper(core, kinds, reach, skip=skip).walk(tree.root)
@@ -472,7 +470,7 @@ def simulate_bundles(
     if listener is not None:
         listener.progress(total, count)
     rows = Rows(history, parts)
-    facts = {*core.facts, *(MEMORY_FACTS if any(each.loads or each.stores for each in issued) else ())}
+    facts = {*core.facts, *(memory.facts if any(each.loads or each.stores for each in issued) else ())}
     if any(max(kind.operation.slot_cycles) > 1 for kind in kinds.all):
         facts.add(_WIDTH_FACT)
     return Timing(
@@ -504,16 +502,6 @@ def _operations(tree: Tree, target: VliwTarget) -> list[BundleOperation]:
     return found
 
 
-def _memory(target: VliwTarget) -> MemoryTiming:
-    interval = target.global_memory.cycles_per_access
-    return MemoryTiming(
-        interval=interval,
-        load_cycles=load_cycles(interval, int(target.option("global_latency_cycles"))),
-        entries=int(target.option("global_queue_entries")),
-        shared=target.option("global_ports") == "shared",
-    )
-
-
 def _slots(core: RecurrenceCore, kinds: Kinds, stepped: int, total: int) -> Mapping[str, PipeTiming]:
     """Return the cycles of the slots, which stall together."""
     bundles = sum(core.totals.issues)
@@ -540,7 +528,7 @@ def _ports(core: RecurrenceCore, kinds: Kinds, memory: MemoryTiming, total: int)
     stores = sum(kind.stores * count for kind, count in zip(kinds.all, core.totals.issues, strict=True))
     names, found = (SHARED_PORT, (loads + stores,)) if memory.shared else (SEPARATE_PORTS, (loads, stores))
     return {
-        name: _timing({Cause.BUSY: count * memory.interval, Cause.EMPTY: total - count * memory.interval})
+        name: _timing({Cause.BUSY: memory.busy(count), Cause.EMPTY: total - memory.busy(count)})
         for name, count in zip(names, found, strict=True)
     }
 

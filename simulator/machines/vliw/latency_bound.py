@@ -15,11 +15,12 @@ from itertools import pairwise
 
 from castsim.execution.timing import WAITING, Timing, repeated, share
 from castsim.isa.errors import CastsimError, Span
+from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import GROUPED, Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.machines.vliw.control import Structure, name_of
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, computes, planned, prepare
-from castsim.machines.vliw.stage_latency import ACCUMULATOR, DEST, IMPLICIT, operand_key
+from castsim.machines.vliw.stage_latency import ACCUMULATOR, DEST, IMPLICIT, MemoryTiming, operand_key
 from castsim.machines.vliw.storage import CONSTANT, RANDOM, Registers
 from castsim.targets.vliw import BundleDistance, VliwTarget, names, smallest
 from castsim.targets.vliw_latency import PREDICATE, DistanceRule, OperandKey, SmallestDistance
@@ -189,15 +190,18 @@ def _stretches(program: TpcProgram, target: VliwTarget, counts: Sequence[int]) -
 
 @dataclass(frozen=True, slots=True)
 class _Ports:
-    """Ports of global memory: cycles that an access takes, and whether loads and stores have one each."""
+    """Ports of global memory, one or one each for loads and stores: cycles of an access; the latency of LD_G."""
 
     interval: int
+    element: int
     separate: bool
 
     @classmethod
     def of(cls, target: VliwTarget) -> _Ports:
         """Return the ports of a target."""
-        return cls(target.global_memory.cycles_per_access, target.option("global_ports") == "separate")
+        memory = MemoryTiming.of(target)
+        interval = memory.interval(0)
+        return cls(interval, memory.element, not memory.shared)
 
     def used(self, plan: InstructionPlan) -> tuple[int, int]:
         """Return which port an instruction uses, and the cycles."""
@@ -269,6 +273,8 @@ class _Stretch:
         used = {f"{slot.name} slot": count for slot, count in slots.items()}
         used |= {f"port {port} of global memory" if ports.separate else "global memory": cycles
                  for port, cycles in crossing.items()}  # fmt: skip
+        elements = sum(plan.memory is MemoryOperation.ELEMENT_LOAD for own in plans for plan in own)
+        used |= {"latency of LD_G": elements * ports.element} if elements * ports.element else {}
         span = next((plan.site.span for own in plans for plan in own), None)
         all_trips = max(alone, again * (times - 1) + 1)
         lost = max(0, chain - max(packed, needed))
@@ -379,11 +385,14 @@ class PairDistance:
     """The distances of a pair in bundles.
 
     `shared` is the register that decides, None if no register is written by one and read by the other; `rules` are the
-    issue rules that hold for the pair, `minimum` the smallest distance that they allow (None without rules).
+    issue rules that hold for the pair, `minimum` the smallest distance that they allow (None without rules). Behind
+    LD_G the core goes on with the register `latency_cycles` after the access; 0: what is first is no LD_G, or does not
+    take longer.
     """
 
     shared: SharedRegister | None
     rules: tuple[BundleDistance, ...]
+    latency_cycles: int = 0
 
     @property
     def minimum(self) -> int | None:
@@ -416,7 +425,9 @@ def pair_distance(
             shared = max(found, key=lambda each: each.latency.distance)
             break
     rules = tuple(rule for rule in target.bundle_distances if applies(rule, target, producer, consumer))
-    return None if shared is None and not rules else PairDistance(shared, rules)
+    loads = shared is not None and producer.instruction.form.memory is MemoryOperation.ELEMENT_LOAD
+    waits = target.element_loads.latency_cycles if loads else 0
+    return None if shared is None and not rules else PairDistance(shared, rules, waits)
 
 
 def _latency(target: VliwTarget, result: _Access, operand: _Access) -> SmallestDistance:

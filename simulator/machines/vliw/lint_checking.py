@@ -63,6 +63,15 @@ def _reads(plans: tuple[InstructionPlan, ...]) -> set[str]:
     return found
 
 
+def scalar_load_in_loop(flow: Flow) -> Iterator[LintFinding]:
+    """LD_G in a loop: no fault, but the core waits for it in every trip, whatever its distance to a reader is."""
+    latency = flow.target.element_loads.latency_cycles
+    for index, plan in flow.every if latency else ():
+        if plan.memory is MemoryOperation.ELEMENT_LOAD and innermost(flow.loops, index) is not None:
+            message = f"every {_name(plan)} takes {latency} cycles, in which the core stands still; the loop repeats it"
+            yield LintFinding("scalar load in loop", index, message, plan.site.span, certain=False)
+
+
 # Rules between bundles: how far apart instructions must be issued.
 
 Wanted = Callable[[InstructionPlan], bool]
@@ -668,6 +677,7 @@ RULES: Mapping[str, Callable[[Flow], Iterator[LintFinding]]] = {
     "stores at end": stores_at_end,
     "unwritten register": unwritten_register,
     "unread result": unread_result,
+    "scalar load in loop": scalar_load_in_loop,
 }
 """The names of the rules, as findings carry them, with their checks."""
 

@@ -81,9 +81,11 @@ class BundleRecorder:
         self._due = [max((plan.stage.number + 1 for plan in own if plan.accesses[0]), default=0) for own in plans]
         self._made: dict[tuple[object, ...], Lowered] = {}
 
-    def node(self, index: int, loads: int, stores: int, bubbles: int, touched: tuple[Access, ...]) -> Lowered:
-        """Return the node of one issue of a bundle."""
-        key = (index, loads, stores, bubbles, touched)
+    def node(
+        self, index: int, loads: int, stores: int, bubbles: int, touched: tuple[Access, ...], elements: int = 0
+    ) -> Lowered:
+        """Return the node of one issue of a bundle; `elements` of the loads are LD_G."""
+        key = (index, loads, stores, bubbles, touched, elements)
         found = self._made.get(key)
         if found is None:
             operation = BundleOperation(
@@ -94,6 +96,7 @@ class BundleRecorder:
                 data_due=self._due[index] if loads else 0,
                 effect=self._effect[index],
                 bubbles=bubbles,
+                elements=elements,
             )
             found = Lowered(index, Block((operation,)), touched)
             self._made[key] = found
@@ -353,9 +356,9 @@ class VliwCore:
             self._budget.spend(index)
             if watch is not None:
                 watch(index)
-            loads, stores = self._issue(index, now)
+            loads, stores, elements = self._issue(index, now)
             bubbles = jump_bubbles if control.jumping else 0
-            self._trace.add(self._recorder.node(index, loads, stores, bubbles, tuple(self.local.touched)))
+            self._trace.add(self._recorder.node(index, loads, stores, bubbles, tuple(self.local.touched), elements))
             turn = control.advance(now, self.horizon)
             now += 1 + bubbles
             issued += 1
@@ -373,9 +376,9 @@ class VliwCore:
 
     # ------------------------------------------------------------------------------------------------ one bundle
 
-    def _issue(self, index: int, now: int) -> tuple[int, int]:
-        """Issue one bundle; return its accesses of global memory, loads and stores."""
-        loads = stores = 0
+    def _issue(self, index: int, now: int) -> tuple[int, int, int]:
+        """Issue one bundle; return its accesses of global memory: loads, stores, and which of the loads are LD_G."""
+        loads = stores = elements = 0
         self.local.touched.clear()
         acted: set[Slot] = set()
         for plan in self.plans[index]:
@@ -388,6 +391,7 @@ class VliwCore:
             acted.add(plan.site.slot)
             loads += plan.accesses[0]
             stores += plan.accesses[1]
+            elements += plan.memory is MemoryOperation.ELEMENT_LOAD
             try:
                 self._execute(plan, predicate, now)
             except CastsimError as error:
@@ -400,7 +404,7 @@ class VliwCore:
                 self.findings.add(
                     StaleReadKind.SAME_BUNDLE, name, operand.role, reader.site, now, writer.site, 0, needed
                 )
-        return loads, stores
+        return loads, stores, elements
 
     def _execute(self, plan: InstructionPlan, predicate: bool | Mask, now: int) -> None:
         """Execute one instruction whose predicate is not false."""

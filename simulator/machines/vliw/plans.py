@@ -62,9 +62,8 @@ from castsim.targets.vliw_latency import PREDICATE, Commit
 
 # From an instruction to what computes it, those of real kernels included, and what is known and not computed.
 #
-# `castsim.machines.vliw.semantics` holds the values of casts and of the arithmetic around them. Others are added here,
-# so
-# that the proofs about those stay what they are.
+# `castsim.machines.vliw.semantics` holds the values of casts and of the arithmetic around them. Others are added
+# here, so the proofs about those stay what they are.
 
 _CONTROL = ("halt", "loop", "jmpr", "jmpa")
 

@@ -218,7 +218,7 @@ class BundleOperation:
     `slot_cycles` holds, for each slot in the order of `SLOTS`, the cycles in which the slot is occupied (0: NOP), and
     `names` its contents. `loads` and `stores` count accesses of global memory; the data of loads must arrive `data_due`
     bundles later. `effect` is the number of cycles from issue to the last effect, memory aside. `bubbles` empty cycles
-    follow it (a taken jump).
+    follow it (a taken jump). Of the loads, `elements` are LD_G.
     """
 
     slot_cycles: tuple[int, int, int, int]
@@ -228,6 +228,7 @@ class BundleOperation:
     data_due: int
     effect: int
     bubbles: int
+    elements: int = 0
 
     @property
     def pipe(self) -> str:
@@ -257,14 +258,65 @@ SHARED_PORT = ("GLOBAL",)
 """The pipe of global memory where loads and stores have one port together."""
 SEPARATE_PORTS = ("GLOBAL LOAD", "GLOBAL STORE")
 """The ports of accesses if each has a separate one."""
-MEMORY_FACTS = ("global_memory", "options.global_ports", "options.global_queue_entries")
-"""Facts of the target that the cycles of an access rest on."""
+LATENCY_FACT, ELEMENT_FACT = "options.global_latency_cycles", "element_loads"
+"""Facts that the core's waiting for a tensor load, and for LD_G, rests on."""
+_PARTS = 16
+"""Parts of a cycle in which the interval between accesses is counted."""
 
 
-def load_cycles(interval: int, latency: int) -> int:
-    """Return the cycles from when a load begins to cross its port until its data is there.
+@dataclass(frozen=True, slots=True)
+class MemoryTiming:
+    """Global memory: the interval between accesses in parts of a cycle, latencies in cycles, places in the queue.
 
-    Any access occupies the port for the `interval` of the sustained rate; a store is done then. The data of a load is
-    there when it has crossed, and no sooner than the latency after it began to.
+    `element` is the latency of LD_G, 0 if it is like that of a tensor load. Stores may have a port of their own.
     """
-    return max(interval, latency)
+
+    parts: int
+    latency: int
+    element: int
+    entries: int
+    shared: bool
+    facts: frozenset[str]
+    """Facts of the target that the cycles of an access rest on."""
+
+    @classmethod
+    def of(cls, target: VliwTarget) -> Self:
+        """Return what a target's description says.
+
+        The port takes an access in an interval of the sustained rate; where several cores work, in no less than their
+        part of the memory that they share allows.
+        """
+        parts, memory, cores = target.global_memory.cycles_per_access * _PARTS, target.shared_memory, target.cores
+        facts = {"global_memory", "options.global_ports", "options.global_queue_entries"}
+        if memory is not None and cores is not None and cores.at_work > 1:
+            facts |= {"shared_memory", "cores"}
+            share = -(-target.global_memory.access_bytes * cores.at_work * _PARTS // memory.bytes_per_cycle)
+            parts = max(parts, share)
+        return cls(
+            parts=parts,
+            latency=int(target.option("global_latency_cycles")),
+            element=target.element_loads.latency_cycles,
+            entries=int(target.option("global_queue_entries")),
+            shared=target.option("global_ports") == "shared",
+            facts=frozenset(facts),
+        )
+
+    def busy(self, accesses: int) -> int:
+        """Return how many cycles a port is occupied by so many accesses."""
+        return accesses * self.parts // _PARTS
+
+    def interval(self, before: int) -> int:
+        """Return how long the port is occupied by the access that follows so many others."""
+        return self.busy(before + 1) - self.busy(before)
+
+    def phase(self, accesses: int) -> int:
+        """Return what the intervals of further accesses depend on, after so many."""
+        return accesses * self.parts % _PARTS
+
+    def load_cycles(self, interval: int, *, element: bool) -> int:
+        """Return the cycles from when a load begins to cross its port until its data is there.
+
+        Any access occupies the port for its `interval`; a store is done then. The data of a load is there when it has
+        crossed, and no sooner than the latency after it began to.
+        """
+        return max(interval, self.element if element else self.latency)

@@ -35,8 +35,7 @@ from castsim.targets.vliw import VliwTarget
 # What the varying registers of a loop body may do without anything but values depending on them.
 #
 # A register *varies* if it holds another value in every trip. The body is read instruction by instruction, whatever
-# path
-# a trip takes through it, and each register that varies, or takes up what does, is put into one of two classes:
+# path a trip takes through it, and each register that varies, or takes up what does, is put into one of two classes:
 #
 # * *linear*: S and I registers that only sums, differences, copies, and products and left shifts by steady operands
 # write. All of these are linear in integers modulo 2**32. If all linear registers (and their writes on the way) have

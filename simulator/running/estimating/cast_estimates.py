@@ -117,6 +117,8 @@ _FACTS: Mapping[str, re.Pattern[str]] = {
     LOAD: re.compile(r"cores$|timing\.(sharing\.\w+\.)?load\b"),
     STORE: re.compile(r"cores$|timing\.(sharing\.\w+\.)?store\b"),
     _SCALAR: re.compile(r"timing\.(scalar|buffer_read)"),
+    Cause.MEMORY_LATENCY: re.compile(r"element_loads|options\.global_latency"),
+    Cause.MEMORY_BANDWIDTH: re.compile(r"global_memory|shared_memory|cores$"),
 }
 """Where the facts of what does not compute stand; all others that a run rests on are those of what computes."""
 
@@ -362,7 +364,13 @@ def _cycles_of_works(
 ) -> dict[OperationKindWork, int]:
     """Return all cycles of a run by the sort of work that they are spent on."""
     if not target.has_tiles:
-        return {OperationKindWork(BUNDLES, BUNDLES): timing.total} if timing.total else {}
+        stalls = timing.pipes["LOAD"].causes if timing.total else {}  # all slots stall together
+        found = {
+            OperationKindWork(cause, f"waits for {words} of global memory"): stalls.get(cause, 0)
+            for cause, words in ((Cause.MEMORY_LATENCY, "loads"), (Cause.MEMORY_BANDWIDTH, "the rate"))
+        }
+        found[OperationKindWork(BUNDLES, BUNDLES)] = timing.total - sum(found.values())
+        return {work: cycles for work, cycles in found.items() if cycles}
     spent: dict[str, dict[OperationKindWork, int]] = {}
     for operation, _, times in repeated(timing.operations):
         instruction = instructions[timing.executions[operation.execution].instruction]

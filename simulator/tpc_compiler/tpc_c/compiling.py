@@ -102,7 +102,8 @@ class Statements(Loops, Expressions):
         if _PRINTF.search(node.string):
             self.printing = "enable" in node.string
         elif (match := _IGNORED.search(node.string)) is not None:
-            text = f"#pragma {match[1]} is ignored unless a loop has to be unrolled"
+            self.unrolls = True
+            text = f"#pragma {match[1]} lets the program become longer, but its number is ignored"
             self.note(f"{text}: castsim's scheduler pipelines innermost loops without branches and with constant trips")
 
     # --------------------------------------------------------------------------------------------------- declarations
@@ -456,7 +457,8 @@ class Compiled:
     `tables` are the look-up tables that it reads: function id and values of an entry; without those in `rounded`, what
     reads them is correctly rounded. `notes` say how it was read.
     `stored` are the tensors that it writes, `blocked` why it cannot run, `prints` calls of printf by line and column,
-    `local` the bytes that its arrays take of `vlm` and `slm`; None if it accesses others too.
+    `local` the bytes that its arrays take of `vlm` and `slm`; None if it accesses others too. `unrolls` says that a
+    pragma wants loops unrolled or pipelined, which makes a program longer.
     """
 
     parsed: Parsed
@@ -470,6 +472,7 @@ class Compiled:
     blocked: tuple[CastsimError, ...]
     prints: Mapping[tuple[int | None, int | None], Print]
     local: Mapping[str, int] | None
+    unrolls: bool
 
     @property
     def tensors(self) -> tuple[MainParameter, ...]:
@@ -490,6 +493,7 @@ class Compiler(Statements):
     ) -> None:
         super().__init__(source, target)
         self.memory = self.memory_arrays = memory
+        self.unrolls = False
         self.aliases, self.tags, self.functions, self.tables, self.rounded = {}, {}, {}, {}, set()
         self.scopes, self.calling, self.returning, self.open_loops = [{}], [], [], []
         self.work = 0
@@ -527,7 +531,7 @@ class Compiler(Statements):
         self._check_unused()
         return Compiled(
             self.parsed, self.target, parameters, lines, dict(self.tables), frozenset(self.rounded), dict(self.notes),
-            _stored(lines), blocked, dict(self.prints), local,
+            _stored(lines), blocked, dict(self.prints), local, self.unrolls,
         )  # fmt: skip
 
     def _outside(self) -> None:

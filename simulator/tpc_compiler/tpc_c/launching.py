@@ -131,7 +131,7 @@ def launch(
     _check_names(compiled, request, arguments)
     source = sequential(compiled, request, arguments)
     try:
-        scheduled = schedule_program(source, compiled.target, until=until)
+        scheduled = schedule_program(source, compiled.target, longer=compiled.unrolls, until=until)
     except CastsimError as error:
         raise in_words(error) from None
     parts = parts_of(request.index_space, request.engines)
@@ -148,7 +148,8 @@ def scheduled_kernel(compiled: Compiled) -> Scheduled:
     if compiled.blocked:
         raise compiled.blocked[0]
     try:
-        return schedule_program(sequential(compiled, LaunchRequest(), {}), compiled.target)
+        source = sequential(compiled, LaunchRequest(), {})
+        return schedule_program(source, compiled.target, longer=compiled.unrolls)
     except CastsimError as error:
         raise in_words(error) from None
 

@@ -1,0 +1,1 @@
+../../targets/gaudi2_block_inverse.c

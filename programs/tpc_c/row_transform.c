@@ -1,0 +1,1 @@
+../../targets/gaudi2_row_transform.c
