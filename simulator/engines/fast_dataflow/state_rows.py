@@ -12,6 +12,7 @@ from functools import cache
 from typing import Annotated, Any, dataclass_transform, get_type_hints
 
 from castsim.execution.timing import Cause
+from castsim.execution.transfer_timing import NO_TICK, TICKS
 
 # Numbers that stand for something: causes, kinds of operations, what pipes and the scalar unit are at, why it stops.
 #
@@ -81,6 +82,7 @@ class ComparisonRule(Enum):
 
     VALUE = auto()
     CYCLE = auto()
+    TICK = auto()
     OPERATION = auto()
 
 
@@ -88,6 +90,8 @@ Value = Annotated[int, ComparisonRule.VALUE]
 """A number that must be the same."""
 Cycle = Annotated[int, ComparisonRule.CYCLE]
 """A cycle; NEVER and NO_TIME are the same at all times."""
+Tick = Annotated[int, ComparisonRule.TICK]
+"""A tick; NO_TICK is the same at all times."""
 OperationIndex = Annotated[int, ComparisonRule.OPERATION]
 """The index of an operation: how many were issued since."""
 
@@ -104,10 +108,13 @@ def seen_fields(row: type) -> tuple[tuple[str, ComparisonRule], ...]:
 def relative(row: object, kind: type, now: int, since: Callable[[int], int]) -> State:
     """Return the fields of a row of a class that must agree; `since` counts operations issued since one."""
     found = []
+    tick = now * TICKS
     for name, seen in seen_fields(kind):
         value = getattr(row, name)
         if seen is ComparisonRule.CYCLE:
             found.append(value if value in (NEVER, NO_TIME) else value - now)
+        elif seen is ComparisonRule.TICK:
+            found.append(value if value == NO_TICK else value - tick)
         else:
             found.append(since(value) if seen is ComparisonRule.OPERATION else value)
     return tuple(found)
