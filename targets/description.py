@@ -103,7 +103,7 @@ class Fact(Table):
 
 
 class Frequency(Fact):
-    """Core clock, used only to print seconds beside cycles."""
+    """Core clock: prints seconds beside cycles, and turns bytes a second of global memory into bytes a cycle."""
 
     megahertz: Count
 
@@ -423,9 +423,6 @@ class TransferTiming(Fact):
     The bytes of one instruction take at least `descriptor_cycles`. Rows that do not lie one behind the other move in
     whole transactions of `transaction_bytes`; shorter ones at half the rate (None: like adjacent rows). If `overlaps`,
     successive instructions wait for memory together, and only their bytes follow each other.
-
-    Where n cores work, a transfer ends no earlier than one of `shared_startup_cycles` (None: the same) and an nth of
-    `shared_bytes_per_cycle` would; None: what they share is no limit.
     """
 
     startup_cycles: Cycles
@@ -433,14 +430,6 @@ class TransferTiming(Fact):
     descriptor_cycles: Annotated[Cycles, Field(repr=False)] = 0
     transaction_bytes: Annotated[Count | None, Field(repr=False)] = None
     overlaps: Annotated[bool, Field(repr=False)] = False
-    shared_startup_cycles: Annotated[Cycles | None, Field(repr=False)] = None
-    shared_bytes_per_cycle: Annotated[Rate | None, Field(repr=False)] = None
-
-    @model_validator(mode="after")
-    def _startup_is_one(self) -> TransferTiming:
-        if self.overlaps and self.shared_startup_cycles is not None:
-            raise ValueError("overlapping transfers share one start-up; leave out shared_startup_cycles")
-        return self
 
 
 class TransferPair(Table):
@@ -448,6 +437,37 @@ class TransferPair(Table):
 
     load: TransferTiming
     store: TransferTiming
+
+
+class GlobalMemory(Fact):
+    """What all cores of a launch move to and from global memory, loads and stores in one total."""
+
+    gigabytes_per_second: Rate
+
+
+class SharedCache(Fact):
+    """The cache between global memory and the cores, for a launch whose data an earlier one left there.
+
+    A launch that touches up to `resident_bytes` finds all of them, one that touches `absent_bytes` or more finds none;
+    in between, the share falls linearly. The cache moves `gigabytes_per_second`, loads and stores in one total.
+    """
+
+    capacity_bytes: Count
+    resident_bytes: Count
+    absent_bytes: Count
+    gigabytes_per_second: Rate
+
+    @model_validator(mode="after")
+    def _share_falls(self) -> SharedCache:
+        if self.resident_bytes >= self.absent_bytes:
+            raise ValueError(f"resident_bytes {self.resident_bytes} must be below absent_bytes {self.absent_bytes}")
+        return self
+
+
+class LaunchInterval(Fact):
+    """The shortest time from launch to launch of one kernel back to back: an empty launch takes as long."""
+
+    microseconds: Rate
 
 
 class Cores(Fact):

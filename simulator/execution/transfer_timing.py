@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from math import prod
 
-from castsim.execution.pipe_operations import Transfer
+from castsim.execution.pipe_operations import BLOCK, Transfer
+from castsim.execution.tree import GlobalSpace, Tree, issued, moved_accesses, run_length
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.description import TransferTiming
 
@@ -54,18 +56,98 @@ def stream_start(start: int, ahead: int, waited: int) -> int:
     return max(start + ahead, waited)
 
 
-def transfer_due(stream: int, cycles: int, asked: int) -> int:
-    """Return the due end of a transfer that streams from cycle `stream` on and requests its last block in cycle
-    `asked`.
+def memory_served(asked: int, free: int, turn: int) -> int:
+    """Return the tick in which memory that all cores share has moved a block requested in cycle `asked`.
 
-    The last block needs its cycle in any case.
+    The core's share of memory is free from tick `free` on, and a block takes `turn` ticks of it.
     """
-    return max(stream + cycles, asked + 1)
+    return max(asked * TICKS, free) + turn
+
+
+def next_request(paced: int, served: int) -> int:
+    """Return the cycle in which a transfer requests a block that its rate lets through in cycle `paced`.
+
+    Shared memory has moved the block before by tick `served`.
+    """
+    return max(paced, served // TICKS)
 
 
 def transfer_end(due: int, passed: int) -> int:
     """Return the end of a transfer whose last block passed the buffer's port in cycle `passed`."""
     return max(due, passed + 1)
+
+
+# Global memory as all cores share it.
+#
+# Every core at work gets an equal part of one total for both directions. Inside a core, loads and stores take turns,
+# block by block: a transfer requests its next block when the last one has been moved. So two that stream at once get
+# half each, and one alone gets all, up to the rate of its own path.
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMemory:
+    """The part of global memory that one of `cores` gets: `rate` bytes a cycle, loads and stores together.
+
+    All cores move `gigabytes_per_second`. The launch touches `touched` bytes on all of them, of which the fraction
+    `cached` is in the shared cache; both are 0 where the cache is cold.
+    """
+
+    cores: int
+    gigabytes_per_second: Fraction
+    rate: Fraction
+    touched: int
+    cached: Fraction
+    facts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, tree: Tree, target: DataflowTarget) -> SharedMemory | None:
+        """Return that of a program on a target; None for one core, or where no source states a total."""
+        cores, total = target.cores_at_work, target.memory_total()
+        if cores == 1 or total is None:
+            return None
+        memory, facts = total
+        touched, cached, seconds = 0, Fraction(0), 1 / Fraction(memory.gigabytes_per_second)
+        if (warm := target.warm_cache) is not None:
+            cache, more = warm
+            touched, facts = cores * touched_bytes(tree), (*facts, *more)
+            lost = Fraction(touched - cache.resident_bytes, cache.absent_bytes - cache.resident_bytes)
+            cached = 1 - min(max(lost, Fraction(0)), Fraction(1))
+            seconds = cached / Fraction(cache.gigabytes_per_second) + (1 - cached) * seconds
+        rate = 1000 / (seconds * target.frequency.megahertz * cores)
+        return cls(cores, 1 / seconds, rate, touched, cached, ("cores", "frequency", *facts))
+
+    def ticks(self, size: Fraction) -> int:
+        """Return the ticks in which the core's part moves so many bytes."""
+        return round(size * TICKS / self.rate)
+
+
+def moved_bytes(tree: Tree) -> int:
+    """Return the bytes that a program moves to and from global memory."""
+    return sum(_moved(tree).values())
+
+
+def touched_bytes(tree: Tree) -> int:
+    """Return the bytes of global memory that a program touches, each counted once.
+
+    Of every argument these are as many as lie between its first and last one, but no more than are moved.
+    """
+    reaches: dict[str, tuple[int, int]] = {}
+    for _, access, (down, up) in moved_accesses(tree.root):
+        if isinstance(access.space, GlobalSpace):
+            low, high = reaches.get(access.space, (access.start + down, access.end + up))
+            reaches[access.space] = min(low, access.start + down), max(high, access.end + up)
+    return sum(min(moved, reaches[space][1] - reaches[space][0]) for space, moved in _moved(tree).items())
+
+
+def _moved(tree: Tree) -> dict[str, int]:
+    """Return the bytes that a program moves, by argument."""
+    moved: dict[str, int] = {}
+    for times, lowered in issued(tree.root):
+        for access in lowered.accesses:
+            if isinstance(access.space, GlobalSpace):
+                runs = prod(count for count, _ in access.runs)
+                moved[access.space] = moved.get(access.space, 0) + times * runs * run_length(access)
+    return moved
 
 
 # A transfer in numbers: the facts that it rests on, applied to its size.
@@ -79,6 +161,7 @@ class TransferPlan:
     """The memory cycles `ahead` of the stream and `behind` it, the rate in bytes (`rate`) `per` cycles, and the cycles
     of the stream.
 
+    Shared memory takes `turn` ticks for a block, `last_turn` for the last; both are 0 where nothing is shared.
     `overlaps`: successive transfers wait for memory together, and only their streams follow each other; the memory time
     ahead of them then counts from the earliest request (`latency_ahead`), and `ahead` is 0.
     """
@@ -88,25 +171,31 @@ class TransferPlan:
     rate: int
     per: int
     streaming: int
+    turn: int
+    last_turn: int
     overlaps: bool
     facts: tuple[str, ...]
 
     @classmethod
-    def of(cls, operation: Transfer, target: DataflowTarget) -> TransferPlan:
-        """Return that of a transfer on a target."""
+    def of(cls, operation: Transfer, target: DataflowTarget, shared: SharedMemory | None) -> TransferPlan:
+        """Return that of a transfer on a target, whose cores share global memory."""
         timing, fact = target.transfer_timing(load=operation.load)
-        total = operation.bursts * operation.burst_bytes
-        startup, rate = _limit(timing, target.cores_at_work, Fraction(total) * (cost := _cost(operation, timing)))
-        rate /= cost
-        stream = max(timing.descriptor_cycles, streaming(total, rate.numerator, rate.denominator))
+        total, cost, startup = operation.bursts * operation.burst_bytes, _cost(operation, timing), timing.startup_cycles
+        rate, per = (Fraction(timing.bytes_per_cycle) / cost).as_integer_ratio()
+        blocks = operation.bursts * -(-operation.burst_bytes // BLOCK)
+        last = let_through((operation.burst_bytes - 1) // BLOCK * BLOCK + total - operation.burst_bytes, rate, per)
+        turns = 0 if shared is None or not blocks else shared.ticks(total * cost)
         return cls(
             ahead=startup if operation.load and not timing.overlaps else 0,
             behind=0 if operation.load else startup,
-            rate=rate.numerator,
-            per=rate.denominator,
-            streaming=stream,
+            rate=rate,
+            per=per,
+            # The last block needs its cycle in any case.
+            streaming=max(timing.descriptor_cycles, streaming(total, rate, per), last + 1 if blocks else 0),
+            turn=turns // max(1, blocks),
+            last_turn=turns - turns // max(1, blocks) * (blocks - 1) if turns else 0,
             overlaps=timing.overlaps,
-            facts=(fact, "banks", *target.transfer_options, *(("cores",) if target.cores_at_work > 1 else ())),
+            facts=(fact, "banks", *target.transfer_options, *(() if shared is None else shared.facts)),
         )
 
 
@@ -122,13 +211,3 @@ def _cost(operation: Transfer, timing: TransferTiming) -> Fraction:
     if whole is None or not length or operation.bursts < 2 or operation.gm_pitch == length:
         return Fraction(1)
     return Fraction(-(-length // whole) * whole, length) if length >= whole else Fraction(2)
-
-
-def _limit(timing: TransferTiming, cores: int, size: Fraction) -> tuple[int, Fraction]:
-    """Return start-up and bytes per cycle of a transfer: those of its core, or of the shared memory."""
-    own = timing.startup_cycles, Fraction(timing.bytes_per_cycle)
-    if timing.shared_bytes_per_cycle is None:
-        return own
-    startup = timing.startup_cycles if timing.shared_startup_cycles is None else timing.shared_startup_cycles
-    shared = startup, Fraction(timing.shared_bytes_per_cycle) / cores
-    return shared if cores > 1 and shared[0] + size / shared[1] > own[0] + size / own[1] else own
