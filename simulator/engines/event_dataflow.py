@@ -378,13 +378,13 @@ def run_transfer(pipe: PipeProcess, entry: QueueEntry, operation: Transfer) -> S
     stream = stream_start(start, plan.ahead, pipe.answered)
     pattern = machine.ports.pattern((0,), operation.load)
     asked, passed, served = -1, -1, NO_TICK
-    for delay, block, turn in _blocks(operation, plan):
+    for number, (delay, block) in enumerate(_blocks(operation, plan)):
         if (request := next_request(stream + delay, served)) != asked:
             asked = request
             yield At(env, asked - int(env.now), entry.index)
         passed = max(passed, machine.ports.grant(asked, pattern, block, entry))
-        if turn:
-            served = machine.memory_free = memory_served(asked, machine.memory_free, turn)
+        if plan.turns:
+            served = machine.memory_free = memory_served(asked, machine.memory_free, number, plan.blocks, plan.turns)
     due = stream + plan.streaming
     moved = max(due, cycle_from(served))
     machine.memory_free = max(machine.memory_free, cycle_from(served) * TICKS)
@@ -414,16 +414,13 @@ def run_placeholder(pipe: PipeProcess, entry: QueueEntry, operation: Placeholder
     yield env.timeout(operation.cycles)
 
 
-def _blocks(operation: Transfer, plan: TransferPlan) -> Iterator[tuple[int, int, int]]:
-    """Yield the cycles after which the rate has let all bytes before a block through, its number and memory's ticks."""
-    count = -(-operation.burst_bytes // BLOCK)
+def _blocks(operation: Transfer, plan: TransferPlan) -> Iterator[tuple[int, int]]:
+    """Yield every block's number with the cycles after which the rate has let all bytes before it through."""
     for burst in range(operation.bursts):
         first = (operation.ub_address + burst * operation.ub_pitch) // BLOCK
         before = burst * operation.burst_bytes
-        for block in range(count):
-            last = burst == operation.bursts - 1 and block == count - 1
-            turn = plan.last_turn if last else plan.turn
-            yield let_through(before + block * BLOCK, plan.rate, plan.per), first + block, turn
+        for block in range(-(-operation.burst_bytes // BLOCK)):
+            yield let_through(before + block * BLOCK, plan.rate, plan.per), first + block
 
 
 # The process behind every pipe: take what stands at the head of the queue and execute it.

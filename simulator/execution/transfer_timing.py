@@ -56,12 +56,13 @@ def stream_start(start: int, ahead: int, waited: int) -> int:
     return max(start + ahead, waited)
 
 
-def memory_served(asked: int, free: int, turn: int) -> int:
-    """Return the tick in which memory that all cores share has moved a block requested in cycle `asked`.
+def memory_served(asked: int, free: int, number: int, blocks: int, turns: int) -> int:
+    """Return the tick in which memory that all cores share has moved block `number` of `blocks`.
 
-    The core's share of memory is free from tick `free` on, and a block takes `turn` ticks of it.
+    The block is requested in cycle `asked`; the core's part of memory is free from tick `free` on. All blocks of the
+    transfer take `turns` ticks of it.
     """
-    return max(asked * TICKS, free) + turn
+    return max(asked * TICKS, free) + turns * (number + 1) // blocks - turns * number // blocks
 
 
 def next_request(paced: int, served: int) -> int:
@@ -116,10 +117,6 @@ class SharedMemory:
         rate = 1000 / (seconds * target.frequency.megahertz * cores)
         return cls(cores, 1 / seconds, rate, touched, cached, ("cores", "frequency", *facts))
 
-    def ticks(self, size: Fraction) -> int:
-        """Return the ticks in which the core's part moves so many bytes."""
-        return round(size * TICKS / self.rate)
-
 
 def moved_bytes(tree: Tree) -> int:
     """Return the bytes that a program moves to and from global memory."""
@@ -161,7 +158,7 @@ class TransferPlan:
     """The memory cycles `ahead` of the stream and `behind` it, the rate in bytes (`rate`) `per` cycles, and the cycles
     of the stream.
 
-    Shared memory takes `turn` ticks for a block, `last_turn` for the last; both are 0 where nothing is shared.
+    Shared memory takes `turns` ticks for all `blocks`; 0 where nothing is shared.
     `overlaps`: successive transfers wait for memory together, and only their streams follow each other; the memory time
     ahead of them then counts from the earliest request (`latency_ahead`), and `ahead` is 0.
     """
@@ -171,8 +168,8 @@ class TransferPlan:
     rate: int
     per: int
     streaming: int
-    turn: int
-    last_turn: int
+    blocks: int
+    turns: int
     overlaps: bool
     facts: tuple[str, ...]
 
@@ -184,7 +181,6 @@ class TransferPlan:
         rate, per = (Fraction(timing.bytes_per_cycle) / cost).as_integer_ratio()
         blocks = operation.bursts * -(-operation.burst_bytes // BLOCK)
         last = let_through((operation.burst_bytes - 1) // BLOCK * BLOCK + total - operation.burst_bytes, rate, per)
-        turns = 0 if shared is None or not blocks else shared.ticks(total * cost)
         return cls(
             ahead=startup if operation.load and not timing.overlaps else 0,
             behind=0 if operation.load else startup,
@@ -192,8 +188,8 @@ class TransferPlan:
             per=per,
             # The last block needs its cycle in any case.
             streaming=max(timing.descriptor_cycles, streaming(total, rate, per), last + 1 if blocks else 0),
-            turn=turns // max(1, blocks),
-            last_turn=turns - turns // max(1, blocks) * (blocks - 1) if turns else 0,
+            blocks=blocks,
+            turns=0 if shared is None else round(total * cost * TICKS / shared.rate),
             overlaps=timing.overlaps,
             facts=(fact, "banks", *target.transfer_options, *(() if shared is None else shared.facts)),
         )

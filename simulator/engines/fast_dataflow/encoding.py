@@ -242,8 +242,8 @@ class Encoder:
             burst_bytes=operation.burst_bytes,
             streaming=plan.streaming,
             overlaps=int(plan.overlaps),
-            turn=plan.turn,
-            last_turn=plan.last_turn,
+            blocks=plan.blocks,
+            turns=plan.turns,
         )
         return self.memory.append("transfers", [row])
 

@@ -516,14 +516,14 @@ def serve_transfer(m: MachineState, p: int) -> None:
     while asked == now:
         place = (transfer.address + burst * transfer.pitch) // BLOCK + block
         passed = max(passed, grant_block(m, now, place, transfer.write))
+        if transfer.turns:
+            number = transfer.blocks // transfer.bursts * burst + block
+            m.memory_free = memory_served(now, m.memory_free, number, transfer.blocks, transfer.turns)
+            progress.served = m.memory_free
         block += 1
         if block * BLOCK >= length:
             block = 0
             burst += 1
-        turn = transfer.last_turn if burst == transfer.bursts else transfer.turn
-        if turn:
-            m.memory_free = memory_served(now, m.memory_free, turn)
-            progress.served = m.memory_free
         if burst == transfer.bursts:
             progress.passed = passed
             _end_transfer(m, p, transfer)

@@ -272,7 +272,7 @@ class AccessRow(StateRow):
 class TransferRow(StateRow):
     """Latency `ahead` of its stream and `behind` it, `rate` bytes `per` cycles, blocks, cycles of its stream.
 
-    `turn` and `last_turn` are the ticks that a block, and the last one, take of shared memory.
+    All `blocks` take `turns` ticks of shared memory.
     `overlaps`: the pipe goes on when the stream ends.
     """
 
@@ -287,8 +287,8 @@ class TransferRow(StateRow):
     burst_bytes: int
     streaming: int
     overlaps: int
-    turn: int = 0
-    last_turn: int = 0
+    blocks: int = 0
+    turns: int = 0
 
 
 class VectorRow(StateRow):
