@@ -198,10 +198,8 @@ VECTOR_BYTES = 256
 
 _SHARING = "transfer_sharing"
 """The option that chooses among the facts of transfers."""
-_MEMORY = "global_memory"
-"""The option that chooses among the totals of global memory."""
-_WORKING_SET = "working_set"
-"""The option that says whether the shared cache holds a launch's data: `cold` or `resident`."""
+MEMORY_OPTIONS = _MEMORY, _WORKING_SET = "global_memory", "working_set"
+"""The options that choose among totals of global memory, and tell whether the shared cache holds a launch's data."""
 
 BlockBytes = Annotated[Count, built_for(BLOCK_BYTES, "strides, rows and banks count blocks of one size")]
 VectorBytes = Annotated[Count, built_for(VECTOR_BYTES, "kernels and lanes are laid out for vectors of one size")]

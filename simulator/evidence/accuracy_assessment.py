@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Literal
 
-from castsim.evidence.measured_rows import CAST, STORE, TRANSFERS, MeasuredRow, MeasuredTable, read_table
+from castsim.evidence.measured_rows import CAST, LAUNCH, STORE, TRANSFERS, MeasuredRow, MeasuredTable, read_table
 from castsim.execution.distributing import (
     Computed,
     HandedTargets,
@@ -30,7 +30,7 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.machines.mechanisms import vector_units_of
 from castsim.running.estimating import estimate
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
-from castsim.running.estimating.tile_estimates import estimate_load
+from castsim.running.estimating.tile_estimates import estimate_load, stream_cycles
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import SourceKind, with_options
 from castsim.targets.loader import Target, load_target, target_names
@@ -42,6 +42,9 @@ SHAPE = "shape as it stands"
 
 TRIPS = "trips of loops"
 """The row measures a program of vector instructions: so many loops of so many trips."""
+
+TILES = "tiles of a core"
+"""The row measures a launch: so many tiles pass through the buffer of each core."""
 
 IN_PLACE = "in place"
 """The row's tiles do not fit into the buffer side by side: the result lies on the first source."""
@@ -197,6 +200,9 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
             raise error.at(row.span) from None
         return AssessedRow(row, TRIPS, row.rows, row.cols, cycles, reason=_reason(target, row))
     convention, rows, cols, valid_rows, valid_cols = shape_of(target, row)
+    if row.operation == LAUNCH:
+        cycles = stream_cycles(_as_measured(target, row), row.rows, *row.tile_bytes)
+        return AssessedRow(row, TILES, row.rows, row.cols, cycles, reason=_reason(target, row))
     try:
         measured = _as_measured(target, row)
         if row.operation in TRANSFERS:

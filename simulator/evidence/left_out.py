@@ -18,8 +18,8 @@ from statistics import fmean, median
 
 from castsim.evidence.accuracy_assessment import Accuracy, AssessedRow, Statistics, assess_row, shape_of, simulated
 from castsim.evidence.measured_rows import CAST as CAST_OPERATION
+from castsim.evidence.measured_rows import LAUNCH, TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.evidence.measured_rows import SCOPE as SCOPE_OPERATION
-from castsim.evidence.measured_rows import TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import CastsimError, ReadError
@@ -313,6 +313,7 @@ _KINDS: Mapping[str, str] = {
     CAST_OPERATION: CAST,
     SCOPE_OPERATION: SCOPE,
     **dict(zip(TRANSFERS, (LOAD, STORE), strict=True)),
+    LAUNCH: LAUNCH,
 }
 
 

@@ -6,7 +6,7 @@ cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`,
 by `;`), `in_place`, `runtime_valid`, `fitted` (whether a fact of the target was fitted to the row; where it is missing,
 none was) and `source_kind` (what the cycles were read off); of loads and stores `transfers` and `layout`. All others
 are carried along. A table with a column `program` measures programs of vector instructions
-(`castsim.evidence.measured_rows`).
+(`castsim.evidence.measured_rows`). Launches state `loaded_bytes` and `stored_bytes` of a tile.
 """
 
 from __future__ import annotations
@@ -99,6 +99,11 @@ CAST = "tcvt"
 LOAD, STORE = TRANSFERS = ("tload", "tstore")
 """The operations of rows that measure a transfer from global memory, and to it."""
 
+LAUNCH = "launch"
+"""The operation of rows that measure a launch on many cores: `rows` tiles of `cols` numbers on each."""
+
+_OPERATIONS = (CAST, *TRANSFERS, LAUNCH, *VECTOR_OPERATIONS)
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRow:
@@ -142,13 +147,15 @@ class MeasuredRow:
     body: Body | None = None
     fitted: bool = False
     source_kind: SourceKind | None = None
+    tile_bytes: tuple[int, int] = (0, 0)
+    """What a launch loads and stores for each tile."""
     convention_span: Span | None = None
     """The place of the convention."""
 
     @property
     def name(self) -> str:
         """How the table calls the row, '' if it does not."""
-        return self.cells.get("case", "") if self.body is not None else ""
+        return self.cells.get("case", "") if self.body is not None or self.operation == LAUNCH else ""
 
     @property
     def label(self) -> str:
@@ -238,8 +245,7 @@ class _TableLine:
 
     @property
     def _known(self) -> bool:
-        operations = (CAST, *TRANSFERS, *VECTOR_OPERATIONS)
-        return PROGRAM in self._columns or self._operation in operations
+        return PROGRAM in self._columns or self._operation in _OPERATIONS
 
     def counts(self) -> bool:
         """Whether it is a measured operation."""
@@ -249,7 +255,7 @@ class _TableLine:
     def check_operation(self) -> None:
         """Refuse an operation that no target has (ReadError, with its place)."""
         if not self._known:
-            legal = closest(self._operation, (CAST, *TRANSFERS, *VECTOR_OPERATIONS))
+            legal = closest(self._operation, _OPERATIONS)
             raise ReadError(f"unknown operation '{self._operation}'", span=self._span("op"), legal=legal)
 
     def row(self) -> MeasuredRow:
@@ -288,6 +294,7 @@ class _TableLine:
             layout=self._word("layout", _LAYOUTS),
             fitted=self._word("fitted", _FITTED),
             source_kind=self._word("source_kind", _SOURCES),
+            tile_bytes=(self._optional("loaded_bytes") or 0, self._optional("stored_bytes") or 0),
             convention_span=self._span("convention"),
         )
 

@@ -13,7 +13,7 @@ from math import prod
 
 from castsim.execution.pipe_operations import BLOCK, Transfer
 from castsim.execution.tree import GlobalSpace, Tree, issued, moved_accesses, run_length
-from castsim.targets.dataflow import DataflowTarget
+from castsim.targets.dataflow import MEMORY_OPTIONS, DataflowTarget
 from castsim.targets.description import TransferTiming
 
 TICKS = 100
@@ -89,15 +89,16 @@ def transfer_end(due: int, passed: int) -> int:
 class SharedMemory:
     """The part of global memory that one of `cores` gets: `rate` bytes a cycle, loads and stores together.
 
-    All cores move `gigabytes_per_second`. The launch touches `touched` bytes on all of them, of which the fraction
-    `cached` is in the shared cache; both are 0 where the cache is cold.
+    All cores move `total` gigabytes a second. Of the bytes that the launch touches, the shared cache holds
+    `cached_bytes`. `basis` and `choices` tell what the total rests on, as reports say it.
     """
 
     cores: int
-    gigabytes_per_second: Fraction
+    total: Fraction
     rate: Fraction
-    touched: int
-    cached: Fraction
+    cached_bytes: int
+    basis: str
+    choices: tuple[str, ...]
     facts: tuple[str, ...]
 
     @classmethod
@@ -114,8 +115,15 @@ class SharedMemory:
             lost = Fraction(touched - cache.resident_bytes, cache.absent_bytes - cache.resident_bytes)
             cached = 1 - min(max(lost, Fraction(0)), Fraction(1))
             seconds = cached / Fraction(cache.gigabytes_per_second) + (1 - cached) * seconds
-        rate = 1000 / (seconds * target.frequency.megahertz * cores)
-        return cls(cores, 1 / seconds, rate, touched, cached, ("cores", "frequency", *facts))
+        return cls(
+            cores=cores,
+            total=1 / seconds,
+            rate=1000 / (seconds * target.frequency.megahertz * cores),
+            cached_bytes=int(cached * touched),
+            basis=f"{memory.status} on {memory.rests_on}",
+            choices=tuple(f"{name} {target.options[name].value}" for name in MEMORY_OPTIONS if name in target.options),
+            facts=("cores", "frequency", *facts),
+        )
 
 
 def moved_bytes(tree: Tree) -> int:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.execution.timing import WAITING, Cause, occupied, repeated, share
+from castsim.execution.transfer_timing import SharedMemory, moved_bytes
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
 from castsim.reports.documents import ABSENT, Document, Keys, says
@@ -34,6 +35,15 @@ from castsim.running.program_runs import Result, SourceLine, listed, written_lau
 from castsim.targets.description import Status
 
 
+class MemoryUse(Keys):
+    """Global memory of a launch on several cores, loads and stores together."""
+
+    cores: int = says("Cores at work.", lambda use: use[0].cores)
+    gigabytes_per_second: float = says("What it moves for all of them at most.", lambda use: float(use[0].total))
+    moved_gigabytes_per_second: float = says("What the launch moves.", lambda use: use[1])
+    cached_bytes: int = says("Bytes of the launch that the shared cache holds.", lambda use: use[0].cached_bytes)
+
+
 class HeadKeys(Keys):
     """The answer."""
 
@@ -45,6 +55,9 @@ class HeadKeys(Keys):
     seconds: Seconds | None = says("The same at the target's frequency.", lambda report: _timed(report, report.seconds))
     launch_cycles: Cycles = says(of=lambda report: _or_absent(_timed(report, _launch(report))), optional=True)
     """Launch and end of a kernel, which are in no pipe, where they are known."""
+    shortest_interval_seconds: Seconds = says(of=lambda report: _or_absent(_interval(report)), optional=True)
+    """The shortest time from launch to launch, on several cores, where it is known."""
+    global_memory: MemoryUse = says("On several cores.", lambda report: _or_absent(_memory_use(report)), optional=True)
     untimed: str = says("Why no cycles are modelled.", lambda report: report.result.untimed or ABSENT, optional=True)
 
 
@@ -79,8 +92,7 @@ def _headline_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield from map(Text, others)
     if report.latencies is not None and report.result.loaded.file.endswith(".c"):
         yield Text(f"Lower bound: {report.latencies.least.sentence()}")
-    if launch := _launch_sentence(report):
-        yield Text(launch)
+    yield from map(Text, filter(None, (_memory_sentence(report), _launch_sentence(report))))
     if report.limiter and not report.gains:
         yield from _next(report, width)
     yield Text(f"Trust: {report.trust.sentence()}")
@@ -106,10 +118,52 @@ def headline(report: RunReport) -> Iterator[str]:
 
 def _launch_sentence(report: RunReport) -> str:
     """Return how long launch and end take, '' where this is unknown or the headline gives it."""
-    launch = _launch(report)
-    if launch is None or launch > report.result.cycles:
+    launch, interval = _launch(report), _interval(report)
+    if launch is None:
         return ""
-    return f"The launch adds about {grouped(launch)} cycles in no pipe (vendor simulator)"
+    adds = f"The launch adds about {grouped(launch)} cycles in no pipe (vendor simulator)"
+    if interval is None:
+        return "" if launch > report.result.cycles else adds
+    cycles = report.result.cycles + launch
+    if (whole := report.seconds * cycles / max(1, report.result.cycles)) < interval:
+        return f"The launch interval bounds this launch: {duration(interval)}, against {duration(whole)} of work"
+    return f"{adds}; launches back to back take at least {duration(interval)} each (silicon)"
+
+
+def _interval(report: RunReport) -> float | None:
+    """Return the shortest time between launches on several cores in seconds, None if unknown or on one core."""
+    target = report.result.loaded.target
+    if report.result.untimed or not target.has_tiles or target.cores_at_work == 1 or target.launch_interval is None:
+        return None
+    return float(target.launch_interval.microseconds) / 1e6
+
+
+def _memory_use(report: RunReport) -> tuple[SharedMemory, float] | None:
+    """Return what cores share, and the gigabytes a second that the launch moves; None where nothing is shared."""
+    loaded = report.result.loaded
+    if report.result.untimed or not loaded.target.has_tiles or not report.seconds:
+        return None
+    shared = SharedMemory.of(loaded.tree, loaded.target)
+    return None if shared is None else (shared, shared.cores * moved_bytes(loaded.tree) / report.seconds / 1e9)
+
+
+def _memory_sentence(report: RunReport) -> str:
+    """Return whether global memory bounds the launch, and what its rate rests on; '' where nothing is shared."""
+    if (use := _memory_use(report)) is None:
+        return ""
+    shared, moved = use
+    total = float(shared.total)
+    says_so = "bounds" if moved >= _FULL * total else "does not bound"
+    basis = f"{shared.basis}; {', '.join(shared.choices)}"
+    cached = f", {shared.cached_bytes / 1e6:,.1f} MB of it in the L2 cache" if shared.cached_bytes else ""
+    return (
+        f"Global memory {says_so} the launch: {shared.cores} cores move {moved:,.0f} of at most {total:,.0f} GB/s"
+        f"{cached} ({basis})"
+    )
+
+
+_FULL = 0.85
+"""Share of its rate from which on global memory bounds a launch: start and end take the rest."""
 
 
 def _command(words: Iterable[str], width: int) -> Text:
