@@ -130,7 +130,7 @@ def test_loads_and_stores_share_one_total(cores: int, engine: str) -> None:
     # Loads that outlast the stores have the total to themselves then.
     uneven = simulate(singly(*streams(12, 4)), target, engine=engine)
     stored = max(each.end for each in uneven.operations if each.pipe == "MTE3") - 180
-    assert stored == pytest.approx(8 * part, rel=0.03)
+    assert stored == pytest.approx(8 * part, rel=0.05)
     assert uneven.total == pytest.approx(max(16 * part, stored + 8 * 16384 / 50), rel=0.02)
     causes = {str(cause): cycles for cause, cycles in both.pipes["MTE2"].causes.items() if cycles}
     assert causes["busy"] == 8 * 328

@@ -201,7 +201,9 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
         return AssessedRow(row, TRIPS, row.rows, row.cols, cycles, reason=_reason(target, row))
     convention, rows, cols, valid_rows, valid_cols = shape_of(target, row)
     if row.operation == LAUNCH:
-        cycles = stream_cycles(_as_measured(target, row), row.rows, *row.tile_bytes)
+        chip = _as_measured(target, row)
+        assert chip.has_tiles  # others refuse the operation above
+        cycles = stream_cycles(chip, row.rows, *row.tile_bytes)
         return AssessedRow(row, TILES, row.rows, row.cols, cycles, reason=_reason(target, row))
     try:
         measured = _as_measured(target, row)

@@ -459,8 +459,10 @@ def interval(percents: Sequence[float], level: int) -> tuple[float, float]:
 
 
 def _of_programs(accuracy: Accuracy, rows: Iterable[AssessedRow]) -> list[AssessedRow]:
-    """Return the rows that say how long programs take."""
-    return [each for each in rows if accuracy.target.times_programs(each.row.convention)]
+    """Return the rows that say how long programs take; launches say how long memory takes for many cores."""
+    return [
+        each for each in rows if each.row.operation != LAUNCH and accuracy.target.times_programs(each.row.convention)
+    ]
 
 
 def _level(rows: Sequence[Residual], share: int) -> tuple[int, IntervalTrial]:
