@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
@@ -448,20 +449,27 @@ class GlobalMemory(Fact):
 class SharedCache(Fact):
     """The cache between global memory and the cores, for a launch whose data an earlier one left there.
 
-    A launch that touches up to `resident_bytes` finds all of them, one that touches `absent_bytes` or more finds none;
-    in between, the share falls linearly. The cache moves `gigabytes_per_second`, loads and stores in one total.
+    A launch finds all bytes that it touches if they are up to `resident_percent` of the capacity, and none from
+    `absent_percent` on; in between, the share falls linearly. The cache moves `gigabytes_per_second`, loads and stores
+    in one total.
     """
 
     capacity_bytes: Count
-    resident_bytes: Count
-    absent_bytes: Count
+    resident_percent: Count
+    absent_percent: Count
     gigabytes_per_second: Rate
 
     @model_validator(mode="after")
     def _share_falls(self) -> SharedCache:
-        if self.resident_bytes >= self.absent_bytes:
-            raise ValueError(f"resident_bytes {self.resident_bytes} must be below absent_bytes {self.absent_bytes}")
+        if self.resident_percent >= self.absent_percent:
+            raise ValueError(f"resident_percent {self.resident_percent} is not below absent_percent")
         return self
+
+    def share(self, touched: int) -> Fraction:
+        """Return the share of so many touched bytes that it holds."""
+        percent = Fraction(100 * touched, self.capacity_bytes)
+        left = (self.absent_percent - percent) / (self.absent_percent - self.resident_percent)
+        return min(max(left, Fraction(0)), Fraction(1))
 
 
 class LaunchInterval(Fact):

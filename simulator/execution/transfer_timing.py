@@ -112,8 +112,7 @@ class SharedMemory:
         if (warm := target.warm_cache) is not None:
             cache, more = warm
             touched, facts = cores * touched_bytes(tree), (*facts, *more)
-            lost = Fraction(touched - cache.resident_bytes, cache.absent_bytes - cache.resident_bytes)
-            cached = 1 - min(max(lost, Fraction(0)), Fraction(1))
+            cached = cache.share(touched)
             seconds = cached / Fraction(cache.gigabytes_per_second) + (1 - cached) * seconds
         return cls(
             cores=cores,
