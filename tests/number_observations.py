@@ -37,6 +37,7 @@ from castsim.isa.formats import Saturation, format_named
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vector_function.function_launches import time_scope
 from castsim.machines.vector_function.launched_scope import Scope
+from castsim.reports.run_cycles import HEADLINE
 from castsim.reports.run_findings import section
 from castsim.reports.run_report import RunReport
 from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest
@@ -134,9 +135,9 @@ def shared_memory(options: Mapping[str, str], target: Any) -> object:
 
 
 def launch_interval(path: Path, target: Any) -> object:
-    """The shortest time between launches on two cores."""
+    """What the report says of a launch on two cores, which the interval bounds."""
     report = RunReport.of(run(path, target, timing_only=True, inputs=_inputs(path), cores=2), {})
-    return section("head").keys.of(report).get("shortest_interval_seconds")
+    return [str(line) for line in HEADLINE.brief(report, 200)]
 
 
 def launched(path: Path, args: Mapping[str, float], target: Any) -> object:

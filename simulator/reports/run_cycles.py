@@ -35,15 +35,6 @@ from castsim.running.program_runs import Result, SourceLine, listed, written_lau
 from castsim.targets.description import Status
 
 
-class MemoryUse(Keys):
-    """Global memory of a launch on several cores, loads and stores together."""
-
-    cores: int = says("Cores at work.", lambda use: use[0].cores)
-    gigabytes_per_second: float = says("What it moves for all of them at most.", lambda use: float(use[0].total))
-    moved_gigabytes_per_second: float = says("What the launch moves.", lambda use: use[1])
-    cached_bytes: int = says("Bytes of the launch that the shared cache holds.", lambda use: use[0].cached_bytes)
-
-
 class HeadKeys(Keys):
     """The answer."""
 
@@ -55,9 +46,6 @@ class HeadKeys(Keys):
     seconds: Seconds | None = says("The same at the target's frequency.", lambda report: _timed(report, report.seconds))
     launch_cycles: Cycles = says(of=lambda report: _or_absent(_timed(report, _launch(report))), optional=True)
     """Launch and end of a kernel, which are in no pipe, where they are known."""
-    shortest_interval_seconds: Seconds = says(of=lambda report: _or_absent(_interval(report)), optional=True)
-    """The shortest time from launch to launch, on several cores, where it is known."""
-    global_memory: MemoryUse = says("On several cores.", lambda report: _or_absent(_memory_use(report)), optional=True)
     untimed: str = says("Why no cycles are modelled.", lambda report: report.result.untimed or ABSENT, optional=True)
 
 
@@ -138,27 +126,19 @@ def _interval(report: RunReport) -> float | None:
     return float(target.launch_interval.microseconds) / 1e6
 
 
-def _memory_use(report: RunReport) -> tuple[SharedMemory, float] | None:
-    """Return what cores share, and the gigabytes a second that the launch moves; None where nothing is shared."""
-    loaded = report.result.loaded
-    if report.result.untimed or not loaded.target.has_tiles or not report.seconds:
-        return None
-    shared = SharedMemory.of(loaded.tree, loaded.target)
-    return None if shared is None else (shared, shared.cores * moved_bytes(loaded.tree) / report.seconds / 1e9)
-
-
 def _memory_sentence(report: RunReport) -> str:
     """Return whether global memory bounds the launch, and what its rate rests on; '' where nothing is shared."""
-    if (use := _memory_use(report)) is None:
+    loaded = report.result.loaded
+    if report.result.untimed or not loaded.target.has_tiles or not report.seconds:
         return ""
-    shared, moved = use
-    total = float(shared.total)
-    says_so = "bounds" if moved >= _FULL * total else "does not bound"
-    basis = f"{shared.basis}; {', '.join(shared.choices)}"
+    if (shared := SharedMemory.of(loaded.tree, loaded.target)) is None:
+        return ""
+    moved, total = shared.cores * moved_bytes(loaded.tree) / report.seconds / 1e9, float(shared.total)
+    bounds = "bounds" if moved >= _FULL * total else "does not bound"
     cached = f", {shared.cached_bytes / 1e6:,.1f} MB of it in the L2 cache" if shared.cached_bytes else ""
     return (
-        f"Global memory {says_so} the launch: {shared.cores} cores move {moved:,.0f} of at most {total:,.0f} GB/s"
-        f"{cached} ({basis})"
+        f"Global memory {bounds} the launch: {shared.cores} cores move {moved:,.0f} of at most {total:,.0f} GB/s"
+        f"{cached} ({shared.basis}; {', '.join(shared.choices)})"
     )
 
 
