@@ -161,7 +161,7 @@ def test_a_launch_that_takes_longer_than_the_pipes_is_the_headline(capsys: pytes
     ("cores", "options", "sentences"),
     [
         (1, (), ()),
-        (8, (), ("Global memory does not bound the launch: 8 cores move", "of at most 3,100 GB/s (measured on silicon;")),
+        (8, (), ("Global memory does not bound the launch: 8 cores move", "at most 3,100 GB/s (measured on silicon;")),
         (8, (), ("The launch interval bounds this launch: 4.7 us, against",)),
         (64, ("working_set=resident",), ("of at most 5,400 GB/s,", "of it in the L2 cache (measured on")),
     ],
