@@ -23,8 +23,11 @@ from castsim.targets.description import (
     Count,
     Cycles,
     Fact,
+    GlobalMemory,
     KernelLaunch,
+    LaunchInterval,
     Listed,
+    SharedCache,
     Table,
     TargetHeader,
     TransferPair,
@@ -195,6 +198,8 @@ VECTOR_BYTES = 256
 
 _SHARING = "transfer_sharing"
 """The option that chooses among the facts of transfers."""
+MEMORY_OPTIONS = _MEMORY, _WORKING_SET = "global_memory", "working_set"
+"""The options that choose among totals of global memory, and tell whether the shared cache holds a launch's data."""
 
 BlockBytes = Annotated[Count, built_for(BLOCK_BYTES, "strides, rows and banks count blocks of one size")]
 VectorBytes = Annotated[Count, built_for(VECTOR_BYTES, "kernels and lanes are laid out for vectors of one size")]
@@ -376,6 +381,10 @@ class DataflowTarget(TargetHeader):
     estimated_tiles: EstimatedTiles | None = None
     cores: Cores | None = None
     kernel_launch: KernelLaunch | None = None
+    launch_interval: LaunchInterval | None = None
+    global_memory: dict[str, GlobalMemory] = Field(default_factory=dict)
+    """The totals of global memory, by the values of option `global_memory`."""
+    shared_cache: SharedCache | None = None
     interface_casts: tuple[InterfaceCast, ...] = ()
 
     def interface_cast(self, src: str, dst: str, level: Level = "tile") -> InterfaceCast | None:
@@ -400,6 +409,20 @@ class DataflowTarget(TargetHeader):
         held: DataflowTiming | TransferPair = self.timing.sharing.get(chosen, self.timing)
         found = f"timing.{way}" if held is self.timing else f"timing.sharing.{chosen}.{way}"
         return held.load if load else held.store, found
+
+    def memory_total(self) -> tuple[GlobalMemory, tuple[str, ...]] | None:
+        """Return what global memory moves for all cores, and the paths behind it; None if no source says."""
+        if _MEMORY not in self.options:
+            return None
+        chosen = str(self.options[_MEMORY].value)
+        return self.global_memory[chosen], (f"{_MEMORY}.{chosen}", f"options.{_MEMORY}")
+
+    @property
+    def warm_cache(self) -> tuple[SharedCache, tuple[str, ...]] | None:
+        """The shared cache if it holds data of earlier launches, and the paths behind it; None if not."""
+        if self.shared_cache is None or self.options[_WORKING_SET].value != "resident":
+            return None
+        return self.shared_cache, ("shared_cache", f"options.{_WORKING_SET}")
 
     def tile_operation(self, mnemonic: str) -> TileOperationFacts | None:
         """Return the rule of a vector operation, None if the chip has no such operation."""
@@ -451,6 +474,11 @@ class DataflowTarget(TargetHeader):
         legal = self.options[_SHARING].legal if _SHARING in self.options else ()
         if len(legal) != (len(self.timing.sharing) + 1 if legal else 0) or {*self.timing.sharing} - {*legal}:
             raise ValueError(f"timing.sharing holds all but one of the values of options.{_SHARING}")
+        totals = self.options[_MEMORY].legal if _MEMORY in self.options else ()
+        if {*totals} != {*self.global_memory}:
+            raise ValueError(f"global_memory holds the values of options.{_MEMORY}")
+        if self.shared_cache is not None and _WORKING_SET not in self.options:
+            raise ValueError(f"shared_cache needs options.{_WORKING_SET}")
         return self
 
     @model_validator(mode="after")

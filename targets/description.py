@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
@@ -105,7 +106,7 @@ class Fact(Table):
 
 
 class Frequency(Fact):
-    """Core clock, used only to print seconds beside cycles."""
+    """Core clock: prints seconds beside cycles, and turns bytes a second of global memory into bytes a cycle."""
 
     megahertz: Count
 
@@ -425,9 +426,6 @@ class TransferTiming(Fact):
     The bytes of one instruction take at least `descriptor_cycles`. Rows that do not lie one behind the other move in
     whole transactions of `transaction_bytes`; shorter ones at half the rate (None: like adjacent rows). If `overlaps`,
     successive instructions wait for memory together, and only their bytes follow each other.
-
-    Where n cores work, a transfer ends no earlier than one of `shared_startup_cycles` (None: the same) and an nth of
-    `shared_bytes_per_cycle` would; None: what they share is no limit.
     """
 
     startup_cycles: Cycles
@@ -435,14 +433,6 @@ class TransferTiming(Fact):
     descriptor_cycles: Annotated[Cycles, Field(repr=False)] = 0
     transaction_bytes: Annotated[Count | None, Field(repr=False)] = None
     overlaps: Annotated[bool, Field(repr=False)] = False
-    shared_startup_cycles: Annotated[Cycles | None, Field(repr=False)] = None
-    shared_bytes_per_cycle: Annotated[Rate | None, Field(repr=False)] = None
-
-    @model_validator(mode="after")
-    def _startup_is_one(self) -> TransferTiming:
-        if self.overlaps and self.shared_startup_cycles is not None:
-            raise ValueError("overlapping transfers share one start-up; leave out shared_startup_cycles")
-        return self
 
 
 class TransferPair(Table):
@@ -450,6 +440,44 @@ class TransferPair(Table):
 
     load: TransferTiming
     store: TransferTiming
+
+
+class GlobalMemory(Fact):
+    """What all cores of a launch move to and from global memory, loads and stores in one total."""
+
+    gigabytes_per_second: Rate
+
+
+class SharedCache(Fact):
+    """The cache between global memory and the cores, for a launch whose data an earlier one left there.
+
+    A launch finds all bytes that it touches if they are up to `resident_percent` of the capacity, and none from
+    `absent_percent` on; in between, the share falls linearly. The cache moves `gigabytes_per_second`, loads and stores
+    in one total.
+    """
+
+    capacity_bytes: Count
+    resident_percent: Count
+    absent_percent: Count
+    gigabytes_per_second: Rate
+
+    @model_validator(mode="after")
+    def _share_falls(self) -> SharedCache:
+        if self.resident_percent >= self.absent_percent:
+            raise ValueError(f"resident_percent {self.resident_percent} is not below absent_percent")
+        return self
+
+    def share(self, touched: int) -> Fraction:
+        """Return the share of so many touched bytes that it holds."""
+        percent = Fraction(100 * touched, self.capacity_bytes)
+        left = (self.absent_percent - percent) / (self.absent_percent - self.resident_percent)
+        return min(max(left, Fraction(0)), Fraction(1))
+
+
+class LaunchInterval(Fact):
+    """The shortest time from launch to launch of one kernel back to back: an empty launch takes as long."""
+
+    microseconds: Rate
 
 
 class Cores(Fact):

@@ -11,6 +11,7 @@ from typing import Literal
 
 from castsim.evidence.measured_rows import (
     CAST,
+    LAUNCH,
     STORE,
     TRANSFERS,
     MeasuredKernel,
@@ -38,7 +39,7 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.machines.mechanisms import vector_units_of
 from castsim.running.estimating import estimate
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
-from castsim.running.estimating.tile_estimates import estimate_load
+from castsim.running.estimating.tile_estimates import estimate_load, stream_cycles
 from castsim.running.program_runs import run
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import SourceKind, with_options
@@ -52,8 +53,8 @@ SHAPE = "shape as it stands"
 TRIPS = "trips of loops"
 """The row measures a program of vector instructions: so many loops of so many trips."""
 
-LAUNCH = "launch"
-"""The row measures a kernel on all cores of the chip."""
+TILES = "tiles of a core"
+"""The row measures a launch: so many tiles pass through the buffer of each core."""
 
 IN_PLACE = "in place"
 """The row's tiles do not fit into the buffer side by side: the result lies on the first source."""
@@ -211,6 +212,11 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
             raise error.at(row.span) from None
         return AssessedRow(row, TRIPS, row.rows, row.cols, cycles, reason=_reason(target, row))
     convention, rows, cols, valid_rows, valid_cols = shape_of(target, row)
+    if row.operation == LAUNCH:
+        chip = _as_measured(target, row)
+        assert chip.has_tiles  # others refuse the operation above
+        cycles = stream_cycles(chip, row.rows, *row.tile_bytes)
+        return AssessedRow(row, TILES, row.rows, row.cols, cycles, reason=_reason(target, row))
     try:
         measured = _as_measured(target, row)
         if row.operation in TRANSFERS:

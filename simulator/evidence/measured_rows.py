@@ -7,6 +7,7 @@ by `;`), `in_place`, `runtime_valid`, `fitted` (whether a fact of the target was
 none was) and `source_kind` (what the cycles were read off); of loads and stores `transfers` and `layout`. All others
 are carried along. A table with a column `program` measures programs of vector instructions, one with a column `kernel`
 kernels in TPC-C on all cores: a file beside the table, its `tensors` (`x=f32[64,2]; y=out:f32[64,2]`), `index_space`.
+Launches state `loaded_bytes` and `stored_bytes` of a tile.
 """
 
 from __future__ import annotations
@@ -108,6 +109,11 @@ CAST = "tcvt"
 LOAD, STORE = TRANSFERS = ("tload", "tstore")
 """The operations of rows that measure a transfer from global memory, and to it."""
 
+LAUNCH = "launch"
+"""The operation of rows that measure a launch on many cores: `rows` tiles of `cols` numbers on each."""
+
+_OPERATIONS = (CAST, *TRANSFERS, LAUNCH, *VECTOR_OPERATIONS)
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuredKernel:
@@ -162,14 +168,17 @@ class MeasuredRow:
     kernel: MeasuredKernel | None = None
     fitted: bool = False
     source_kind: SourceKind | None = None
+    tile_bytes: tuple[int, int] = (0, 0)
+    """What a launch loads and stores for each tile."""
     convention_span: Span | None = None
     """The place of the convention."""
 
     @property
     def name(self) -> str:
         """How the table calls the row, '' if it does not."""
-        column = "case" if self.body is not None else KERNEL if self.kernel is not None else None
-        return self.cells.get(column, "") if column else ""
+        if self.kernel is not None:
+            return self.cells.get(KERNEL, "")
+        return self.cells.get("case", "") if self.body is not None or self.operation == LAUNCH else ""
 
     @property
     def label(self) -> str:
@@ -259,8 +268,7 @@ class _TableLine:
 
     @property
     def _known(self) -> bool:
-        operations = (CAST, *TRANSFERS, *VECTOR_OPERATIONS)
-        return PROGRAM in self._columns or KERNEL in self._columns or self._operation in operations
+        return PROGRAM in self._columns or KERNEL in self._columns or self._operation in _OPERATIONS
 
     def counts(self) -> bool:
         """Whether it is a measured operation."""
@@ -270,7 +278,7 @@ class _TableLine:
     def check_operation(self) -> None:
         """Refuse an operation that no target has (ReadError, with its place)."""
         if not self._known:
-            legal = closest(self._operation, (CAST, *TRANSFERS, *VECTOR_OPERATIONS))
+            legal = closest(self._operation, _OPERATIONS)
             raise ReadError(f"unknown operation '{self._operation}'", span=self._span("op"), legal=legal)
 
     def row(self) -> MeasuredRow:
@@ -311,6 +319,7 @@ class _TableLine:
             layout=self._word("layout", _LAYOUTS),
             fitted=self._word("fitted", _FITTED),
             source_kind=self._word("source_kind", _SOURCES),
+            tile_bytes=(self._optional("loaded_bytes") or 0, self._optional("stored_bytes") or 0),
             convention_span=self._span("convention"),
         )
 

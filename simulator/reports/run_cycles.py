@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.execution.timing import WAITING, Cause, occupied, repeated, share
+from castsim.execution.transfer_timing import SharedMemory, moved_bytes
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
 from castsim.reports.documents import ABSENT, Document, Keys, says
@@ -79,8 +80,7 @@ def _headline_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield from map(Text, others)
     if report.latencies is not None and report.result.loaded.file.endswith(".c"):
         yield Text(f"Lower bound: {report.latencies.least.sentence()}")
-    if launch := _launch_sentence(report):
-        yield Text(launch)
+    yield from map(Text, filter(None, (_memory_sentence(report), _launch_sentence(report))))
     if report.limiter and not report.gains:
         yield from _next(report, width)
     yield Text(f"Trust: {report.trust.sentence()}")
@@ -106,10 +106,44 @@ def headline(report: RunReport) -> Iterator[str]:
 
 def _launch_sentence(report: RunReport) -> str:
     """Return how long launch and end take, '' where this is unknown or the headline gives it."""
-    launch = _launch(report)
-    if launch is None or launch > report.result.cycles:
+    launch, interval = _launch(report), _interval(report)
+    if launch is None:
         return ""
-    return f"The launch adds about {grouped(launch)} cycles in no pipe (vendor simulator)"
+    adds = f"The launch adds about {grouped(launch)} cycles in no pipe (vendor simulator)"
+    if interval is None:
+        return "" if launch > report.result.cycles else adds
+    cycles = report.result.cycles + launch
+    if (whole := report.seconds * cycles / max(1, report.result.cycles)) < interval:
+        return f"The launch interval bounds this launch: {duration(interval)}, against {duration(whole)} of work"
+    return f"{adds}; launches back to back take at least {duration(interval)} each (silicon)"
+
+
+def _interval(report: RunReport) -> float | None:
+    """Return the shortest time between launches on several cores in seconds, None if unknown or on one core."""
+    target = report.result.loaded.target
+    if report.result.untimed or not target.has_tiles or target.cores_at_work == 1 or target.launch_interval is None:
+        return None
+    return float(target.launch_interval.microseconds) / 1e6
+
+
+def _memory_sentence(report: RunReport) -> str:
+    """Return whether global memory bounds the launch, and what its rate rests on; '' where nothing is shared."""
+    loaded = report.result.loaded
+    if report.result.untimed or not loaded.target.has_tiles or not report.seconds:
+        return ""
+    if (shared := SharedMemory.of(loaded.tree, loaded.target)) is None:
+        return ""
+    moved, total = shared.cores * moved_bytes(loaded.tree) / report.seconds / 1e9, float(shared.total)
+    bounds = "bounds" if moved >= _FULL * total else "does not bound"
+    cached = f", {shared.cached_bytes / 1e6:,.1f} MB of it in the L2 cache" if shared.cached_bytes else ""
+    return (
+        f"Global memory {bounds} the launch: {shared.cores} cores move {moved:,.0f} of at most {total:,.0f} GB/s"
+        f"{cached} ({shared.basis}; {', '.join(shared.choices)})"
+    )
+
+
+_FULL = 0.85
+"""Share of its rate from which on global memory bounds a launch: start and end take the rest."""
 
 
 def _command(words: Iterable[str], width: int) -> Text:

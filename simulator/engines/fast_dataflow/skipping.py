@@ -129,6 +129,7 @@ class StateInspection:
         closed = m.issuer.execution == NONE or execution_of(m, m.issuer.execution).open & ISSUED
         return (
             m.issuer.urgent,
+            max(m.memory_free - now * TICKS, 0),
             self._ports(),
             tuple((result.time - now, self._since(m.entries[result.entry].index)) for result in results),
             tuple(flag.waiter for flag in self._flags),
