@@ -253,8 +253,12 @@ class TargetHeader(Table):
         tables = (self.measured_casts, self.measured_operations, self.measured_scopes, *self.measured.values())
         return tuple(table for table in tables if table is not None)
 
-    def measured_as(self, convention: str) -> Self:
+    def measured_as(self, convention: str, operation: str = "") -> Self:
         """Return the target such that its simulated cycles count what published ones of a convention count.
+
+        Args:
+            convention: its name.
+            operation: the operation that is measured.
 
         Raises:
             IllegalError: the target knows no such convention.

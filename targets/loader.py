@@ -612,7 +612,7 @@ def _operations(name: str) -> Mapping[tuple[str, str, str], MeasuredOperation]:
     for table in target.measurements:
         with (SHIPPED / table.file).open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
-                if "program" in row or not target.times_programs(row.get("convention") or None):
+                if "program" in row or "addresses" in row or not target.times_programs(row.get("convention") or None):
                     continue
                 src, dst = (format_of(row.get("dtype") or row[column]).name for column in ("src", "dst"))
                 operation, kind = (row.get("op") or "tcvt").lower(), SourceKind(row["source_kind"])

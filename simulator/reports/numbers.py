@@ -8,10 +8,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from castsim.execution.interpreter.tile_allocation import PARTLY_APART
 from castsim.execution.timing import Cause, PipeTiming
 from castsim.isa.formats import Format, IntFormat
 from castsim.reports.documents import Document, Json, identifier, json_of
 from castsim.reports.schemas.keys import FactEntry
+from castsim.targets.dataflow import APART, CONSECUTIVE
 from castsim.targets.description import DOUBTFUL, Fact, Option, Status, Table
 from castsim.targets.loader import Target
 
@@ -50,6 +52,13 @@ def clock(target: Target) -> str:
     status = target.frequency.status
     return f"{target.frequency.megahertz:,} MHz{f' ({CLOCKS[status]})' if status in CLOCKS else ''}"
 
+
+PLACEMENTS = {
+    APART: "operands in different banks; consecutive: --option tile_placement=consecutive",
+    PARTLY_APART: "the buffer has no room to keep all operands in different banks",
+    CONSECUTIVE: "one behind the other",
+}
+"""What the placement of tiles means."""
 
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 _MOST_WHOLE = 1000
