@@ -94,7 +94,9 @@ def test_valid_extent_out_of_range(value: int) -> None:
 
 # --------------------------------------------------------------------------------------------------------- placement
 def places(text: str) -> list[int]:
-    found = [op for name, op in issued(walk(text)) if name.startswith("tcvt")]
+    """Return where the results of casts lie that have no addresses, one tile behind the other."""
+    consecutive = with_options(A2A3, {"tile_placement": "consecutive"})
+    found = [op for name, op in issued(walk(text, consecutive)) if name.startswith("tcvt")]
     return [op.destination.address for op in found if isinstance(op, StridedInstruction)]
 
 

@@ -514,9 +514,11 @@ def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) 
     allocator.placement = CONSECUTIVE if sizes else ""
     if sum(sizes.values()) <= capacity:
         number = {one: place for place, one in enumerate(sizes)}
-        pairs = {(number.get(id(one)), number.get(id(other)), written) for one, other, written in reader.pairs}
-        within = sorted(pair for pair in pairs if None not in pair)
-        placed = None if rule is None else apart_addresses([*sizes.values()], within, rule, capacity)
+        pairs = sorted(
+            {(number[id(one)], number[id(other)], written)
+             for one, other, written in reader.pairs if id(one) in number and id(other) in number}
+        )  # fmt: skip
+        placed = None if rule is None else apart_addresses([*sizes.values()], pairs, rule, capacity)
         if placed is not None and sizes:
             nodes = (id(one.node) for one in lifetimes if id(one) in sizes)
             allocator.placed.update(zip(nodes, placed[0], strict=True))

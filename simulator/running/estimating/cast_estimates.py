@@ -337,11 +337,12 @@ def _numbers(target: Target, facts: Iterable[str]) -> Iterator[tuple[str, Status
     """Yield the numbers of doubtful timing facts that are not 0."""
     for path in sorted(facts):
         fact = fact_at(target, path)
-        if path.startswith("timing.") and fact is not None and fact.status in DOUBTFUL:
+        if path.startswith("timing.") and fact is not None:
             for name in type(fact).model_fields:
-                for end, value in _leaves(getattr(fact, name)):
+                status = fact.status_of(name)
+                for end, value in _leaves(getattr(fact, name)) if status in DOUBTFUL else ():
                     if value:
-                        yield f"{path}.{name}{end}", fact.status, value
+                        yield f"{path}.{name}{end}", status, value
 
 
 def _leaves(held: object) -> Iterator[tuple[str, int | Decimal]]:

@@ -118,23 +118,26 @@ def estimate_tile_operation(
 
 def _apart(work: ResolvedTileOp, behind: int, rule: TilePlacement, capacity: int) -> tuple[ResolvedTileOp, str] | None:
     """Return the operation with operands that share no bank, and what the placement is; None if there is no room."""
-    named = {"dst": work.dst, "mask": work.mask, "tmp": work.tmp, "counts": work.counts}
-    tiles = [*work.sources, *(tile for tile in named.values() if tile is not None), *work.further]
-    starts = list(dict.fromkeys(tile.address for tile in tiles))
-    number = {start: place for place, start in enumerate(starts)}
-    sizes = [max(tile.end for tile in tiles if tile.address == start) - start + behind for start in starts]
+    others = [tile for tile in (work.mask, work.tmp, work.counts, *work.further) if tile is not None]
+    tiles = [*work.sources, work.dst, *others]
+    number = {start: place for place, start in enumerate(dict.fromkeys(tile.address for tile in tiles))}
+    sizes = [max(tile.end for tile in tiles if tile.address == start) - start + behind for start in number]
     sources, result = [number[tile.address] for tile in work.sources], number[work.dst.address]
     pairs = [(*pair, False) for pair in combinations(sources, 2)]
     pairs += [(source, result, True) for source in sources if source != result]
     placed = apart_addresses(sizes, pairs, rule, capacity)
     if placed is None:
         return None
-
-    def moved(tile: Tile) -> Tile:
-        return replace(tile, address=placed[0][number[tile.address]])
-
-    others = {name: moved(tile) for name, tile in named.items() if tile is not None}
-    work = replace(work, sources=tuple(map(moved, work.sources)), further=tuple(map(moved, work.further)), **others)
+    moved = {tile: replace(tile, address=placed[0][number[tile.address]]) for tile in tiles}
+    work = replace(
+        work,
+        dst=moved[work.dst],
+        sources=tuple(moved[tile] for tile in work.sources),
+        mask=None if work.mask is None else moved[work.mask],
+        tmp=None if work.tmp is None else moved[work.tmp],
+        counts=None if work.counts is None else moved[work.counts],
+        further=tuple(moved[tile] for tile in work.further),
+    )
     return work, PARTLY_APART if placed[1] else APART
 
 
