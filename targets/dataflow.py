@@ -279,10 +279,26 @@ class Banks(Fact):
     bank_bytes: Count
 
 
-class EstimatedTiles(Fact):
-    """Where tiles lie of which nobody says it: at multiples of `alignment_bytes`, one behind the other."""
+class TilePlacement(Fact):
+    """Where tiles without addresses lie so that the operands of one operation share no bank.
+
+    Banks repeat after `period_bytes`. Two sources of one operation begin `sources_bytes` apart, modulo that period; a
+    source and a result begin in different regions of `region_bytes`, or `results_bytes` apart modulo the period. Tiles
+    of an operation alone that are consecutive begin at multiples of `alignment_bytes`.
+    """
 
     alignment_bytes: Count
+    period_bytes: Count
+    sources_bytes: Cycles = 0
+    results_bytes: Cycles = 0
+    region_bytes: Cycles = 0
+
+
+PLACEMENT = "tile_placement"
+"""The option that says where tiles without addresses lie."""
+
+APART, CONSECUTIVE = "apart", "consecutive"
+"""Its values."""
 
 
 class ScalarTiming(Fact):
@@ -378,7 +394,7 @@ class DataflowTarget(TargetHeader):
     unreserved_scratch: ScratchWindow | None = None
     broadcast_scratch: BroadcastScratch | None = None
     ramp_scratch: RampScratch | None = None
-    estimated_tiles: EstimatedTiles | None = None
+    tile_placement: TilePlacement | None = None
     cores: Cores | None = None
     kernel_launch: KernelLaunch | None = None
     launch_interval: LaunchInterval | None = None
@@ -435,9 +451,19 @@ class DataflowTarget(TargetHeader):
 
     @property
     def estimated_alignment(self) -> int:
-        """Bytes of whose multiples tiles of an estimate begin at."""
-        placed = self.estimated_tiles
+        """Bytes of whose multiples consecutive tiles of an estimate begin at."""
+        placed = self.tile_placement
         return self.memories["ub"].alignment_bytes if placed is None else placed.alignment_bytes
+
+    @property
+    def consecutive(self) -> bool:
+        """Whether tiles without addresses lie one behind the other, by choice of the option."""
+        return PLACEMENT in self.options and self.options[PLACEMENT].value == CONSECUTIVE
+
+    @property
+    def apart(self) -> TilePlacement | None:
+        """How tiles without addresses are kept from sharing banks; None where they lie one behind the other."""
+        return None if self.consecutive else self.tile_placement
 
     @property
     def group_bytes(self) -> int:

@@ -84,8 +84,28 @@ class Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
+class KeptValues(Table):
+    """Values of a table that a derived description left as its base has them, with the source and status there."""
+
+    names: tuple[str, ...]
+    source: str
+    status: Status
+    evidence: SourceKind | None = None
+
+    @property
+    def rests_on(self) -> SourceKind:
+        """What the values rest on in the end."""
+        return _basis(self.status, self.evidence)
+
+
+def _basis(status: Status, evidence: SourceKind | None) -> SourceKind:
+    """Return what a fact rests on: a measured or fitted one on its evidence, or else on a text."""
+    held = {Status.VENDOR_MODEL: SourceKind.VENDOR_MODEL, Status.ASSUMED: SourceKind.ASSUMPTION}
+    return held.get(status) or evidence or SourceKind.DOCUMENT
+
+
 class Fact(Table):
-    """A table of hardware facts with one source and one status."""
+    """A table of hardware facts with one source and one status, except for the values that it kept of another one."""
 
     source: Annotated[str, Field(min_length=1)]
     """Where the numbers of the table are from."""
@@ -97,12 +117,18 @@ class Fact(Table):
     """Whether no model reads the table yet."""
     note: str = ""
     """Doubt, or disagreement between sources."""
+    kept: Annotated[tuple[KeptValues, ...], Field(repr=False)] = ()
+    """Values that a derived description did not change."""
 
     @property
     def rests_on(self) -> SourceKind:
-        """What the fact rests on in the end: a measured or fitted one on its evidence, or else on a text."""
-        held = {Status.VENDOR_MODEL: SourceKind.VENDOR_MODEL, Status.ASSUMED: SourceKind.ASSUMPTION}
-        return held.get(self.status) or self.evidence or SourceKind.DOCUMENT
+        """What the fact rests on in the end, the weakest of its values."""
+        own = _basis(self.status, self.evidence)
+        return max((own, *(kept.rests_on for kept in self.kept)), key=list(SourceKind).index)
+
+    def status_of(self, name: str) -> Status:
+        """Return the status of one of its values."""
+        return next((kept.status for kept in self.kept if name in kept.names), self.status)
 
 
 class Frequency(Fact):
@@ -256,8 +282,12 @@ class TargetHeader(Table):
         tables = (self.measured_casts, self.measured_operations, self.measured_scopes, *self.measured.values())
         return tuple(table for table in tables if table is not None)
 
-    def measured_as(self, convention: str) -> Self:
+    def measured_as(self, convention: str, operation: str = "") -> Self:
         """Return the target such that its simulated cycles count what published ones of a convention count.
+
+        Args:
+            convention: its name.
+            operation: the operation that is measured.
 
         Raises:
             IllegalError: the target knows no such convention.

@@ -24,7 +24,7 @@ from castsim.execution.timing import Cause, share
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
 from castsim.reports.documents import Document
-from castsim.reports.numbers import causes_of, clock, duration, grouped
+from castsim.reports.numbers import PLACEMENTS, causes_of, clock, duration, grouped
 from castsim.reports.pairs import EstimateDocument
 from castsim.reports.terminal import composed, table
 from castsim.running.estimating import estimate
@@ -105,6 +105,8 @@ def estimate_text(estimate: Estimate, target: Target, document: Document) -> Ite
     yield Text(f"{document['src']} -> {document['dst']}, {shape}, on {target.name}")
     limit = _LIMITS.get(estimate.bound_by, str(estimate.bound_by))
     yield Text(f"Limited by {limit}", style="bold yellow")
+    if estimate.placement:
+        yield Text(f"Tiles: {estimate.placement} ({PLACEMENTS[estimate.placement]})")
     yield Text(f"Trust: {estimate.trust.sentence()}")
     yield Text()
     causes = table("cause", "cycles", "share", numbers=("cycles", "share"))

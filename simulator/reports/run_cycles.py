@@ -20,6 +20,7 @@ from castsim.reports.documents import ABSENT, Document, Keys, says
 from castsim.reports.numbers import (
     CAUSE_COLOURS,
     CLOCKS,
+    PLACEMENTS,
     causes_of,
     clock,
     described,
@@ -32,6 +33,7 @@ from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
 from castsim.reports.terminal import indented, table
 from castsim.running.program_runs import Result, SourceLine, listed, written_launches
+from castsim.targets.dataflow import APART
 from castsim.targets.description import Status
 
 
@@ -46,6 +48,8 @@ class HeadKeys(Keys):
     seconds: Seconds | None = says("The same at the target's frequency.", lambda report: _timed(report, report.seconds))
     launch_cycles: Cycles = says(of=lambda report: _or_absent(_timed(report, _launch(report))), optional=True)
     """Launch and end of a kernel, which are in no pipe, where they are known."""
+    tile_placement: str = says(of=lambda report: report.result.loaded.executed.placement or ABSENT, optional=True)
+    """How tiles without addresses lie in the buffer, where there are any: apart, partly apart or consecutive."""
     untimed: str = says("Why no cycles are modelled.", lambda report: report.result.untimed or ABSENT, optional=True)
 
 
@@ -659,6 +663,15 @@ def _buffers_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         )
     if not report.buffers:
         yield Text("buffers: none touched")
+    if placement := report.result.loaded.executed.placement:
+        yield Text(f"tiles without addresses: {placement} ({PLACEMENTS[placement]})")
 
 
-BUFFERS = ReportSection(_buffers_text, of_time=True)
+def _brief_buffers(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    placement = report.result.loaded.executed.placement
+    if placement and placement != APART:
+        yield Text(f"Tiles without addresses: {placement} ({PLACEMENTS[placement]})")
+
+
+BUFFERS = ReportSection(_buffers_text, of_time=True, brief=_brief_buffers)

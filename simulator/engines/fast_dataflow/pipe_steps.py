@@ -42,6 +42,7 @@ from castsim.execution.transfer_timing import (
 from castsim.machines.strided.strided_instructions import (
     drained,
     fills,
+    is_delayed,
     next_repeat,
     passes,
     results_due,
@@ -607,12 +608,13 @@ def serve_vector(m: MachineState, p: int) -> None:
     vector = m.vectors[m.operations[entry.operation].row]
     start, repeat = m.now, progress.step
     interval_end = start + vector.interval
-    following = interval_end
+    passed = start
     for number in range(vector.first_walk + 1, vector.first_walk + 1 + vector.sources):
         walk = m.walks[number]
         block = (walk.address + repeat * walk.step) // BLOCK
-        following = next_repeat(following, grant_pattern(m, start, block, walk.first, walk.count, 0))
-    if following > interval_end:
+        passed = max(passed, grant_pattern(m, start, block, walk.first, walk.count, 0))
+    following = next_repeat(interval_end, passed)
+    if is_delayed(passed, start, vector.sources):
         progress.block += 1
     if repeat + 1 == vector.repeats:
         interval_end += vector.rest

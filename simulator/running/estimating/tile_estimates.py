@@ -96,6 +96,10 @@ class ArrayEstimator(ABC):
         `causes` has a row for every `Cause`, in that order, and holds zeroes.
         """
 
+    def placement(self, *_extents: int | None) -> str:
+        """Return how the tiles of one shape lie in the buffer, '' if there are none."""
+        return ""
+
     def many(self, *extents: Any) -> Estimates:
         """Return the estimates of the shapes to which the arguments broadcast."""
         given = [_integers(name, value) for name, value in zip(_NAMES, extents, strict=True)]
@@ -378,6 +382,11 @@ class EstimatedCast(NamedTuple):
 
         return sensitivities(chip, self._facts(), cycles, again)
 
+    def placement(self) -> str:
+        """Return how its tiles lie in the buffer, '' if its cast has none."""
+        estimator = estimator_of(self.target, self.src, self.dst, self.rounding, self.saturation, self.scratch)
+        return estimator.placement(*self.extents)
+
     def _facts(self) -> frozenset[str]:
         """Return the timing facts that the cast rests on: a simulation gathers them."""
         estimator = estimator_of(self.target, self.src, self.dst, self.rounding, self.saturation, self.scratch)
@@ -450,6 +459,10 @@ class TileEstimator(ArrayEstimator):
     def simulate(self, *extents: int | None) -> Estimate:
         """Return the same by simulating the lowered cast."""
         return self.simulated(shape_of(*extents))
+
+    def placement(self, *extents: int | None) -> str:
+        """Return how the tiles of one shape lie in the buffer."""
+        return self._placement.name(shape_of(*extents))
 
     def is_closed(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
         """Whether the closed form gives the cycles of a shape."""
