@@ -14,7 +14,7 @@ from castsim.isa.formats import Format, IntFormat
 from castsim.reports.documents import Document, Json, identifier, json_of
 from castsim.reports.schemas.keys import FactEntry
 from castsim.targets.dataflow import APART, CONSECUTIVE
-from castsim.targets.description import DOUBTFUL, Fact, Option, Status, Table
+from castsim.targets.description import DOUBTFUL, Fact, Option, Table
 from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
