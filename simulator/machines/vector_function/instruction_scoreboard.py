@@ -481,7 +481,7 @@ class Board:
         wait = (passed - asked) * TICKS
         function = self.facts.function
         alone = self.facts.alone(instruction) or 0
-        if alone > 1 and self._latest_store > begun:  # stores that are due wait for it
+        if alone > 1 and self._latest_store > begun and not self.holding:  # between trips: due stores wait for it
             self._latest_store += alone * TICKS
         number = self._loads if begun == sent else 0
         there = loaded(begun, number, function.second_load, wait, function.load_use)
@@ -545,7 +545,8 @@ class Board:
                 continue
             there = value.loaded + (function.forwarding if value.trip < self._trip else 0)
             if value.loaded == NO_TICK:
-                there = value.start + facts.cost(value.producer).to_store
+                late = facts.forwarded(value.producer, instruction) if len(value.chain) > 1 else 0  # a spread register
+                there = value.start + max(facts.cost(value.producer).to_store, late)
             if there >= data:
                 data, held.port, held.buffer, held.chain = there, value.port, value.buffer, value.chain
                 held.barrier = value.barrier
