@@ -252,11 +252,5 @@ class ScopeFacts:
         if row is not None and row.port == "special":
             special = ticks(timing.special_function.port_cycles["f32" if width >= 32 else "f16"])
         serial = 0 if held is None else max(TICKS, ticks(held))
-<<<<<<< HEAD
-        forwarded = ticks(timing.micro.forwarding.cycles.get(mnemonic, Decimal(0)))  # no store takes a result before
-        to_store = max(latency - self.function.forwarding, forwarded)
-        return ComputeCost(latency, to_store, serial, special, int(several or 1))
-=======
         several = integers and row is not None and row.integers_held
         return ComputeCost(latency, latency - self.function.forwarding, serial, special, int(several or 1))
->>>>>>> columns
