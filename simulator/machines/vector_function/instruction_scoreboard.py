@@ -494,8 +494,7 @@ class Board:
         use.wait(Cause.BANK_CONFLICT, 0, wait)
         chain = ((instruction.line, begun),)
         for name in issue.writes:
-            waits = {"buffer": wait, "barrier": begun - sent}
-            value = ScoreboardValue(instruction, begun, there, chain=chain, trip=self._trip, **waits)
+            value = ScoreboardValue(instruction, begun, there, 0, wait, begun - sent, chain=chain, trip=self._trip)
             self._write(name, value, number)
         self._latest_load = max(self._latest_load, begun)
         self._loaded = max(self._loaded, begun + ticks(self.facts.target.timing.access.load_cycles))

@@ -252,5 +252,4 @@ class ScopeFacts:
         if row is not None and row.port == "special":
             special = ticks(timing.special_function.port_cycles["f32" if width >= 32 else "f16"])
         serial = 0 if held is None else max(TICKS, ticks(held))
-        several = integers and row is not None and row.integers_held
         return ComputeCost(latency, latency - self.function.forwarding, serial, special, int(several or 1))
