@@ -20,7 +20,7 @@ from typing import ClassVar, ParamSpec, Self, TypeVar
 # Places in a source text: offsets into the one text, from which line and column are made on demand.
 
 SHOWN = 200
-"""Characters of a source line that a listing shows at most."""
+"""Characters of a source line that a listing or a message shows at most: a line may be as long as the file."""
 
 
 class SourceText:
@@ -165,9 +165,6 @@ def _code(match: re.Match[str]) -> str:
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
 
 
-SHOWN_CHARACTERS = 200
-"""Characters of a source line that a message shows around the caret: a line may be as long as the file."""
-
 _CUT = "..."
 
 _CURE = re.compile(r"--|-I |// castsim:|castsim |pip install ")
@@ -177,9 +174,12 @@ _CURE = re.compile(r"--|-I |// castsim:|castsim |pip install ")
 MOST_SUGGESTED = 5
 """Values that a message suggests at most."""
 
+_CLOSE = 0.5
+"""Likeness from which a value is a probable correction."""
+
 
 def legal_text(values: Sequence[str], message: str, span: Span | None = None) -> str:
-    """Return legal values in one line: all if there are few, else the closest ones first, and how many there are.
+    """Return legal values in one line: all if there are few, else close ones, first ones, and how many there are.
 
     Close is what resembles the first word that the message quotes, or without quotes the source text at the caret.
     """
@@ -191,16 +191,16 @@ def legal_text(values: Sequence[str], message: str, span: Span | None = None) ->
     likeness = {}
     for value in values:
         matcher.set_seq1(value.lower())
-        likeness[value] = matcher.ratio()
+        likeness[value] = ratio if (ratio := matcher.ratio()) >= _CLOSE else 0
     nearest = sorted(likeness, key=lambda value: -likeness[value])[:MOST_SUGGESTED]
     return f"{', '.join(nearest)}, ... ({len(values)} in all)"
 
 
-def pointed_at(span: Span) -> tuple[str, str]:
-    """Return the source line of a place, at most `SHOWN_CHARACTERS` of it, and the line with the caret below it."""
+def pointed_at(span: Span, most: int = SHOWN) -> tuple[str, str]:
+    """Return the source line of a place, at most `most` characters of it, and the line with the caret below it."""
     start = span.column - 1
-    first = max(0, min(start - SHOWN_CHARACTERS // 2, len(span.text) - SHOWN_CHARACTERS))
-    last = min(len(span.text), first + SHOWN_CHARACTERS)
+    first = max(0, min(start - most // 2, len(span.text) - most))
+    last = min(len(span.text), first + most)
     prefix = (_CUT if first else "") + escaped(span.text[first:start])
     behind = escaped(span.text[start:last]) + (_CUT if last < len(span.text) else "")
     # A tab before the caret must stay a tab, or the caret is misplaced on the reader's terminal.

@@ -23,8 +23,11 @@ from castsim.targets.description import (
     Count,
     Cycles,
     Fact,
+    GlobalMemory,
     KernelLaunch,
+    LaunchInterval,
     Listed,
+    SharedCache,
     Table,
     TargetHeader,
     TransferPair,
@@ -195,6 +198,8 @@ VECTOR_BYTES = 256
 
 _SHARING = "transfer_sharing"
 """The option that chooses among the facts of transfers."""
+MEMORY_OPTIONS = _MEMORY, _WORKING_SET = "global_memory", "working_set"
+"""The options that choose among totals of global memory, and tell whether the shared cache holds a launch's data."""
 
 BlockBytes = Annotated[Count, built_for(BLOCK_BYTES, "strides, rows and banks count blocks of one size")]
 VectorBytes = Annotated[Count, built_for(VECTOR_BYTES, "kernels and lanes are laid out for vectors of one size")]
@@ -274,10 +279,26 @@ class Banks(Fact):
     bank_bytes: Count
 
 
-class EstimatedTiles(Fact):
-    """Where tiles lie of which nobody says it: at multiples of `alignment_bytes`, one behind the other."""
+class TilePlacement(Fact):
+    """Where tiles without addresses lie so that the operands of one operation share no bank.
+
+    Banks repeat after `period_bytes`. Two sources of one operation begin `sources_bytes` apart, modulo that period; a
+    source and a result begin in different regions of `region_bytes`, or `results_bytes` apart modulo the period. Tiles
+    of an operation alone that are consecutive begin at multiples of `alignment_bytes`.
+    """
 
     alignment_bytes: Count
+    period_bytes: Count
+    sources_bytes: Cycles = 0
+    results_bytes: Cycles = 0
+    region_bytes: Cycles = 0
+
+
+PLACEMENT = "tile_placement"
+"""The option that says where tiles without addresses lie."""
+
+APART, CONSECUTIVE = "apart", "consecutive"
+"""Its values."""
 
 
 class ScalarTiming(Fact):
@@ -373,9 +394,13 @@ class DataflowTarget(TargetHeader):
     unreserved_scratch: ScratchWindow | None = None
     broadcast_scratch: BroadcastScratch | None = None
     ramp_scratch: RampScratch | None = None
-    estimated_tiles: EstimatedTiles | None = None
+    tile_placement: TilePlacement | None = None
     cores: Cores | None = None
     kernel_launch: KernelLaunch | None = None
+    launch_interval: LaunchInterval | None = None
+    global_memory: dict[str, GlobalMemory] = Field(default_factory=dict)
+    """The totals of global memory, by the values of option `global_memory`."""
+    shared_cache: SharedCache | None = None
     interface_casts: tuple[InterfaceCast, ...] = ()
 
     def interface_cast(self, src: str, dst: str, level: Level = "tile") -> InterfaceCast | None:
@@ -401,6 +426,20 @@ class DataflowTarget(TargetHeader):
         found = f"timing.{way}" if held is self.timing else f"timing.sharing.{chosen}.{way}"
         return held.load if load else held.store, found
 
+    def memory_total(self) -> tuple[GlobalMemory, tuple[str, ...]] | None:
+        """Return what global memory moves for all cores, and the paths behind it; None if no source says."""
+        if _MEMORY not in self.options:
+            return None
+        chosen = str(self.options[_MEMORY].value)
+        return self.global_memory[chosen], (f"{_MEMORY}.{chosen}", f"options.{_MEMORY}")
+
+    @property
+    def warm_cache(self) -> tuple[SharedCache, tuple[str, ...]] | None:
+        """The shared cache if it holds data of earlier launches, and the paths behind it; None if not."""
+        if self.shared_cache is None or self.options[_WORKING_SET].value != "resident":
+            return None
+        return self.shared_cache, ("shared_cache", f"options.{_WORKING_SET}")
+
     def tile_operation(self, mnemonic: str) -> TileOperationFacts | None:
         """Return the rule of a vector operation, None if the chip has no such operation."""
         return next((rule for rule in self.tile_operations if rule.mnemonic == mnemonic), None)
@@ -412,9 +451,19 @@ class DataflowTarget(TargetHeader):
 
     @property
     def estimated_alignment(self) -> int:
-        """Bytes of whose multiples tiles of an estimate begin at."""
-        placed = self.estimated_tiles
+        """Bytes of whose multiples consecutive tiles of an estimate begin at."""
+        placed = self.tile_placement
         return self.memories["ub"].alignment_bytes if placed is None else placed.alignment_bytes
+
+    @property
+    def consecutive(self) -> bool:
+        """Whether tiles without addresses lie one behind the other, by choice of the option."""
+        return PLACEMENT in self.options and self.options[PLACEMENT].value == CONSECUTIVE
+
+    @property
+    def apart(self) -> TilePlacement | None:
+        """How tiles without addresses are kept from sharing banks; None where they lie one behind the other."""
+        return None if self.consecutive else self.tile_placement
 
     @property
     def group_bytes(self) -> int:
@@ -451,6 +500,11 @@ class DataflowTarget(TargetHeader):
         legal = self.options[_SHARING].legal if _SHARING in self.options else ()
         if len(legal) != (len(self.timing.sharing) + 1 if legal else 0) or {*self.timing.sharing} - {*legal}:
             raise ValueError(f"timing.sharing holds all but one of the values of options.{_SHARING}")
+        totals = self.options[_MEMORY].legal if _MEMORY in self.options else ()
+        if {*totals} != {*self.global_memory}:
+            raise ValueError(f"global_memory holds the values of options.{_MEMORY}")
+        if self.shared_cache is not None and _WORKING_SET not in self.options:
+            raise ValueError(f"shared_cache needs options.{_WORKING_SET}")
         return self
 
     @model_validator(mode="after")

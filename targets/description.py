@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
@@ -83,8 +84,28 @@ class Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
+class KeptValues(Table):
+    """Values of a table that a derived description left as its base has them, with the source and status there."""
+
+    names: tuple[str, ...]
+    source: str
+    status: Status
+    evidence: SourceKind | None = None
+
+    @property
+    def rests_on(self) -> SourceKind:
+        """What the values rest on in the end."""
+        return _basis(self.status, self.evidence)
+
+
+def _basis(status: Status, evidence: SourceKind | None) -> SourceKind:
+    """Return what a fact rests on: a measured or fitted one on its evidence, or else on a text."""
+    held = {Status.VENDOR_MODEL: SourceKind.VENDOR_MODEL, Status.ASSUMED: SourceKind.ASSUMPTION}
+    return held.get(status) or evidence or SourceKind.DOCUMENT
+
+
 class Fact(Table):
-    """A table of hardware facts with one source and one status."""
+    """A table of hardware facts with one source and one status, except for the values that it kept of another one."""
 
     source: Annotated[str, Field(min_length=1)]
     """Where the numbers of the table are from."""
@@ -96,16 +117,22 @@ class Fact(Table):
     """Whether no model reads the table yet."""
     note: str = ""
     """Doubt, or disagreement between sources."""
+    kept: Annotated[tuple[KeptValues, ...], Field(repr=False)] = ()
+    """Values that a derived description did not change."""
 
     @property
     def rests_on(self) -> SourceKind:
-        """What the fact rests on in the end: a measured or fitted one on its evidence, or else on a text."""
-        held = {Status.VENDOR_MODEL: SourceKind.VENDOR_MODEL, Status.ASSUMED: SourceKind.ASSUMPTION}
-        return held.get(self.status) or self.evidence or SourceKind.DOCUMENT
+        """What the fact rests on in the end, the weakest of its values."""
+        own = _basis(self.status, self.evidence)
+        return max((own, *(kept.rests_on for kept in self.kept)), key=list(SourceKind).index)
+
+    def status_of(self, name: str) -> Status:
+        """Return the status of one of its values."""
+        return next((kept.status for kept in self.kept if name in kept.names), self.status)
 
 
 class Frequency(Fact):
-    """Core clock, used only to print seconds beside cycles."""
+    """Core clock: prints seconds beside cycles, and turns bytes a second of global memory into bytes a cycle."""
 
     megahertz: Count
 
@@ -255,8 +282,12 @@ class TargetHeader(Table):
         tables = (self.measured_casts, self.measured_operations, self.measured_scopes, *self.measured.values())
         return tuple(table for table in tables if table is not None)
 
-    def measured_as(self, convention: str) -> Self:
+    def measured_as(self, convention: str, operation: str = "") -> Self:
         """Return the target such that its simulated cycles count what published ones of a convention count.
+
+        Args:
+            convention: its name.
+            operation: the operation that is measured.
 
         Raises:
             IllegalError: the target knows no such convention.
@@ -425,9 +456,6 @@ class TransferTiming(Fact):
     The bytes of one instruction take at least `descriptor_cycles`. Rows that do not lie one behind the other move in
     whole transactions of `transaction_bytes`; shorter ones at half the rate (None: like adjacent rows). If `overlaps`,
     successive instructions wait for memory together, and only their bytes follow each other.
-
-    Where n cores work, a transfer ends no earlier than one of `shared_startup_cycles` (None: the same) and an nth of
-    `shared_bytes_per_cycle` would; None: what they share is no limit.
     """
 
     startup_cycles: Cycles
@@ -435,14 +463,6 @@ class TransferTiming(Fact):
     descriptor_cycles: Annotated[Cycles, Field(repr=False)] = 0
     transaction_bytes: Annotated[Count | None, Field(repr=False)] = None
     overlaps: Annotated[bool, Field(repr=False)] = False
-    shared_startup_cycles: Annotated[Cycles | None, Field(repr=False)] = None
-    shared_bytes_per_cycle: Annotated[Rate | None, Field(repr=False)] = None
-
-    @model_validator(mode="after")
-    def _startup_is_one(self) -> TransferTiming:
-        if self.overlaps and self.shared_startup_cycles is not None:
-            raise ValueError("overlapping transfers share one start-up; leave out shared_startup_cycles")
-        return self
 
 
 class TransferPair(Table):
@@ -450,6 +470,44 @@ class TransferPair(Table):
 
     load: TransferTiming
     store: TransferTiming
+
+
+class GlobalMemory(Fact):
+    """What all cores of a launch move to and from global memory, loads and stores in one total."""
+
+    gigabytes_per_second: Rate
+
+
+class SharedCache(Fact):
+    """The cache between global memory and the cores, for a launch whose data an earlier one left there.
+
+    A launch finds all bytes that it touches if they are up to `resident_percent` of the capacity, and none from
+    `absent_percent` on; in between, the share falls linearly. The cache moves `gigabytes_per_second`, loads and stores
+    in one total.
+    """
+
+    capacity_bytes: Count
+    resident_percent: Count
+    absent_percent: Count
+    gigabytes_per_second: Rate
+
+    @model_validator(mode="after")
+    def _share_falls(self) -> SharedCache:
+        if self.resident_percent >= self.absent_percent:
+            raise ValueError(f"resident_percent {self.resident_percent} is not below absent_percent")
+        return self
+
+    def share(self, touched: int) -> Fraction:
+        """Return the share of so many touched bytes that it holds."""
+        percent = Fraction(100 * touched, self.capacity_bytes)
+        left = (self.absent_percent - percent) / (self.absent_percent - self.resident_percent)
+        return min(max(left, Fraction(0)), Fraction(1))
+
+
+class LaunchInterval(Fact):
+    """The shortest time from launch to launch of one kernel back to back: an empty launch takes as long."""
+
+    microseconds: Rate
 
 
 class Cores(Fact):

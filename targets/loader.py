@@ -132,7 +132,25 @@ def _overlaid(
         _forget_csv(base, change, merged)
     elif changed and "source" in base:
         _forget(merged, change)
+        merged.pop("kept", None)
+        if "legal" not in base and (kept := list(_kept(base, change))):  # an option is one value
+            merged["kept"] = kept
     return merged, changed
+
+
+def _kept(base: Mapping[str, Any], change: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the values of a changed table that stay as they are, by their source: it is not that of the change."""
+    groups = [*base.get("kept", ())]
+    elsewhere = {name for group in groups for name in group["names"]}
+    own = [
+        name for name, value in base.items()
+        if name not in _ABOUT | elsewhere | {"validated"} and not isinstance(value, dict)
+    ]  # fmt: skip
+    about = {key: base[key] for key in ("source", "status", "evidence") if key in base}
+    for group in (about | {"names": own}, *groups):
+        names = [name for name in group["names"] if name not in change or _same(base[name], change[name])]
+        if names and any(group.get(key) != change.get(key) for key in _NEEDED):
+            yield group | {"names": names}
 
 
 def _forget_csv(base: Mapping[str, Any], change: Mapping[str, Any], merged: dict[str, Any]) -> None:
@@ -612,7 +630,7 @@ def _operations(name: str) -> Mapping[tuple[str, str, str], MeasuredOperation]:
     for table in target.measurements:
         with (SHIPPED / table.file).open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
-                if "program" in row or not target.times_programs(row.get("convention") or None):
+                if "program" in row or "addresses" in row or not target.times_programs(row.get("convention") or None):
                     continue
                 src, dst = (format_of(row.get("dtype") or row[column]).name for column in ("src", "dst"))
                 operation, kind = (row.get("op") or "tcvt").lower(), SourceKind(row["source_kind"])

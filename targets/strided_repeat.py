@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Rounding
 from castsim.targets.dataflow import (
+    PLACEMENT,
     Banks,
     BlockBytes,
     DataflowTarget,
@@ -196,6 +197,7 @@ class MeasuredConvention(Fact):
     mask_change_cycles: Cycles | None = None
     exclusive_banks: bool | None = None
     options: dict[str, int | str] = Field(default_factory=dict)
+    apart: tuple[str, ...] = ()
     load_startup_cycles: Cycles | None = None
     load_bytes_per_cycle: Rate | None = None
 
@@ -309,7 +311,7 @@ class StridedRepeatTarget(DataflowTarget):
         found = self.measured_conventions.get(convention)
         return "" if found is None else found.meaning
 
-    def measured_as(self, convention: str) -> Self:
+    def measured_as(self, convention: str, operation: str = "") -> Self:
         """Return the target such that its simulated cycles count what published ones of a convention count.
 
         Raises:
@@ -326,7 +328,10 @@ class StridedRepeatTarget(DataflowTarget):
         load = self.timing.load.model_copy(update=loads)
         timing = self.timing.model_copy(update={"vector_pipe": pipe, "load": load})
         banks = self.banks.model_copy(update=_stated(found, "exclusive_banks"))
-        return with_options(self.model_copy(update={"timing": timing, "banks": banks}), found.options)
+        options = {
+            name: value for name, value in found.options.items() if name != PLACEMENT or operation not in found.apart
+        }
+        return with_options(self.model_copy(update={"timing": timing, "banks": banks}), options)
 
     def times_programs(self, convention: str | None) -> bool:
         """Whether cycles of a convention say how long programs take: not where it has loads of its own."""

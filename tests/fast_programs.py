@@ -25,7 +25,7 @@ from castsim.machines.vector_function.function_operations import (
     VectorFunction,
 )
 from castsim.numerics.policy import Policy
-from castsim.targets.description import with_facts
+from castsim.targets.description import with_cores, with_facts
 from castsim.targets.loader import load_target
 
 PIPES = ("V", "MTE2", "MTE3", "S", "M")
@@ -144,10 +144,15 @@ def strided_work(programs: Programs):
     return replace(instruction, sources=(*instruction.sources, second))
 
 
+def shared(target, chance: random.Random):
+    """Half of the targets with many cores at work, which share global memory."""
+    return with_cores(target, chance.choice((5, 24, 48))) if chance.random() < 0.5 else target
+
+
 def strided(seed: int, *, small: bool = False):
     """Return a tree and a target."""
     programs = Programs(seed, strided_work, small=small)
-    return programs.tree(), programs.random.choice(STRIDED_TARGETS)
+    return programs.tree(), shared(programs.random.choice(STRIDED_TARGETS), programs.random)
 
 
 # ---------------------------------------------------------------------------------------------- vector functions
@@ -266,4 +271,4 @@ def function_work(programs: Programs):
 def functions(seed: int, *, small: bool = False):
     """Return a tree and a target."""
     programs = Programs(seed, function_work, small=small)
-    return programs.tree(), programs.random.choice(FUNCTION_TARGETS)
+    return programs.tree(), shared(programs.random.choice(FUNCTION_TARGETS), programs.random)

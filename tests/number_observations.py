@@ -30,12 +30,14 @@ from castsim.evidence.left_out import LeftOut, cross_validate
 from castsim.evidence.measured_rows import read_table
 from castsim.execution.synchronisation.flags import plan
 from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
-from castsim.execution.tree import ResolvedTileOp
+from castsim.execution.transfer_timing import SharedMemory
+from castsim.execution.tree import Access, Block, GlobalSpace, Lowered, ResolvedTileOp, Tree
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Saturation, format_named
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vector_function.function_launches import time_scope
 from castsim.machines.vector_function.launched_scope import Scope
+from castsim.reports.run_cycles import HEADLINE
 from castsim.reports.run_findings import section
 from castsim.reports.run_report import RunReport
 from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest
@@ -123,6 +125,19 @@ def shared(path: Path, cores: int, limit: str | None, target: Any) -> object:
     """Cycles of a program on one of so many cores, with a limit lifted."""
     chip = target if limit is None else lifted(target, limit)
     return run(path, chip, timing_only=True, inputs=_inputs(path), cores=cores).cycles
+
+
+def shared_memory(options: Mapping[str, str], target: Any) -> object:
+    """What 48 cores share, each of which loads 2 MiB: 96 MiB of an L2 cache of 128."""
+    bytes_read = Access(GlobalSpace.of("x"), 0, 1 << 21, write=False)
+    tree = Tree(Block((Lowered(0, Block(()), (bytes_read,)),)), (), interlocked=False)
+    return SharedMemory.of(tree, with_options(target, {"cores": 48, **options}))
+
+
+def launch_interval(path: Path, target: Any) -> object:
+    """What the report says of a launch on two cores, which the interval bounds."""
+    report = RunReport.of(run(path, target, timing_only=True, inputs=_inputs(path), cores=2), {})
+    return [str(line) for line in HEADLINE.brief(report, 200)]
 
 
 def launched(path: Path, args: Mapping[str, float], target: Any) -> object:
@@ -296,6 +311,13 @@ def of_tiles(name: str) -> Iterator[tuple[str, Observation]]:
         for limit in (None, "instant-loads", "instant-stores"):
             about = "cores" if limit is None else f"what_if.{limit}"
             yield about, partial(shared, programs(name)[0], chip.cores.count + more, limit)
+    yield "launch_interval", partial(launch_interval, programs(name)[0])
+    lift = "infinite-memory-bandwidth"
+    for part in chip.global_memory:
+        for held in ({"working_set": "resident"}, {}) if chip.shared_cache else ({},):
+            seen = partial(shared_memory, {"global_memory": part, **held})
+            yield from (("global_memory", seen), ("shared_cache", seen), ("frequency", seen))
+            yield f"what_if.{lift}", lambda target, seen=seen: seen(lifted(target, lift))
     norm = PROGRAMS / "kernels" / f"rms_norm_{name}.pto"  # a column broadcast
     for path, args in ((programs(name)[0], {}), (norm, {"eps": 1e-6})):
         yield "kernel_launch", partial(launched, path, args)

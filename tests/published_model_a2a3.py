@@ -96,7 +96,7 @@ def of_row(row: MeasuredRow) -> int | None:
         ]
         lowered = lowerer.cast(TileCast(tiles[0], tiles[1], None, None, None, HERE))
     else:
-        with patch("castsim.running.estimating.operation_estimates.timed_alone", lambda _, lowered, __: lowered):
+        with patch("castsim.running.estimating.operation_estimates.timed_alone", lambda _, lowered, *__: lowered):
             lowered = estimate_tile_operation(
                 row.operation, row.src.name, *shape, target=TARGET, valid_rows=valid[0], valid_cols=valid[1],
                 in_place=row.in_place, scratch=row.parameters == "isBinary",

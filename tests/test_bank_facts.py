@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 
 import fast_programs
 import pytest
@@ -18,6 +21,9 @@ from engine_trees import KIBI, Recorder, a2a3, cast, causes, load, singly, store
 from castsim import estimate, run
 from castsim.__main__ import main
 from castsim.engines import simulate
+from castsim.evidence.accuracy_assessment import assess
+from castsim.evidence.measured_rows import read_table
+from castsim.execution.interpreter.tile_allocation import apart_addresses
 from castsim.execution.timing import Cause
 from castsim.exploration.lifted_limits import what_if
 from castsim.isa.errors import EngineError
@@ -25,8 +31,11 @@ from castsim.isa.formats import format_named
 from castsim.machines.mechanisms import lowerer_of
 from castsim.running.estimating import timed_alone
 from castsim.running.estimating.cast_estimates import SCALAR, CastShape, OperandPlacement, TileCastRequest
+from castsim.running.estimating.operation_estimates import estimate_tile_operation
+from castsim.running.estimating.strided import further_repeats
 from castsim.running.estimating.tile_estimates import TileEstimator, estimator_of
-from castsim.targets.description import lifted, with_facts
+from castsim.targets.csv_tables import SHIPPED
+from castsim.targets.description import lifted, with_facts, with_options
 from castsim.targets.loader import load_target
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
@@ -305,3 +314,57 @@ def _is_closed(target, src, dst):
     estimator = estimator_of(target, src, dst, None, None, False)
     assert isinstance(estimator, TileEstimator)
     return estimator.is_closed(CastShape(3, 192, 192, 3, 192, 192), SCALAR)
+
+
+# Tiles without addresses: the operands of one operation share no bank (docs/reference/a2a3.md section 8).
+
+
+def distances(work: Sequence[int]) -> tuple[int, int]:
+    """Return how far two sources are apart modulo 512, and in how many 64 KiB result and sources lie together."""
+    first, second, result = work
+    return (second - first) % 512, sum(source // 65536 == result // 65536 for source in (first, second))
+
+
+@pytest.mark.parametrize("size", [256, 8192, 16384, 32768])
+def test_operands_of_one_operation_lie_in_different_banks(size: int) -> None:
+    rule = load_target("a2a3").tile_placement
+    assert rule is not None
+    pairs = [(0, 1, False), (0, 2, True), (1, 2, True)]
+    placed = apart_addresses([size] * 3, pairs, rule, 196608)
+    assert placed is not None and placed[1] == 0
+    assert distances(placed[0]) == (256, 0)
+    assert apart_addresses([65536] * 3, pairs, rule, 196608) is None  # they fill the buffer
+
+
+@pytest.mark.parametrize("table", ["tiles", "banks"])
+def test_figures_of_the_vendors_simulators_are_met(table: str) -> None:
+    rows = assess(load_target("a2a3"), read_table(SHIPPED / f"a2a3_measured_{table}.csv")).rows
+    assert fmean(abs(row.error) for row in rows) <= 2
+    assert max(abs(row.error) for row in rows) <= 5
+
+
+def test_consecutive_tiles_are_an_option_and_the_estimate_names_the_placement() -> None:
+    """85 cycles were measured for 64 repeats; consecutive sources share groups and take two cycles a repeat."""
+    chip = load_target("a2a3")
+    apart = estimate_tile_operation("tadd", "f32", 1, 4096, target=chip)
+    consecutive = with_options(chip, {"tile_placement": "consecutive"})
+    behind = estimate_tile_operation("tadd", "f32", 1, 4096, target=consecutive)
+    full = estimate_tile_operation("tadd", "f32", 1, 16384, target=chip)
+    assert (apart.placement, behind.placement, full.placement) == ("apart", "consecutive", "in place")
+    assert behind.cycles - apart.cycles >= 64
+
+
+def test_held_out_operations_above_ten_percent_have_a_reason() -> None:
+    rows = assess(load_target("a2a3"), read_table(SHIPPED / "a2a3_measured_operations.csv")).unfitted
+    assert fmean(abs(row.error) for row in rows) <= 8
+    assert [row.row.span.line for row in rows if abs(row.error) > 10 and not row.reason] == []
+
+
+@pytest.mark.parametrize("operation", ["tadd", "tmuladddst"])
+@pytest.mark.parametrize("second", [0x4000, 0x4080, 0x4100])
+def test_engines_agree_on_repeats_in_conflict(operation: str, second: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    cycles = []
+    for engine in ("event", "fast"):
+        monkeypatch.setattr("castsim.running.estimating.cast_estimates.simulate", partial(simulate, engine=engine))
+        cycles.append(further_repeats(load_target("a2a3"), operation, format_named("f32"), 32, (0, second, 0x8000), 1))
+    assert cycles[0] == cycles[1]

@@ -13,6 +13,7 @@ from cli_programs import NARROW, SLIM, TCVT, TLOAD, WIDE, before, changed, writt
 from command_output import err_of, file_of, refusal
 
 from castsim.__main__ import main
+from castsim.commands.command_line import COMMANDS
 from castsim.targets.loader import SHIPPED
 
 Capture = pytest.CaptureFixture[str]
@@ -27,7 +28,7 @@ PROGRAMS = Path(__file__).parent.parent / "programs"
     [
         ("rum kernel.pto", 2, "unknown command 'rum' (see `castsim --help`)\n  legal: "),
         ("help rum", 2, "unknown command 'rum' (see `castsim --help`)\n  legal: "),
-        ("xyzzy", 2, "unknown command 'xyzzy' (see `castsim --help`)\n  legal: "),
+        ("xyzzy", 2, f"unknown command 'xyzzy' (see `castsim --help`)\n  legal: {', '.join([*COMMANDS][:5])}, ... ("),
         ("--bogus run", 2, "unrecognized arguments: --bogus"),
         ("run a.pto --timing-onyl", 2, "arguments: --timing-onyl (see `castsim run --help`)\n  help: --timing-only"),
         ("run a.pto --max-walks=5", 2, "arguments: --max-walks=5 (see `castsim run --help`)\n  help: --max-walk"),

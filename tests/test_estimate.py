@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from castsim import estimate, run
 from castsim.__main__ import main
+from castsim.commands.estimate import _LIMITS
 from castsim.engines import simulate
 from castsim.execution.timing import Cause
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
@@ -417,7 +418,10 @@ def test_the_command_answers_as_the_library(capsys: pytest.CaptureFixture[str]) 
     assert sum(answer["causes"].values()) == sum(each["cycles"] for each in answer["shares"]) == answer["cycles"]
     assert (answer["target"], answer["src"], answer["rows"], answer["cols"]) == ("a2a3", "f32", 16, 256)
     assert main(argv[:-2]) == 0
-    assert capsys.readouterr().out.startswith(f"{answer['cycles']} cycles = ")
+    report = capsys.readouterr().out
+    assert report.startswith(f"{answer['cycles']} cycles = ")
+    assert "\nLimited by throughput\n" in report
+    assert _LIMITS.keys() == {*Cause}
 
 
 @pytest.mark.parametrize(

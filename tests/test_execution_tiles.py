@@ -17,6 +17,8 @@ from castsim.isa.errors import CastsimError, ReadError, TileError
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import compute_of
 from castsim.machines.strided.strided_instructions import StridedInstruction
+from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
 
 
 # ------------------------------------------------------------------------------- dynamic valid extents, ragged tiles
@@ -94,7 +96,9 @@ def test_valid_extent_out_of_range(value: int) -> None:
 
 # --------------------------------------------------------------------------------------------------------- placement
 def places(text: str) -> list[int]:
-    found = [op for name, op in issued(walk(text)) if name.startswith("tcvt")]
+    """Return where the results of casts lie that have no addresses, one tile behind the other."""
+    consecutive = with_options(load_target("a2a3"), {"tile_placement": "consecutive"})
+    found = [op for name, op in issued(walk(text, target=consecutive)) if name.startswith("tcvt")]
     return [op.destination.address for op in found if isinstance(op, StridedInstruction)]
 
 

@@ -157,6 +157,26 @@ def test_a_launch_that_takes_longer_than_the_pipes_is_the_headline(capsys: pytes
     assert document["launch_cycles"] == target.kernel_launch.cycles
 
 
+@pytest.mark.parametrize(
+    ("cores", "options", "sentences"),
+    [
+        (1, (), ()),
+        (8, (), ("Global memory does not bound the launch: 8 cores move", "at most 3,100 GB/s (measured on silicon;")),
+        (8, (), ("The launch interval bounds this launch: 4.7 us, against",)),
+        (64, ("working_set=resident",), ("of at most 5,400 GB/s,", "of it in the L2 cache (measured on")),
+    ],
+)
+def test_a_launch_on_many_cores_says_what_bounds_it(
+    cores: int, options: tuple[str, ...], sentences: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = ROOT / "programs/micro/f32_to_f16_parts.pto"
+    chosen = [word for option in options for word in ("--option", option)]
+    text = out_of(capsys, ["run", str(path), "--timing-only", "--cores", str(cores), *chosen])
+    assert ("Global memory" in text) == ("The launch interval" in text) == (cores > 1)
+    for sentence in sentences:
+        assert sentence in " ".join(text.split())
+
+
 RACING = """func.func @racing(%a: !pto.ptr<f32>, %b: !pto.ptr<f16>) attributes {pto.entry} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from castsim.commands.targets import template
+from castsim.reports.numbers import facts_of
 from castsim.reports.run_findings import run_document
 from castsim.reports.run_report import RunReport
 from castsim.running.program_runs import run
@@ -99,3 +100,22 @@ def test_changed_facts_and_rows_are_named(tmp_path: Path) -> None:
         with_facts(chip, {"timing.load.startup_cycles": 90}).lineage == chip.lineage
     )  # of the description, not of a run
     assert load_target("a5").lineage.changed == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "changed"), [("a2a3", "load", "bytes_per_cycle"), ("a5", "load", "bytes_per_cycle")]
+)
+def test_values_that_a_derived_description_leaves_keep_source_and_status(
+    tmp_path: Path, name: str, table: str, changed: str
+) -> None:
+    """A changed value has a source of its own, which is not that of the values beside it."""
+    change = f'[timing.{table}]\n{changed} = 60\nsource = "a data sheet"\nstatus = "documented"\n'
+    base, own = load_target(name), load_target(own_description(tmp_path, "named", name, change))
+    shipped, derived = (getattr(target.timing, table) for target in (base, own))
+    assert (derived.status, derived.source, derived.status_of(changed)) == ("documented", "a data sheet", "documented")
+    assert derived.status_of("startup_cycles") == shipped.status
+    assert {kept.source for kept in derived.kept} == {shipped.source}
+    entries = {entry.status: entry for entry in facts_of(own) if entry.name == f"timing.{table}"}
+    assert entries.keys() == {"documented", shipped.status}
+    assert changed in entries["documented"].value and "startup_cycles" in entries[shipped.status].value
+    assert own.timing.scalar == base.timing.scalar

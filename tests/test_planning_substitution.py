@@ -193,7 +193,7 @@ def test_a_substitute_that_is_wrong_ends_with_exit_code_1(
     wrong = Substitute(primitive, "and", lambda codes: codes, 1, proven=False)
     monkeypatch.setattr(lowering, "needed", lambda _: [wrong])
     assert main(["verify", "--substitutions"]) == 1
-    assert "65536 results differ" in capsys.readouterr().out
+    assert "65,536 results differ" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

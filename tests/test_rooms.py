@@ -49,9 +49,9 @@ BUDGET = """
 __init__           1    200
 __main__           1    300
 commands          57  13600
-engines           20   7900
+engines           20   8000
 evidence          12   4600
-execution         38  15200
+execution         38  15400
 exploration       16   7000
 files              1    300
 isa               32  15000
@@ -59,9 +59,9 @@ lowering          25  10500
 machines          61  28100
 numerics          12   3900
 pto_cpp            3   1800
-reports           52  15900
-running           19   7700
-targets           14   5700
+reports           52  16000
+running           19   7900
+targets           14   5800
 testing            1    100
 tilelang           7   3300
 tpc_compiler      28  14300

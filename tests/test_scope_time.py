@@ -324,7 +324,7 @@ def trips(instruction: ScopeInstruction, count: int, results: int = 1) -> int:
             (name,) = scope.issue(LOAD, (), 1, trip * 256)
             scope.issue(instruction, (name,), 0, 65536 + trip * 256)
         else:
-            name, *_ = [scope.issue(instruction, (), results, trip * 2048 + at)[0] for at in (0, 512, 1024)]
+            name, *_ = [scope.issue(instruction, (), results, trip * 2048 + at)[0] for at in (0, 512, 768)]
             scope.issue(STORE, (name,), 0, 65536 + trip * 256)
         scope.end_trip()
     return time_scope(scope, A5).cycles

@@ -97,7 +97,7 @@ def test_a_report_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
         ("a.json", '{"traceEvents": []}', "castsim did not write it"),
         ("a.json", '{"traceEvents": [], "otherData": {"time_unit": "ns", "program": "x"}}', "castsim did not write it"),
         ("a.json", '{"schema_version": 2}', "not what `castsim run --json` writes"),
-        ("a.json", "[1]", "neither a trace nor the result"),
+        ("a.json", "[1]", "not what `castsim run --json` writes"),
         ("a.json", "{\n1}", "a.json:2:1: not JSON"),
         ("a.onnx", "", "cannot be viewed"),
         ("a.pto", "nothing", "a.pto:1:1"),

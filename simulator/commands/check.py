@@ -44,7 +44,7 @@ from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
 from castsim.exploration.checking import LANGUAGES, Finding, FolderWalk, Severity, check, files_of
-from castsim.isa.errors import ReadError, escaped, legal_text, pointed_at
+from castsim.isa.errors import SHOWN, ReadError, escaped, legal_text, pointed_at
 from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.reports.documents import Document
 from castsim.reports.progress import stage_progress
@@ -67,9 +67,15 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE
 _LISTED = 10
 """Names of skipped files that a report shows."""
 
+_AROUND = 8
+"""Columns before a source line and for the dots where it is cut."""
 
-def findings_text(found: Sequence[Finding], walk: FolderWalk) -> Text:
-    """Return findings for people: how many there are, each with its line and a caret, and which files were skipped."""
+
+def findings_text(found: Sequence[Finding], walk: FolderWalk, width: int) -> Text:
+    """Return findings for people: how many there are, each with its line and a caret, and which files were skipped.
+
+    A line is cut to `width` columns around the caret.
+    """
     from rich.text import Text  # noqa: PLC0415 - rich, only if printed
 
     shown = Text(f"{_counted(found, len(walk.files))}\n", no_wrap=True)
@@ -77,7 +83,7 @@ def findings_text(found: Sequence[Finding], walk: FolderWalk) -> Text:
         shown.append(f"{escaped(_place(one))}: ").append(one.severity.value, style=_STYLES[one.severity])
         shown.append(f": {escaped(one.message)}\n")
         if one.span is not None and one.span.text:
-            line, caret = pointed_at(one.span)
+            line, caret = pointed_at(one.span, min(SHOWN, max(1, width - _AROUND)))
             shown.append(f"  {line}\n").append(f"  {caret}\n", style=_STYLES[one.severity])
         for line in _cures(one):
             shown.append(f"  {escaped(line)}\n")
@@ -214,9 +220,9 @@ def execute(options: Namespace) -> CommandOutcome:
             )
     document = {"findings": [FindingEntry.of(one) for one in found]}
 
-    def text(_: int) -> RenderableType:
+    def text(width: int) -> RenderableType:
         if options.format == "text":
-            return findings_text(found, walk)
+            return findings_text(found, walk, width)
         if options.format == "github":
             return plain("\n".join(github_lines(found)))
         shown = sarif(found) if options.format == "sarif" else {"schema_version": SCHEMA_VERSION, **document}

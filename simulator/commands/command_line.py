@@ -387,7 +387,8 @@ def _check(arguments: Sequence[str]) -> None:
 def _main_parser() -> _MainParser:
     parser = _MainParser(
         prog="castsim",
-        usage="castsim [-V] [--json FILE|-] [--quiet] [--max-file-bytes N] [--max-memory N] COMMAND ...",
+        usage="castsim [-V] [--json FILE|-] [--quiet] [--max-file-bytes N]\n"
+        "               [--max-memory N] COMMAND ...",
         description=DESCRIPTION,
         formatter_class=HelpFormatter,
         allow_abbrev=False,

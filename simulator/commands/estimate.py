@@ -24,7 +24,7 @@ from castsim.execution.timing import Cause, share
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
 from castsim.reports.documents import Document
-from castsim.reports.numbers import causes_of, clock, duration, grouped
+from castsim.reports.numbers import PLACEMENTS, causes_of, clock, duration, grouped
 from castsim.reports.pairs import EstimateDocument
 from castsim.reports.terminal import composed, table
 from castsim.running.estimating import estimate
@@ -92,8 +92,25 @@ def _seconds(estimate: Estimate, target: Target) -> float:
     return estimate.cycles / (target.frequency.megahertz * 10**6)
 
 
-_LIMITS = {Cause.BUSY: "throughput", Cause.FILL: "pipeline start-up (fill)", Cause.DRAIN: "pipeline latency (drain)"}
-"""What limits a cast, by the cause of most of its cycles; other causes have their own names."""
+_LIMITS = {
+    Cause.BUSY: "throughput",
+    Cause.FILL: "pipeline start-up (fill)",
+    Cause.DRAIN: "pipeline latency (drain)",
+    Cause.OPERAND_WAIT: "waiting for operands",
+    Cause.FLAG_WAIT: "waiting for flags",
+    Cause.BARRIER: "waiting at barriers",
+    Cause.DEPENDENCE: "dependences between instructions",
+    Cause.STORE_BARRIER: "barriers after stores",
+    Cause.BANK_CONFLICT: "bank conflicts",
+    Cause.PORT: "the ports of the buffer",
+    Cause.INITIATION_INTERVAL: "the initiation interval of instructions",
+    Cause.LOOP_TURNAROUND: "loop turnaround",
+    Cause.SERIALISING_BRANCH: "serialising branches",
+    Cause.MEMORY_LATENCY: "memory latency",
+    Cause.MEMORY_BANDWIDTH: "memory bandwidth",
+    Cause.EMPTY: "cycles without work",
+}
+"""What limits a cast, by the cause of most of its cycles."""
 
 
 @composed
@@ -103,8 +120,10 @@ def estimate_text(estimate: Estimate, target: Target, document: Document) -> Ite
     yield Text.assemble((f"{grouped(estimate.cycles)} cycles", "bold"), f" = {time} at {clock(target)}")
     shape = f"{document['rows']} x {document['cols']} elements"
     yield Text(f"{document['src']} -> {document['dst']}, {shape}, on {target.name}")
-    limit = _LIMITS.get(estimate.bound_by, str(estimate.bound_by))
+    limit = _LIMITS[estimate.bound_by]
     yield Text(f"Limited by {limit}", style="bold yellow")
+    if estimate.placement:
+        yield Text(f"Tiles: {estimate.placement} ({PLACEMENTS[estimate.placement]})")
     yield Text(f"Trust: {estimate.trust.sentence()}")
     yield Text()
     causes = table("cause", "cycles", "share", numbers=("cycles", "share"))

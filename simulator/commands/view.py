@@ -15,7 +15,6 @@ examples:
 
 from __future__ import annotations
 
-import json
 import shlex
 import tempfile
 import webbrowser
@@ -40,9 +39,9 @@ from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments, refu
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.run_views import answer_page, write_page
 from castsim.commands.shared_options import OptionParser
-from castsim.isa.errors import ReadError, Span, extra_command, installed
+from castsim.isa.errors import ReadError, extra_command, installed
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
-from castsim.reports.comparing import parsed_json, recorded_run
+from castsim.reports.comparing import parsed_json, read_object, recorded_run
 from castsim.reports.numbers import duration, grouped
 from castsim.reports.pages.blocks import page_html
 from castsim.reports.pages.page_of_result import plain_page
@@ -217,26 +216,6 @@ def _refuse_port(options: Namespace) -> None:
             f"--port {options.port}: only traces are served; '{options.file}' is a static page",
             legal=("castsim view TRACE.json --port N",),
         )
-
-
-def read_object(data: bytes, file: str) -> Mapping[str, object]:
-    """Return the JSON object in a file.
-
-    Raises:
-        ReadError: there is none.
-    """
-    try:
-        document = parsed_json(data)
-    except json.JSONDecodeError as error:
-        line = error.doc.split("\n")[error.lineno - 1]
-        raise ReadError(
-            f"not JSON: {error.msg}", span=Span(file, error.lineno, error.colno, line), legal=_LEGAL
-        ) from None
-    except (ValueError, RecursionError):
-        raise ReadError(f"'{file}' is not readable JSON", legal=_LEGAL) from None
-    if not isinstance(document, dict):
-        raise ReadError(f"'{file}' is neither a trace nor the result of a run", legal=_LEGAL)
-    return document
 
 
 def check_trace(found: Mapping[str, object], file: str) -> str:

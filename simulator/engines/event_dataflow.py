@@ -56,10 +56,15 @@ from castsim.execution.pipe_operations import (
 )
 from castsim.execution.timing import Cause, IgnoresBlocks, Listener, Observer, Timing, Watcher
 from castsim.execution.transfer_timing import (
+    NO_TICK,
+    TICKS,
+    SharedMemory,
     TransferPlan,
+    cycle_from,
     let_through,
+    memory_served,
+    next_request,
     stream_start,
-    transfer_due,
     transfer_end,
 )
 from castsim.execution.tree import Access, Operation, Tree, accesses, instances, operations
@@ -365,25 +370,30 @@ class Issuer:
 def run_transfer(pipe: PipeProcess, entry: QueueEntry, operation: Transfer) -> Steps:
     """Execute `operation`; returns when it has ended, or its stream where the next one may overlap with the rest."""
     machine, env = pipe.machine, pipe.machine.env
-    plan = TransferPlan.of(operation, machine.target)
+    plan = TransferPlan.of(operation, machine.target, machine.shared)
     machine.facts.update(plan.facts)
     start = int(env.now)
     entry.begin(start)
     pipe.retire()
     stream = stream_start(start, plan.ahead, pipe.answered)
     pattern = machine.ports.pattern((0,), operation.load)
-    asked, passed = -1, -1
-    for delay, block in _blocks(operation, plan):
-        if stream + delay != asked:
-            asked = stream + delay
+    asked, passed, served = -1, -1, NO_TICK
+    for number, (delay, block) in enumerate(_blocks(operation, plan)):
+        if (request := next_request(stream + delay, served)) != asked:
+            asked = request
             yield At(env, asked - int(env.now), entry.index)
         passed = max(passed, machine.ports.grant(asked, pattern, block, entry))
-    due = transfer_due(stream, plan.streaming, asked)
-    stream_end = transfer_end(due, passed)
+        if plan.turns:
+            served = machine.memory_free = memory_served(asked, machine.memory_free, number, plan.blocks, plan.turns)
+    due = stream + plan.streaming
+    moved = max(due, cycle_from(served))
+    machine.memory_free = max(machine.memory_free, cycle_from(served) * TICKS)
+    stream_end = transfer_end(moved, passed)
     end = stream_end + plan.behind
     machine.ledger.finish(entry, end)
     pipe.account.spend(Cause.MEMORY_LATENCY, stream, entry)
     pipe.account.spend(Cause.BUSY, due, entry)
+    pipe.account.spend(Cause.MEMORY_BANDWIDTH, moved, entry)
     pipe.account.spend(Cause.BANK_CONFLICT, stream_end, entry)
     if plan.overlaps:
         pipe.in_flight.append(entry)
@@ -595,6 +605,7 @@ class DataflowSimulation:
         self._machine = DataflowRun(
             env=Environment(),
             target=target,
+            shared=SharedMemory.of(tree, target),
             vector=vector,
             ports=type(self).PORTS(target.banks, None if isinstance(details, IgnoresBlocks) else details),
             flags=Flags(),

@@ -13,7 +13,7 @@ from simpy.events import EventPriority
 
 from castsim.execution.pipe_operations import BLOCK, FlagWait, operation_name
 from castsim.execution.timing import Cause, Execution, Listener, Observer, OperationTiming, PipeTiming
-from castsim.execution.transfer_timing import latency_ahead
+from castsim.execution.transfer_timing import SharedMemory, latency_ahead
 from castsim.execution.tree import Operation
 from castsim.targets.dataflow import DataflowTarget
 
@@ -368,11 +368,14 @@ class DataflowRun:
 
     env: Environment
     target: DataflowTarget
+    shared: SharedMemory | None
     vector: VectorPipeModel
     ports: BufferPorts
     flags: Flags
     ledger: ExecutionTotals
     facts: set[str] = field(default_factory=set)
+    memory_free: int = 0
+    """The tick from which on the core's part of shared memory is free."""
 
 
 class PipeProcess:

@@ -22,6 +22,7 @@ from castsim.machines.strided.strided_instructions import (
     drained,
     facts_of,
     fills,
+    is_delayed,
     next_repeat,
     pace_of,
     passes,
@@ -136,11 +137,11 @@ def _run(
     for repeat in range(operation.repeats):
         yield At(env, start - int(env.now), entry.index)
         interval_end = start + pace.interval
-        next_start = interval_end
+        passed = start
         for walk in reads:
-            next_start = next_repeat(next_start, walk.grant(machine, start, entry))
-        if next_start > interval_end:
-            delayed += 1
+            passed = max(passed, walk.grant(machine, start, entry))
+        next_start = next_repeat(interval_end, passed)
+        delayed += is_delayed(passed, start, len(reads))
         if repeat + 1 == operation.repeats:
             interval_end += pace.rest
             next_start += pace.rest + pace.lost[delayed]

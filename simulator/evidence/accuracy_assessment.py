@@ -11,6 +11,7 @@ from typing import Literal
 
 from castsim.evidence.measured_rows import (
     CAST,
+    LAUNCH,
     STORE,
     TRANSFERS,
     MeasuredKernel,
@@ -34,11 +35,11 @@ from castsim.execution.origins import ResultOrigin, Task, origin
 from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, arguments_checked
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.machines.mechanisms import vector_units_of
 from castsim.running.estimating import estimate
-from castsim.running.estimating.operation_estimates import estimate_tile_operation
-from castsim.running.estimating.tile_estimates import estimate_load
+from castsim.running.estimating.operation_estimates import IN_PLACE, estimate_tile_operation
+from castsim.running.estimating.strided import further_repeats
+from castsim.running.estimating.tile_estimates import estimate_load, stream_cycles
 from castsim.running.program_runs import run
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import SourceKind, with_options
@@ -52,14 +53,14 @@ SHAPE = "shape as it stands"
 TRIPS = "trips of loops"
 """The row measures a program of vector instructions: so many loops of so many trips."""
 
-LAUNCH = "launch"
-"""The row measures a kernel on all cores of the chip."""
-
-IN_PLACE = "in place"
-"""The row's tiles do not fit into the buffer side by side: the result lies on the first source."""
+TILES = "tiles of a core"
+"""The row measures a launch: so many tiles pass through the buffer of each core."""
 
 BINARY = "isBinary"
 """Parameters of a row whose column sum joins rows in pairs, through scratch."""
+
+REPEATS = "further repeats"
+"""The row measures one instruction: so many repeats behind as many others, at stated addresses."""
 
 _PADDING = 64
 """Columns behind the valid ones where a padded kernel ran but the row names no padding: whole blocks of any format."""
@@ -92,8 +93,9 @@ class AssessedRow:
 
     @property
     def error(self) -> float:
-        """Error of the simulation."""
-        return _percent(self.simulated_cycles, self.row.measured_cycles)
+        """Error of the simulation, from the nearer end of a published range."""
+        low, cycles = self.row.measured_cycles, self.simulated_cycles
+        return _percent(cycles, min(max(cycles, low), self.row.measured_high or low))
 
     @property
     def predicted_error(self) -> float | None:
@@ -210,7 +212,18 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
         except CastsimError as error:
             raise error.at(row.span) from None
         return AssessedRow(row, TRIPS, row.rows, row.cols, cycles, reason=_reason(target, row))
+    if row.addresses:
+        try:
+            cycles = further_repeats(target, row.operation, row.src, row.rows, row.addresses, row.block_stride)
+        except CastsimError as error:
+            raise error.at(row.span) from None
+        return AssessedRow(row, REPEATS, row.rows, row.cols, cycles, reason=_reason(target, row))
     convention, rows, cols, valid_rows, valid_cols = shape_of(target, row)
+    if row.operation == LAUNCH:
+        chip = _as_measured(target, row)
+        assert chip.has_tiles  # others refuse the operation above
+        cycles = stream_cycles(chip, row.rows, *row.tile_bytes)
+        return AssessedRow(row, TILES, row.rows, row.cols, cycles, reason=_reason(target, row))
     try:
         measured = _as_measured(target, row)
         if row.operation in TRANSFERS:
@@ -228,8 +241,6 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
                 row.src.name, row.dst.name, rows, cols, target=measured, valid_rows=valid_rows, valid_cols=valid_cols
             )
         else:
-            in_place = row.in_place or not _fits(target, row)
-            convention = IN_PLACE if in_place else convention
             found = estimate_tile_operation(
                 row.operation,
                 row.src.name,
@@ -238,10 +249,11 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
                 target=measured,
                 valid_rows=valid_rows,
                 valid_cols=valid_cols,
-                in_place=in_place,
+                in_place=row.in_place or None,
                 scratch=row.parameters == BINARY,
                 runtime_valid=row.runtime_valid,
             )
+            convention = IN_PLACE if row.in_place or found.placement == IN_PLACE else convention
     except CastsimError as error:
         if error.span is None or error.span != row.convention_span:
             error.span = row.span
@@ -268,20 +280,11 @@ def _kernel_cycles(target: Target, kernel: MeasuredKernel) -> int:
     return found.timing.total
 
 
-def _fits(target: Target, row: MeasuredRow) -> bool:
-    """Whether the tiles of an elementwise operation fit into the buffer side by side; all others are to."""
-    operation = VECTOR_OPERATIONS[row.operation]
-    if operation.kind not in (Kind.ELEMENTWISE, Kind.SELECT):
-        return True
-    tiles = 1 + max(form.count(Role.SOURCE) for form in operation.forms)
-    return tiles * row.rows * row.cols * row.src.storage_bits // 8 <= target.memories["ub"].capacity_bytes
-
-
 def _as_measured(target: Target, row: MeasuredRow) -> Target:
     """Return the target as the row was measured: what its cycles count, the algorithm, the code variant."""
     if row.convention is not None:
         try:
-            target = target.measured_as(row.convention)
+            target = target.measured_as(row.convention, row.operation)
         except CastsimError as error:
             raise error.at(row.convention_span or row.span) from None
     options: dict[str, int | str] = dict(row.options)

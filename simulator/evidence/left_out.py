@@ -18,8 +18,8 @@ from statistics import fmean, median
 
 from castsim.evidence.accuracy_assessment import Accuracy, AssessedRow, Statistics, assess_row, shape_of, simulated
 from castsim.evidence.measured_rows import CAST as CAST_OPERATION
+from castsim.evidence.measured_rows import LAUNCH, TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.evidence.measured_rows import SCOPE as SCOPE_OPERATION
-from castsim.evidence.measured_rows import TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import CastsimError, ReadError
@@ -313,6 +313,7 @@ _KINDS: Mapping[str, str] = {
     CAST_OPERATION: CAST,
     SCOPE_OPERATION: SCOPE,
     **dict(zip(TRANSFERS, (LOAD, STORE), strict=True)),
+    LAUNCH: LAUNCH,
 }
 
 
@@ -458,8 +459,10 @@ def interval(percents: Sequence[float], level: int) -> tuple[float, float]:
 
 
 def _of_programs(accuracy: Accuracy, rows: Iterable[AssessedRow]) -> list[AssessedRow]:
-    """Return the rows that say how long programs take."""
-    return [each for each in rows if accuracy.target.times_programs(each.row.convention)]
+    """Return the rows that say how long programs take; launches say how long memory takes for many cores."""
+    return [
+        each for each in rows if each.row.operation != LAUNCH and accuracy.target.times_programs(each.row.convention)
+    ]
 
 
 def _level(rows: Sequence[Residual], share: int) -> tuple[int, IntervalTrial]:

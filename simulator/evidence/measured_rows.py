@@ -4,9 +4,11 @@ Needed: `src` and `dst`, or one `dtype` for both; `rows`, `cols`, `measured_cycl
 cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`, `path`, `outer_iters`,
 `inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `options` (`name=value`, several separated
 by `;`), `in_place`, `runtime_valid`, `fitted` (whether a fact of the target was fitted to the row; where it is missing,
-none was) and `source_kind` (what the cycles were read off); of loads and stores `transfers` and `layout`. All others
-are carried along. A table with a column `program` measures programs of vector instructions, one with a column `kernel`
-kernels in TPC-C on all cores: a file beside the table, its `tensors` (`x=f32[64,2]; y=out:f32[64,2]`), `index_space`.
+none was) and `source_kind` (what the cycles were read off); of loads and stores `transfers` and `layout`; of single
+instructions `addresses` and `block_stride`; `measured_high` where a range was published. All others are carried
+along. A table with a column `program` measures programs of vector instructions, one with a column `kernel` kernels in
+TPC-C on all cores: a file beside the table, its `tensors` (`x=f32[64,2]; y=out:f32[64,2]`), `index_space`. Launches
+state `loaded_bytes` and `stored_bytes` of a tile.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ SCOPE = "vecscope"
 """The operation of these rows."""
 
 _REPEATED = re.compile(r"(\d{1,5}) x \((.*)\)")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,8}")
 _STEP = re.compile(r"(?:(?P<result>\w+) *= *)?(?P<mnemonic>[a-z]\w*)(?P<operands>(?: +\w+)*)")
 
 
@@ -108,6 +111,11 @@ CAST = "tcvt"
 LOAD, STORE = TRANSFERS = ("tload", "tstore")
 """The operations of rows that measure a transfer from global memory, and to it."""
 
+LAUNCH = "launch"
+"""The operation of rows that measure a launch on many cores: `rows` tiles of `cols` numbers on each."""
+
+_OPERATIONS = (CAST, *TRANSFERS, LAUNCH, *VECTOR_OPERATIONS)
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuredKernel:
@@ -131,6 +139,8 @@ class MeasuredRow:
     measured with; `in_place` rows put the result on the first source; tiles of `runtime_valid` rows leave their valid
     region to run time. A load or store takes `transfers` instructions, each with an equal share of the rows (of the
     columns if `layout` is `dn`).
+    A row with `addresses`, of sources and result, measures the first instruction of its operation: `rows` further
+    repeats behind as many, whose sources take blocks `block_stride` apart. `measured_high` ends a published range.
     `body` is the program of a row that measures one; its rows are loops and its columns their trips. `kernel` is that
     of a row that measures a kernel. `fitted` rows have
     decided facts of the target and so confirm nothing; `source_kind` is None where the table does not say.
@@ -162,14 +172,20 @@ class MeasuredRow:
     kernel: MeasuredKernel | None = None
     fitted: bool = False
     source_kind: SourceKind | None = None
+    tile_bytes: tuple[int, int] = (0, 0)
+    """What a launch loads and stores for each tile."""
     convention_span: Span | None = None
     """The place of the convention."""
+    addresses: tuple[int, ...] = ()
+    block_stride: int = 1
+    measured_high: int | None = None
 
     @property
     def name(self) -> str:
         """How the table calls the row, '' if it does not."""
-        column = "case" if self.body is not None else KERNEL if self.kernel is not None else None
-        return self.cells.get(column, "") if column else ""
+        if self.kernel is not None:
+            return self.cells.get(KERNEL, "")
+        return self.cells.get("case", "") if self.body is not None or self.operation == LAUNCH else ""
 
     @property
     def label(self) -> str:
@@ -259,8 +275,7 @@ class _TableLine:
 
     @property
     def _known(self) -> bool:
-        operations = (CAST, *TRANSFERS, *VECTOR_OPERATIONS)
-        return PROGRAM in self._columns or KERNEL in self._columns or self._operation in operations
+        return PROGRAM in self._columns or KERNEL in self._columns or self._operation in _OPERATIONS
 
     def counts(self) -> bool:
         """Whether it is a measured operation."""
@@ -270,7 +285,7 @@ class _TableLine:
     def check_operation(self) -> None:
         """Refuse an operation that no target has (ReadError, with its place)."""
         if not self._known:
-            legal = closest(self._operation, (CAST, *TRANSFERS, *VECTOR_OPERATIONS))
+            legal = closest(self._operation, _OPERATIONS)
             raise ReadError(f"unknown operation '{self._operation}'", span=self._span("op"), legal=legal)
 
     def row(self) -> MeasuredRow:
@@ -285,7 +300,10 @@ class _TableLine:
             if valid > extent:
                 raise ReadError(f"{name} {valid} exceeds {extent}", span=self._span(name))
         source, destination = (_ONE_FORMAT, _ONE_FORMAT) if _ONE_FORMAT in self._columns else ("src", "dst")
-        parameters = self._cells.get("op_params", "")
+        parameters, places = self._cells.get("op_params", ""), self._cells.get("addresses", "")
+        if places:
+            stride = self._optional("block_stride") or 1
+            parameters = places if stride == 1 else f"{places} stride {stride}"
         return MeasuredRow(
             cells=self._cells,
             span=self._span(source),
@@ -311,7 +329,11 @@ class _TableLine:
             layout=self._word("layout", _LAYOUTS),
             fitted=self._word("fitted", _FITTED),
             source_kind=self._word("source_kind", _SOURCES),
+            tile_bytes=(self._optional("loaded_bytes") or 0, self._optional("stored_bytes") or 0),
             convention_span=self._span("convention"),
+            addresses=self._addresses(),
+            block_stride=self._optional("block_stride") or 1,
+            measured_high=self._optional("measured_high"),
         )
 
     def _scope(self) -> MeasuredRow:
@@ -375,6 +397,14 @@ class _TableLine:
         if not all(name and value for name, _, value in pairs):
             raise ReadError(f"options '{text}' must have the form name=value;name=value", span=self._span("options"))
         return {name.strip(): value.strip() for name, _, value in pairs}
+
+    def _addresses(self) -> tuple[int, ...]:
+        """Return the addresses of sources and result of an instruction, none of other rows."""
+        texts = self._cells.get("addresses", "").split("/")
+        if texts != [""] and not all(_ADDRESS.fullmatch(text) for text in texts):
+            legal = ("0x0/0x4100/0x10000",)
+            raise ReadError("addresses are hexadecimal, sources first", span=self._span("addresses"), legal=legal)
+        return tuple(int(text, 16) for text in texts if text)
 
     def _cycles(self) -> int:
         """Return the measured cycles: whole ones, without a unit, no more than a simulation may take."""

@@ -47,7 +47,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.statement_forms import form_of, form_with_tmp, scratch_of
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
-from castsim.targets.dataflow import DataflowTarget
+from castsim.targets.dataflow import DataflowTarget, TilePlacement
 
 # The tmp tiles that newer assemblers give operations which need one and have none, before tiles are placed.
 #
@@ -292,6 +292,10 @@ class DataflowLowerer(ABC):
         """Return name, allocatable bytes and alignment of the unified buffer."""
         memory = self._chip.memories["ub"]
         return "ub", memory.allocatable_bytes, memory.alignment_bytes
+
+    def tile_placement(self) -> TilePlacement | None:
+        """Return how tiles without addresses are kept from sharing banks, None where they lie one behind the other."""
+        return self._chip.apart
 
     def closing_warnings(self) -> Warnings:
         """Return warnings about the whole program: tiles in scratch bytes that are not reserved.

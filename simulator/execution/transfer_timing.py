@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from math import prod
 
-from castsim.execution.pipe_operations import Transfer
-from castsim.targets.dataflow import DataflowTarget
+from castsim.execution.pipe_operations import BLOCK, Transfer
+from castsim.execution.tree import GlobalSpace, Tree, issued, moved_accesses, run_length
+from castsim.targets.dataflow import MEMORY_OPTIONS, DataflowTarget
 from castsim.targets.description import TransferTiming
 
 TICKS = 100
@@ -54,18 +56,102 @@ def stream_start(start: int, ahead: int, waited: int) -> int:
     return max(start + ahead, waited)
 
 
-def transfer_due(stream: int, cycles: int, asked: int) -> int:
-    """Return the due end of a transfer that streams from cycle `stream` on and requests its last block in cycle
-    `asked`.
+def memory_served(asked: int, free: int, number: int, blocks: int, turns: int) -> int:
+    """Return the tick in which memory that all cores share has moved block `number` of `blocks`.
 
-    The last block needs its cycle in any case.
+    The block is requested in cycle `asked`; the core's part of memory is free from tick `free` on. All blocks of the
+    transfer take `turns` ticks of it.
     """
-    return max(stream + cycles, asked + 1)
+    return max(asked * TICKS, free) + turns * (number + 1) // blocks - turns * number // blocks
+
+
+def next_request(paced: int, served: int) -> int:
+    """Return the cycle in which a transfer requests a block that its rate lets through in cycle `paced`.
+
+    Shared memory has moved the block before by tick `served`.
+    """
+    return max(paced, served // TICKS)
 
 
 def transfer_end(due: int, passed: int) -> int:
     """Return the end of a transfer whose last block passed the buffer's port in cycle `passed`."""
     return max(due, passed + 1)
+
+
+# Global memory as all cores share it.
+#
+# Every core at work gets an equal part of one total for both directions. Inside a core, loads and stores take turns,
+# block by block: a transfer requests its next block when the last one has been moved. So two that stream at once get
+# half each, and one alone gets all, up to the rate of its own path.
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMemory:
+    """The part of global memory that one of `cores` gets: `rate` bytes a cycle, loads and stores together.
+
+    All cores move `total` gigabytes a second. Of the bytes that the launch touches, the shared cache holds
+    `cached_bytes`. `basis` and `choices` tell what the total rests on, as reports say it.
+    """
+
+    cores: int
+    total: Fraction
+    rate: Fraction
+    cached_bytes: int
+    basis: str
+    choices: tuple[str, ...]
+    facts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, tree: Tree, target: DataflowTarget) -> SharedMemory | None:
+        """Return that of a program on a target; None for one core, or where no source states a total."""
+        cores, total = target.cores_at_work, target.memory_total()
+        if cores == 1 or total is None:
+            return None
+        memory, facts = total
+        touched, cached, seconds = 0, Fraction(0), 1 / Fraction(memory.gigabytes_per_second)
+        if (warm := target.warm_cache) is not None:
+            cache, more = warm
+            touched, facts = cores * touched_bytes(tree), (*facts, *more)
+            cached = cache.share(touched)
+            seconds = cached / Fraction(cache.gigabytes_per_second) + (1 - cached) * seconds
+        return cls(
+            cores=cores,
+            total=1 / seconds,
+            rate=1000 / (seconds * target.frequency.megahertz * cores),
+            cached_bytes=int(cached * touched),
+            basis=f"{memory.status} on {memory.rests_on}",
+            choices=tuple(f"{name} {target.options[name].value}" for name in MEMORY_OPTIONS if name in target.options),
+            facts=("cores", "frequency", *facts),
+        )
+
+
+def moved_bytes(tree: Tree) -> int:
+    """Return the bytes that a program moves to and from global memory."""
+    return sum(_moved(tree).values())
+
+
+def touched_bytes(tree: Tree) -> int:
+    """Return the bytes of global memory that a program touches, each counted once.
+
+    Of every argument these are as many as lie between its first and last one, but no more than are moved.
+    """
+    reaches: dict[str, tuple[int, int]] = {}
+    for _, access, (down, up) in moved_accesses(tree.root):
+        if isinstance(access.space, GlobalSpace):
+            low, high = reaches.get(access.space, (access.start + down, access.end + up))
+            reaches[access.space] = min(low, access.start + down), max(high, access.end + up)
+    return sum(min(moved, reaches[space][1] - reaches[space][0]) for space, moved in _moved(tree).items())
+
+
+def _moved(tree: Tree) -> dict[str, int]:
+    """Return the bytes that a program moves, by argument."""
+    moved: dict[str, int] = {}
+    for times, lowered in issued(tree.root):
+        for access in lowered.accesses:
+            if isinstance(access.space, GlobalSpace):
+                runs = prod(count for count, _ in access.runs)
+                moved[access.space] = moved.get(access.space, 0) + times * runs * run_length(access)
+    return moved
 
 
 # A transfer in numbers: the facts that it rests on, applied to its size.
@@ -79,6 +165,7 @@ class TransferPlan:
     """The memory cycles `ahead` of the stream and `behind` it, the rate in bytes (`rate`) `per` cycles, and the cycles
     of the stream.
 
+    Shared memory takes `turns` ticks for all `blocks`; 0 where nothing is shared.
     `overlaps`: successive transfers wait for memory together, and only their streams follow each other; the memory time
     ahead of them then counts from the earliest request (`latency_ahead`), and `ahead` is 0.
     """
@@ -88,25 +175,30 @@ class TransferPlan:
     rate: int
     per: int
     streaming: int
+    blocks: int
+    turns: int
     overlaps: bool
     facts: tuple[str, ...]
 
     @classmethod
-    def of(cls, operation: Transfer, target: DataflowTarget) -> TransferPlan:
-        """Return that of a transfer on a target."""
+    def of(cls, operation: Transfer, target: DataflowTarget, shared: SharedMemory | None) -> TransferPlan:
+        """Return that of a transfer on a target, whose cores share global memory."""
         timing, fact = target.transfer_timing(load=operation.load)
-        total = operation.bursts * operation.burst_bytes
-        startup, rate = _limit(timing, target.cores_at_work, Fraction(total) * (cost := _cost(operation, timing)))
-        rate /= cost
-        stream = max(timing.descriptor_cycles, streaming(total, rate.numerator, rate.denominator))
+        total, cost, startup = operation.bursts * operation.burst_bytes, _cost(operation, timing), timing.startup_cycles
+        rate, per = (Fraction(timing.bytes_per_cycle) / cost).as_integer_ratio()
+        blocks = operation.bursts * -(-operation.burst_bytes // BLOCK)
+        last = let_through((operation.burst_bytes - 1) // BLOCK * BLOCK + total - operation.burst_bytes, rate, per)
         return cls(
             ahead=startup if operation.load and not timing.overlaps else 0,
             behind=0 if operation.load else startup,
-            rate=rate.numerator,
-            per=rate.denominator,
-            streaming=stream,
+            rate=rate,
+            per=per,
+            # The last block needs its cycle in any case.
+            streaming=max(timing.descriptor_cycles, streaming(total, rate, per), last + 1 if blocks else 0),
+            blocks=blocks,
+            turns=0 if shared is None else round(total * cost * TICKS / shared.rate),
             overlaps=timing.overlaps,
-            facts=(fact, "banks", *target.transfer_options, *(("cores",) if target.cores_at_work > 1 else ())),
+            facts=(fact, "banks", *target.transfer_options, *(() if shared is None else shared.facts)),
         )
 
 
@@ -122,13 +214,3 @@ def _cost(operation: Transfer, timing: TransferTiming) -> Fraction:
     if whole is None or not length or operation.bursts < 2 or operation.gm_pitch == length:
         return Fraction(1)
     return Fraction(-(-length // whole) * whole, length) if length >= whole else Fraction(2)
-
-
-def _limit(timing: TransferTiming, cores: int, size: Fraction) -> tuple[int, Fraction]:
-    """Return start-up and bytes per cycle of a transfer: those of its core, or of the shared memory."""
-    own = timing.startup_cycles, Fraction(timing.bytes_per_cycle)
-    if timing.shared_bytes_per_cycle is None:
-        return own
-    startup = timing.startup_cycles if timing.shared_startup_cycles is None else timing.shared_startup_cycles
-    shared = startup, Fraction(timing.shared_bytes_per_cycle) / cores
-    return shared if cores > 1 and shared[0] + size / shared[1] > own[0] + size / own[1] else own

@@ -8,6 +8,7 @@ time of the machine, so that the answer is a bound for the program with its loop
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,9 +183,10 @@ _MOST_OPERATIONS = 150_000
 class LineCost:
     """The line of a program that costs most, with all executions of its instructions together.
 
-    `cycles` are those that the run saves without it. `causes` are the cycles that the pipe of `instruction`, the first
-    of the line, spends on it, without waits for other pipes, and `limit` takes most of them away. `retimed` is False of
-    a run that is too long to be timed again: `cycles` are then those of `causes`, an upper bound.
+    `cycles` are those that the run saves without it. `instruction` is the one of the line that occupies its pipe
+    longest. `causes` are the cycles that this pipe spends on the line, without waits for other pipes, and `limit` takes
+    most of them away. `retimed` is False of a run that is too long to be timed again: `cycles` are then those of
+    `causes`, an upper bound.
     """
 
     instruction: Instruction
@@ -228,7 +230,7 @@ def longest_line(tree: Tree, timing: Timing, target: Target) -> str:
     line = max(lines, key=lambda each: each.occupied, default=None)
     if line is None:
         return ""
-    instruction = line.cost(tree, 0, timing, target, retimed=False).instruction
+    instruction = tree.instructions[line.costliest]
     occupies = f"line {instruction.span.line}, {instruction.name}, occupies {line.pipe} longest"
     return f"No single line sets the pace; {occupies} ({line.occupied:,} of {timing.total:,} cycles)"
 
@@ -290,9 +292,13 @@ _Line = tuple[str, int, bool]
 
 @dataclass(frozen=True, slots=True)
 class _LineUse:
-    """The instructions of a line, the pipe that they occupy longest, and its cycles by cause."""
+    """The instructions of a line, the pipe that they occupy longest, and its cycles by cause.
+
+    `costliest` is the instruction that occupies this pipe longest.
+    """
 
     numbers: Sequence[int]
+    costliest: int
     pipe: str
     causes: Mapping[Cause, int]
 
@@ -303,11 +309,9 @@ class _LineUse:
 
     def cost(self, tree: Tree, cycles: int, timing: Timing, target: Target, *, retimed: bool) -> LineCost:
         """Return what the line costs; a cause that takes less than half of its cycles has no limit."""
-        own = (tree.instructions[number] for number in self.numbers)
-        instruction = next((each for each in own if each.pipe == self.pipe), tree.instructions[self.numbers[0]])
         mostly = 2 * max(self.causes.values()) >= self.occupied
         limit = limit_behind(tree, timing, target, self.pipe, self.causes) if mostly else ""
-        return LineCost(instruction, cycles, timing.total, self.causes, limit, retimed)
+        return LineCost(tree.instructions[self.costliest], cycles, timing.total, self.causes, limit, retimed)
 
 
 def _occupied_lines(tree: Tree, timing: Timing, target: Target) -> dict[_Line, _LineUse]:
@@ -320,20 +324,23 @@ def _occupied_lines(tree: Tree, timing: Timing, target: Target) -> dict[_Line, _
     for number, instruction in enumerate(tree.instructions):
         line = (instruction.span.file, instruction.span.line, instruction.inserted)
         numbers.setdefault(line, []).append(number)
-    executions = timing.executions
+    occupied: Counter[tuple[str, int]] = Counter()
     for operation, _, times in repeated(timing.operations):
-        instruction = tree.instructions[executions[operation.execution].instruction]
+        number = timing.executions[operation.execution].instruction
+        instruction = tree.instructions[number]
         own = {cause: cycles for cause, cycles in operation.causes.items() if cycles and cause not in WAITING}
         if own:
             line = (instruction.span.file, instruction.span.line, instruction.inserted)
             of_pipe = spent.setdefault(line, {}).setdefault(operation.pipe, {})
+            occupied[operation.pipe, number] += times * sum(own.values())
             for cause, cycles in own.items():
                 of_pipe[cause] = of_pipe.get(cause, 0) + times * cycles
     lines = {}
     for line, pipes in sorted(spent.items()):
         pipe = max(pipes, key=lambda name: (name != target.scalar_pipe, sum(pipes[name].values())))
         causes = {cause: pipes[pipe][cause] for cause in Cause if cause in pipes[pipe]}
-        lines[line] = _LineUse(numbers[line], pipe, causes)
+        costliest = max(numbers[line], key=lambda number, pipe=pipe: occupied[pipe, number])  # type: ignore[misc]
+        lines[line] = _LineUse(numbers[line], costliest, pipe, causes)
     return lines
 
 

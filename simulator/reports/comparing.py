@@ -102,7 +102,7 @@ def recorded_run(data: bytes, file: str) -> RecordedRun:
     Raises:
         ReadError: no JSON, no result of a run, or one of another version.
     """
-    return _run(_object(data, file), file)
+    return _run(read_object(data, file), file)
 
 
 def parsed_json(data: bytes) -> Any:
@@ -116,18 +116,21 @@ def _finite(text: str) -> float:
     return number
 
 
-def _object(data: bytes, file: str) -> Mapping[str, Any]:
+def read_object(data: bytes, file: str) -> Mapping[str, Any]:
+    """Return the JSON object in a file.
+
+    Raises:
+        ReadError: there is none.
+    """
     try:
         document = parsed_json(data)
-    except RecursionError:
-        raise ReadError(f"result '{file}': nested too deeply", legal=_LEGAL) from None
     except json.JSONDecodeError as error:
         line = error.doc.split("\n")[error.lineno - 1]
         raise ReadError(
             f"not JSON: {error.msg}", span=Span(file, error.lineno, error.colno, line), legal=_LEGAL
         ) from None
-    except ValueError:  # neither UTF-8 nor another encoding of JSON, or a number of too many digits
-        raise ReadError(f"result '{file}' is not JSON", legal=_LEGAL) from None
+    except (ValueError, RecursionError):  # no encoding of JSON, a number of too many digits, nested too deeply
+        raise ReadError(f"'{file}' is not readable JSON", legal=_LEGAL) from None
     if not isinstance(document, dict):
         raise ReadError(f"result '{file}': not what `castsim run --json` writes", legal=_LEGAL)
     return document

@@ -8,10 +8,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from castsim.execution.interpreter.tile_allocation import PARTLY_APART
 from castsim.execution.timing import Cause, PipeTiming
 from castsim.isa.formats import Format, IntFormat
 from castsim.reports.documents import Document, Json, identifier, json_of
 from castsim.reports.schemas.keys import FactEntry
+from castsim.targets.dataflow import APART, CONSECUTIVE
 from castsim.targets.description import DOUBTFUL, Fact, Option, Table
 from castsim.targets.loader import Target
 
@@ -50,6 +52,13 @@ def clock(target: Target) -> str:
     status = target.frequency.status
     return f"{target.frequency.megahertz:,} MHz{f' ({CLOCKS[status]})' if status in CLOCKS else ''}"
 
+
+PLACEMENTS = {
+    APART: "operands in different banks; consecutive: --option tile_placement=consecutive",
+    PARTLY_APART: "the buffer has no room to keep all operands in different banks",
+    CONSECUTIVE: "one behind the other",
+}
+"""What the placement of tiles means."""
 
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 _MOST_WHOLE = 1000
@@ -169,7 +178,7 @@ _ABOUT = frozenset({*Fact.model_fields, "validated"})
 def facts_by_part(target: Target) -> dict[str, tuple[FactEntry, ...]]:
     """Return the fact tables of a target by the part of its description, in the order of the description."""
     return {
-        part: tuple(_named(path, fact) for path, fact in _facts(getattr(target, part), part))
+        part: tuple(entry for path, fact in _facts(getattr(target, part), part) for entry in _entries(path, fact))
         for part in type(target).model_fields
     }
 
@@ -186,8 +195,8 @@ def doubtful_facts(target: Target, paths: Iterable[str]) -> tuple[FactEntry, ...
     A path is that of the description, `timing.vector.vconv`.
     """
     wanted = set(paths)
-    found = [(path, fact) for path, fact in _facts(target, "") if path in wanted and fact.status in DOUBTFUL]
-    return tuple(_named(path, fact) for path, fact in sorted(found, key=lambda pair: pair[0]))
+    entries = (entry for path, fact in _facts(target, "") if path in wanted for entry in _entries(path, fact))
+    return tuple(sorted((entry for entry in entries if entry.status in DOUBTFUL), key=lambda entry: entry.name))
 
 
 def described(value: object) -> str:
@@ -213,12 +222,18 @@ def _facts(node: object, path: str) -> Iterator[tuple[str, Fact]]:
             yield from _facts(item, f"{path}[{number}]")
 
 
-def _named(path: str, fact: Fact) -> FactEntry:
+def _entries(path: str, fact: Fact) -> Iterator[FactEntry]:
+    """Yield a fact, and the values that it kept of another description by the source that these have."""
     if isinstance(fact, Option):
-        value: Json = fact.value
-    else:
-        value = {name: _plain(getattr(fact, name)) for name in type(fact).model_fields if _is_told(fact, name)}
-    return FactEntry(path, fact.status, value, fact.source, fact.note)
+        yield FactEntry(path, fact.status, fact.value, fact.source, fact.note)
+        return
+    elsewhere = {name for kept in fact.kept for name in kept.names}
+    names = [name for name in type(fact).model_fields if _is_told(fact, name)]
+    own = {name: _plain(getattr(fact, name)) for name in names if name not in elsewhere}
+    yield FactEntry(path, fact.status, own, fact.source, fact.note)
+    for kept in fact.kept:
+        values: Json = {name: _plain(getattr(fact, name)) for name in names if name in kept.names}
+        yield FactEntry(path, kept.status, values, kept.source, "unchanged from the base")
 
 
 def _is_told(fact: Fact, name: str) -> bool:

@@ -218,6 +218,7 @@ class EstimateDocument(CommandDocument, name="estimate"):
     cols: Elements = says("Columns of both tiles.")
     cycles: Cycles = says("Cycles of the cast.")
     seconds: Seconds = says("The same as a time at the target's clock.")
+    placement: str = says("How its tiles lie in the buffer: apart or consecutive; empty without tiles.")
     bound_by: CauseName = says("The cause of most of these cycles.")
     causes: dict[CauseName, Cycles] = says("The cycles of each cause; they add up to `cycles`.", causes_of)
     shares: list[RestShare] = says("The cycles by evidence; they add up to `cycles`.", "trust.shares")

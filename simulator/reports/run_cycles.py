@@ -13,12 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.execution.timing import WAITING, Cause, occupied, repeated, share
+from castsim.execution.transfer_timing import SharedMemory, moved_bytes
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
 from castsim.reports.documents import ABSENT, Document, Keys, says
 from castsim.reports.numbers import (
     CAUSE_COLOURS,
     CLOCKS,
+    PLACEMENTS,
     causes_of,
     clock,
     described,
@@ -31,6 +33,7 @@ from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
 from castsim.reports.terminal import indented, table
 from castsim.running.program_runs import Result, SourceLine, listed, written_launches
+from castsim.targets.dataflow import APART
 from castsim.targets.description import Status
 
 
@@ -45,6 +48,8 @@ class HeadKeys(Keys):
     seconds: Seconds | None = says("The same at the target's frequency.", lambda report: _timed(report, report.seconds))
     launch_cycles: Cycles = says(of=lambda report: _or_absent(_timed(report, _launch(report))), optional=True)
     """Launch and end of a kernel, which are in no pipe, where they are known."""
+    tile_placement: str = says(of=lambda report: report.result.loaded.executed.placement or ABSENT, optional=True)
+    """How tiles without addresses lie in the buffer, where there are any: apart, partly apart or consecutive."""
     untimed: str = says("Why no cycles are modelled.", lambda report: report.result.untimed or ABSENT, optional=True)
 
 
@@ -79,8 +84,7 @@ def _headline_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield from map(Text, others)
     if report.latencies is not None and report.result.loaded.file.endswith(".c"):
         yield Text(f"Lower bound: {report.latencies.least.sentence()}")
-    if launch := _launch_sentence(report):
-        yield Text(launch)
+    yield from map(Text, filter(None, (_memory_sentence(report), _launch_sentence(report))))
     if report.limiter and not report.gains:
         yield from _next(report, width)
     yield Text(f"Trust: {report.trust.sentence()}")
@@ -106,10 +110,44 @@ def headline(report: RunReport) -> Iterator[str]:
 
 def _launch_sentence(report: RunReport) -> str:
     """Return how long launch and end take, '' where this is unknown or the headline gives it."""
-    launch = _launch(report)
-    if launch is None or launch > report.result.cycles:
+    launch, interval = _launch(report), _interval(report)
+    if launch is None:
         return ""
-    return f"The launch adds about {grouped(launch)} cycles in no pipe (vendor simulator)"
+    adds = f"The launch adds about {grouped(launch)} cycles in no pipe (vendor simulator)"
+    if interval is None:
+        return "" if launch > report.result.cycles else adds
+    cycles = report.result.cycles + launch
+    if (whole := report.seconds * cycles / max(1, report.result.cycles)) < interval:
+        return f"The launch interval bounds this launch: {duration(interval)}, against {duration(whole)} of work"
+    return f"{adds}; launches back to back take at least {duration(interval)} each (silicon)"
+
+
+def _interval(report: RunReport) -> float | None:
+    """Return the shortest time between launches on several cores in seconds, None if unknown or on one core."""
+    target = report.result.loaded.target
+    if report.result.untimed or not target.has_tiles or target.cores_at_work == 1 or target.launch_interval is None:
+        return None
+    return float(target.launch_interval.microseconds) / 1e6
+
+
+def _memory_sentence(report: RunReport) -> str:
+    """Return whether global memory bounds the launch, and what its rate rests on; '' where nothing is shared."""
+    loaded = report.result.loaded
+    if report.result.untimed or not loaded.target.has_tiles or not report.seconds:
+        return ""
+    if (shared := SharedMemory.of(loaded.tree, loaded.target)) is None:
+        return ""
+    moved, total = shared.cores * moved_bytes(loaded.tree) / report.seconds / 1e9, float(shared.total)
+    bounds = "bounds" if moved >= _FULL * total else "does not bound"
+    cached = f", {shared.cached_bytes / 1e6:,.1f} MB of it in the L2 cache" if shared.cached_bytes else ""
+    return (
+        f"Global memory {bounds} the launch: {shared.cores} cores move {moved:,.0f} of at most {total:,.0f} GB/s"
+        f"{cached} ({shared.basis}; {', '.join(shared.choices)})"
+    )
+
+
+_FULL = 0.85
+"""Share of its rate from which on global memory bounds a launch: start and end take the rest."""
 
 
 def _command(words: Iterable[str], width: int) -> Text:
@@ -625,6 +663,15 @@ def _buffers_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         )
     if not report.buffers:
         yield Text("buffers: none touched")
+    if placement := report.result.loaded.executed.placement:
+        yield Text(f"tiles without addresses: {placement} ({PLACEMENTS[placement]})")
 
 
-BUFFERS = ReportSection(_buffers_text, of_time=True)
+def _brief_buffers(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    placement = report.result.loaded.executed.placement
+    if placement and placement != APART:
+        yield Text(f"Tiles without addresses: {placement} ({PLACEMENTS[placement]})")
+
+
+BUFFERS = ReportSection(_buffers_text, of_time=True, brief=_brief_buffers)

@@ -186,7 +186,8 @@ def substitutions_text(record: SubstitutionRecord, path: Path | None) -> Rendera
             identity.name, identity.shape, grouped(trial.tried), grouped(trial.codes), grouped(trial.mismatches)
         )
     done = sum(trial.done for trial in record.trials)
-    summary = f"{done} of {len(record.trials)} substitutions tried on all codes, {record.mismatches} results differ"
+    tried = f"{grouped(done)} of {grouped(len(record.trials))} substitutions tried on all codes"
+    summary = f"{tried}, {grouped(record.mismatches)} results differ"
     first = [
         Text(f"{trial.identity.name}: the first code that differs is 0x{trial.first[0]:08x}")
         for trial in record.trials

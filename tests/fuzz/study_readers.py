@@ -98,7 +98,8 @@ def read_tune_ledger(data: bytes) -> None:
 
 def read_trace(data: bytes) -> None:
     """Read a trace as `castsim view` does, of itself and beside a program."""
-    from castsim.commands.view import check_trace, read_object  # noqa: PLC0415 - only for traces
+    from castsim.commands.view import check_trace  # noqa: PLC0415 - only for traces
+    from castsim.reports.comparing import read_object  # noqa: PLC0415 - likewise
 
     assert isinstance(check_trace(read_object(data, "t.json"), "t.json"), str)
 

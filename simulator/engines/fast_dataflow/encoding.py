@@ -46,7 +46,7 @@ from castsim.execution.pipe_operations import (
     Transfer,
     cost_of,
 )
-from castsim.execution.transfer_timing import TransferPlan, latency_ahead
+from castsim.execution.transfer_timing import SharedMemory, TransferPlan, latency_ahead
 from castsim.execution.tree import (
     Access,
     Block,
@@ -119,11 +119,13 @@ class Encoder:
     facts: set[str] = field(default_factory=set)
     turn: int = 0
     most_spans: int = 0
+    shared: SharedMemory | None = field(init=False)
     _known: dict[tuple[int, ...], int] = field(default_factory=dict)
     _known_numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
     _lowered: dict[tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...]], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.shared = SharedMemory.of(self.tree, self.target)
         self.unit.set_up(self.memory)
         self.turn = self.memory.machine.ports.period * BLOCK
         if self.tree.interlocked:
@@ -225,7 +227,7 @@ class Encoder:
 
     def _transfer(self, operation: Transfer, address: int) -> int:
         """Put a transfer into its table."""
-        plan = TransferPlan.of(operation, self.target)
+        plan = TransferPlan.of(operation, self.target, self.shared)
         self.facts.update(plan.facts)
         row = state.TransferRow(
             ahead=plan.ahead,
@@ -240,6 +242,8 @@ class Encoder:
             burst_bytes=operation.burst_bytes,
             streaming=plan.streaming,
             overlaps=int(plan.overlaps),
+            blocks=plan.blocks,
+            turns=plan.turns,
         )
         return self.memory.append("transfers", [row])
 

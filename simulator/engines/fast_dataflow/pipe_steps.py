@@ -17,6 +17,7 @@ from castsim.engines.fast_dataflow.state_rows import (
     FLAG_WAIT,
     FREE,
     ISSUED,
+    MEMORY_BANDWIDTH,
     MEMORY_LATENCY,
     NEVER,
     NO_TIME,
@@ -28,10 +29,20 @@ from castsim.engines.fast_dataflow.state_rows import (
     WORKING,
 )
 from castsim.execution.pipe_operations import BLOCK
-from castsim.execution.transfer_timing import let_through, stream_start, transfer_due, transfer_end
+from castsim.execution.transfer_timing import (
+    NO_TICK,
+    TICKS,
+    cycle_from,
+    let_through,
+    memory_served,
+    next_request,
+    stream_start,
+    transfer_end,
+)
 from castsim.machines.strided.strided_instructions import (
     drained,
     fills,
+    is_delayed,
     next_repeat,
     passes,
     results_due,
@@ -494,8 +505,9 @@ def begin_transfer(m: MachineState, p: int, e: int) -> None:
     progress.step = 0
     progress.block = 0
     progress.passed = NO_TIME
+    progress.served = NO_TICK
     if transfer.bursts == 0 or transfer.burst_bytes == 0:
-        _end_transfer(m, p, transfer, NONE)
+        _end_transfer(m, p, transfer)
     else:
         pipe.request = progress.stream
         pipe.wake = NEVER
@@ -511,29 +523,38 @@ def serve_transfer(m: MachineState, p: int) -> None:
     while asked == now:
         place = (transfer.address + burst * transfer.pitch) // BLOCK + block
         passed = max(passed, grant_block(m, now, place, transfer.write))
+        if transfer.turns:
+            number = transfer.blocks // transfer.bursts * burst + block
+            m.memory_free = memory_served(now, m.memory_free, number, transfer.blocks, transfer.turns)
+            progress.served = m.memory_free
         block += 1
         if block * BLOCK >= length:
             block = 0
             burst += 1
-            if burst == transfer.bursts:
-                progress.passed = passed
-                _end_transfer(m, p, transfer, now)
-                return
-        asked = progress.stream + let_through(burst * length + block * BLOCK, transfer.rate, transfer.per)
+        if burst == transfer.bursts:
+            progress.passed = passed
+            _end_transfer(m, p, transfer)
+            return
+        paced = progress.stream + let_through(burst * length + block * BLOCK, transfer.rate, transfer.per)
+        asked = next_request(paced, progress.served)
     progress.step, progress.block, progress.passed = burst, block, passed
     m.pipes[p].request = asked
 
 
-def _end_transfer(m: MachineState, p: int, transfer: TransferRow, asked: int) -> None:
+def _end_transfer(m: MachineState, p: int, transfer: TransferRow) -> None:
     """Settle when a transfer ends that has asked for its last block."""
     pipe, progress = m.pipes[p], m.progress[p]
     e = pipe.current
-    due = transfer_due(progress.stream, transfer.streaming, asked)
-    stream_end = transfer_end(due, progress.passed)
+    due = progress.stream + transfer.streaming
+    served = cycle_from(progress.served)
+    moved = max(due, served)
+    m.memory_free = max(m.memory_free, served * TICKS)
+    stream_end = transfer_end(moved, progress.passed)
     end = stream_end + transfer.behind
     finish(m, m.entries[e], end)
     spend(m, p, MEMORY_LATENCY, progress.stream, e)
     spend(m, p, BUSY, due, e)
+    spend(m, p, MEMORY_BANDWIDTH, moved, e)
     spend(m, p, BANK_CONFLICT, stream_end, e)
     if transfer.overlaps:
         launch(m, p, e)
@@ -593,12 +614,13 @@ def serve_vector(m: MachineState, p: int) -> None:
     vector = m.vectors[m.operations[entry.operation].row]
     start, repeat = m.now, progress.step
     interval_end = start + vector.interval
-    following = interval_end
+    passed = start
     for number in range(vector.first_walk + 1, vector.first_walk + 1 + vector.sources):
         walk = m.walks[number]
         block = (walk.address + repeat * walk.step) // BLOCK
-        following = next_repeat(following, grant_pattern(m, start, block, walk.first, walk.count, 0))
-    if following > interval_end:
+        passed = max(passed, grant_pattern(m, start, block, walk.first, walk.count, 0))
+    following = next_repeat(interval_end, passed)
+    if is_delayed(passed, start, vector.sources):
         progress.block += 1
     if repeat + 1 == vector.repeats:
         interval_end += vector.rest

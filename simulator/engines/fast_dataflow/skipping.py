@@ -47,6 +47,7 @@ from castsim.engines.fast_dataflow.state_rows import (
 )
 from castsim.execution.pipe_operations import operation_name
 from castsim.execution.timing import Cause, Execution, OperationTiming
+from castsim.execution.transfer_timing import TICKS
 from castsim.machines.vector_function.function_timing import words_of_cycle
 
 # The state of a machine relative to now, as far as anything later depends on it.
@@ -122,6 +123,7 @@ class StateInspection:
         closed = m.issuer.execution == NONE or execution_of(m, m.issuer.execution).open & ISSUED
         return (
             m.issuer.urgent,
+            max(m.memory_free - now * TICKS, 0),
             self._ports(),
             tuple((result.time - now, self._since(m.entries[result.entry].index)) for result in results),
             tuple(flag.waiter for flag in self._flags),

@@ -24,8 +24,10 @@ from castsim.engines.fast_dataflow.state_rows import (
     Cycle,
     OperationIndex,
     StateRow,
+    Tick,
     Value,
 )
+from castsim.execution.transfer_timing import NO_TICK
 
 # ----------------------------------------------------------------------------------------------------------- at work
 
@@ -132,12 +134,16 @@ class SegmentRow(StateRow):
 
 
 class ProgressRow(StateRow):
-    """The progress of a pipe with a transfer (burst, block of it) or a vector instruction (repeat, those delayed)."""
+    """The progress of a pipe with a transfer (burst, block of it) or a vector instruction (repeat, those delayed).
+
+    Shared memory has `served` the last block by that tick.
+    """
 
     step: Value = 0
     block: Value = 0
     stream: Cycle = 0
     passed: Cycle = NO_TIME
+    served: Tick = NO_TICK
 
 
 class EntryRow(StateRow):
@@ -263,6 +269,7 @@ class AccessRow(StateRow):
 class TransferRow(StateRow):
     """Latency `ahead` of its stream and `behind` it, `rate` bytes `per` cycles, blocks, cycles of its stream.
 
+    All `blocks` take `turns` ticks of shared memory.
     `overlaps`: the pipe goes on when the stream ends.
     """
 
@@ -277,6 +284,8 @@ class TransferRow(StateRow):
     burst_bytes: int
     streaming: int
     overlaps: int
+    blocks: int = 0
+    turns: int = 0
 
 
 class VectorRow(StateRow):
@@ -317,7 +326,8 @@ class MachineState(StateRow):
     where they are `recording`. While it is `telling`, `segments` holds the segments that are complete, `segment_count`
     of them; it stops when they are more than `segment_most`. Time does not go beyond cycle `maximum`; nor, unless it is
     telling, does the scalar unit. `late`: a pipe that was served late should have begun to ask for blocks in the past.
-    `changed`: an end became known that others may wait for. The rows of executions, and results on their way, lie in
+    `changed`: an end became known that others may wait for. The core's part of shared memory is free from tick
+    `memory_free` on. The rows of executions, and results on their way, lie in
     rings.
 
     `port_of` holds the ports of all blocks for reads, then for writes; `bank_free` when banks are free for a read,
@@ -361,6 +371,7 @@ class MachineState(StateRow):
     pipe_count: int = 0
     late: int = 0
     changed: int = 0
+    memory_free: int = 0
     latest: int = NO_TIME
     finished: int = 0
     pause_at: int = 0

@@ -75,7 +75,7 @@ def _in_values(axes: tuple[tuple[int, int], ...], count: int) -> tuple[tuple[int
 class Allocator:
     """Level-2 placement: tiles in the order of their `alloc_tile`, each at the next aligned byte, none reused.
 
-    `placed` may hold addresses decided beforehand, for programs that only fit if tiles share bytes.
+    `placed` may hold addresses decided beforehand, and `placement` says by which rule (`tile_allocation.share_bytes`).
     """
 
     def __init__(self, capacity: int, alignment: int) -> None:
@@ -83,6 +83,7 @@ class Allocator:
         self.alignment = alignment
         self.next = 0
         self.placed: dict[int, int] = {}
+        self.placement = ""
 
     def place(self, key: int, name: str, kind: TileType, size: int, span: Span) -> int:
         """Return the byte address of the tile that the operation `key` allocates; the same each time it runs.

@@ -567,6 +567,8 @@ class Executed:
     """The instruction numbers of the tree, by the identity of the source operation."""
     choices: tuple[tuple[ProgramChoice, Span], ...] = ()
     """Options that decide what the program computes where its text leaves this open, with their places."""
+    placement: str = ""
+    """How its tiles without addresses lie in the buffer (`Allocator.placement`), '' if it has none."""
 
 
 def execute(
@@ -616,4 +618,12 @@ def execute(
     own = (*walker.warnings, *walker.accesses.closing_warnings())
     warnings = (*program.warnings, *own, *lowerer.closing_warnings())
     uses = {name: use_in_values(use) for name, use in walker.arguments.items()}
-    return Executed(tree, uses, warnings, deciding(walker.accesses), walker.numbers, tuple(walker.choices))
+    return Executed(
+        tree,
+        uses,
+        warnings,
+        deciding(walker.accesses),
+        walker.numbers,
+        tuple(walker.choices),
+        walker.tiles.allocator.placement,
+    )

@@ -32,7 +32,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.statement_forms import form_of, is_older
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, text_name
-from castsim.targets.dataflow import Pipes
+from castsim.targets.dataflow import Pipes, TilePlacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,10 @@ class Lowerer(Protocol):
 
     def buffer(self) -> tuple[str, int, int]:
         """Return name, allocatable bytes and alignment of the buffer that tiles live in."""
+        ...
+
+    def tile_placement(self) -> TilePlacement | None:
+        """Return how tiles without addresses are kept from sharing banks, None where they lie one behind the other."""
         ...
 
     def spared_scratch(self, node: pto.Tcvt | pto.TileOperation) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect, insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from castsim.execution.interpreter.arguments import Allocator, slot_bytes
 from castsim.execution.interpreter.lowerer import Lowerer, has_addresses
@@ -28,6 +30,7 @@ from castsim.isa.pto.vector_operations import (
     VectorOperation,
     unknown_operation,
 )
+from castsim.targets.dataflow import APART, CONSECUTIVE, TilePlacement
 
 # Tile operations as the walk meets them: operands resolved, views of other types made, the others refused by name.
 
@@ -317,6 +320,8 @@ class _TileUses:
     spared: Spared
     lifetimes: list[Lifetime] = field(default_factory=list)
     held: dict[str, tuple[Lifetime, ...]] = field(default_factory=dict)
+    pairs: list[tuple[Lifetime, Lifetime, bool]] = field(default_factory=list)
+    """Tiles that one operation reads together, or, if True, of which it reads the first and writes the second."""
     loops: list[int] = field(default_factory=list)
     pending: list[tuple[Lifetime, int]] = field(default_factory=list)
     number: int = 0
@@ -337,12 +342,14 @@ class _TileUses:
                 if node.defines_dst:
                     self._create(node.dst, node)
                 self._work(node, (node.src, node.dst, *((node.tmp,) if node.tmp else ())))
+                self._pair((node.src,), (node.dst,))
             case pto.Subview() | pto.GetTile():
                 self.held[node.result] = self.held.get(node.source, ())
             case pto.TileOperation() if node.mnemonic in ALIASES:
                 self.held[node.outputs[0]] = self.held.get(node.inputs[0], ())
             case pto.TileOperation():
                 self._work(node, (*node.inputs, *node.outputs))
+                self._pair([name for name in node.inputs if name != self.spared(node)], node.outputs[:1])
             case pto.ScalarAccess():
                 self._use((node.base,))
             case pto.Yield() | pto.Condition():
@@ -370,6 +377,13 @@ class _TileUses:
         spared = self.spared(node)
         self._use((name for name in names if name != spared), needed=True)
         self._use((name for name in names if name == spared), needed=False)
+
+    def _pair(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Note which tiles the repeats of one operation meet."""
+        sources = list({id(one): one for name in inputs for one in self.held.get(name, ())}.values())
+        results = [one for name in outputs for one in self.held.get(name, ())]
+        self.pairs += [(*pair, False) for pair in combinations(sources, 2)]
+        self.pairs += [(source, result, True) for source in sources for result in results if source is not result]
 
     def _use(self, names: Iterable[str], *, needed: bool = True) -> None:
         """A use inside loops that the tile is created outside of lasts as long as the outermost of them."""
@@ -418,10 +432,71 @@ def lifetimes_of(body: Sequence[pto.Operation], spared: Spared = _all_needed) ->
     return tuple(reader.lifetimes)
 
 
-def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) -> WarningText | None:
-    """Let tiles that are never in use together share bytes if a program does not fit otherwise; return a warning.
+# Tiles that share no bank with those that the same operation reads or writes.
 
-    Scratch that nothing touches takes bytes of others before that, and without a word.
+PARTLY_APART = "partly apart"
+"""The placement of tiles of which some share banks, as the buffer has no room to avoid it."""
+
+Pairs = Sequence[tuple[int, int, bool]]
+"""Numbers of two tiles that an operation reads together, or, if True, of which it reads one and writes the other."""
+
+
+def apart_addresses(
+    sizes: Sequence[int], pairs: Pairs, rule: TilePlacement, capacity: int
+) -> tuple[list[int], int] | None:
+    """Return an address for each tile, and how many pairs share banks all the same; None if the buffer is too small.
+
+    Tiles are placed in their order, each where it shares banks with fewest others, at the lowest such address.
+    """
+    met: list[list[tuple[int, bool]]] = [[] for _ in sizes]
+    for one, other, written in pairs:
+        met[max(one, other)].append((min(one, other), written))
+    phases = {0, rule.sources_bytes, rule.results_bytes}
+    starts = {0, *range(0, capacity, rule.region_bytes or capacity)}
+    taken: list[tuple[int, int]] = []
+    addresses: list[int] = []
+    shared = 0
+    for size, others in zip(sizes, met, strict=True):
+
+        def meetings(address: int, size: int = size, others: list[tuple[int, bool]] = others) -> int:
+            spans = (((addresses[other], sizes[other]), written) for other, written in others)
+            return sum(_share_banks((address, size), span, rule, written=written) for span, written in spans)
+
+        aligned = {start + (phase - start) % rule.period_bytes for start in starts for phase in phases}
+        best = min(((meetings(at), at) for at in aligned if _is_free(at, size, taken, capacity)), default=None)
+        if best is None:
+            return None
+        shared += best[0]
+        addresses.append(best[1])
+        insort(taken, (best[1], best[1] + size))
+        starts.add(best[1] + size)
+    return addresses, shared
+
+
+def _is_free(start: int, size: int, taken: Sequence[tuple[int, int]], capacity: int) -> bool:
+    """Whether bytes from `start` on lie in the buffer and outside the spans that are taken, which are sorted."""
+    index = bisect(taken, (start, start + size))
+    before = index == 0 or taken[index - 1][1] <= start
+    return before and start + size <= (capacity if index == len(taken) else taken[index][0])
+
+
+def _share_banks(one: tuple[int, int], other: tuple[int, int], rule: TilePlacement, *, written: bool) -> bool:
+    """Whether accesses to two tiles, each a start and a size, meet in a bank while an operation goes through both."""
+    distance = (one[0] - other[0]) % rule.period_bytes
+    if not written:
+        return distance != rule.sources_bytes
+    if not rule.region_bytes:
+        return distance == 0
+    region = rule.region_bytes
+    return one[0] // region <= (sum(other) - 1) // region and other[0] // region <= (sum(one) - 1) // region
+
+
+def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) -> WarningText | None:
+    """Decide where tiles without addresses lie that are not one behind the other; return a warning.
+
+    Operands of one operation share no bank where the buffer has room. If a program does not fit otherwise, tiles that
+    are never in use together share bytes; scratch that nothing touches takes bytes of others before that, and without a
+    word. `allocator.placement` then names what was done.
     """
 
     def size_of(node: TileNode) -> int:
@@ -432,8 +507,22 @@ def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) 
         size = 0 if kind.location != "vec" else slot_bytes(size, allocator.alignment) * (count - 1) + size
         return slot_bytes(size, allocator.alignment)
 
-    lifetimes, capacity = lifetimes_of(function.body or (), lowerer.spared_scratch), allocator.capacity
-    if sum(size_of(one.node) for one in lifetimes) <= capacity:
+    reader, capacity = _TileUses(lowerer.spared_scratch), allocator.capacity
+    reader.region(function.body or ())
+    lifetimes, rule = reader.lifetimes, lowerer.tile_placement()
+    sizes = {id(one): size for one in lifetimes if (size := size_of(one.node))}
+    allocator.placement = CONSECUTIVE if sizes else ""
+    if sum(sizes.values()) <= capacity:
+        number = {one: place for place, one in enumerate(sizes)}
+        pairs = sorted(
+            {(number[id(one)], number[id(other)], written)
+             for one, other, written in reader.pairs if id(one) in number and id(other) in number}
+        )  # fmt: skip
+        placed = None if rule is None else apart_addresses([*sizes.values()], pairs, rule, capacity)
+        if placed is not None and sizes:
+            nodes = (id(one.node) for one in lifetimes if id(one) in sizes)
+            allocator.placed.update(zip(nodes, placed[0], strict=True))
+            allocator.placement = PARTLY_APART if placed[1] else APART
         return None
     needed = [one for one in lifetimes if not one.spare]
     total = sum(size_of(one.node) for one in needed)

@@ -228,12 +228,14 @@ def lower_column_reduction(sequence: KernelSequence, work: ResolvedTileOp, kerne
         _in_pairs(sequence, work, joining)
         return
     dst, rows, length = operand_of(work.dst), operand_of(src), src.valid_cols
+    waits = sequence.target.option("column_rows") == "wait"
+    counts = waits and kernel.lines == "always"
     sequence.add((sequence.copy(dst, rows, length * rows.size),))
     sequence.barrier()
     if src.valid_rows == 1:
         return
     sequence.barrier()
-    if kernel.lines == "always":
+    if counts:
         sequence.enter_count(length)
         parts = [(0, length)]
     else:
@@ -241,13 +243,14 @@ def lower_column_reduction(sequence: KernelSequence, work: ResolvedTileOp, kerne
         whole = length // lanes * lanes
         parts = [part for part in ((0, whole), (whole, length - whole)) if part[1]]
     for first, width in parts:
-        if kernel.lines != "always":
+        if not counts:
             sequence.mask(sequence.prefix(width, src.format))
 
         def row(inner: KernelSequence, number: int, first: int = first, width: int = width) -> None:
             to = dst.at(column=first)
             inner.add(inner.counted(joining, width, to, (to, rows.at(number + 1, first))))
-            inner.barrier()
+            if waits:
+                inner.barrier()
 
         sequence.each(src.valid_rows - 1, row)
 

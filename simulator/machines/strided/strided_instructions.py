@@ -155,6 +155,11 @@ def next_repeat(interval_end: int, passed: int) -> int:
     return max(interval_end, passed + 1)
 
 
+def is_delayed(passed: int, start: int, sources: int) -> int:
+    """Whether operands of a repeat conflict: it begins at `start`, the last one passes at `passed`, two at once do."""
+    return passed - start > (sources - 1) // 2
+
+
 def result_delay(tail: int, at_once: int) -> int:
     """Return the delay of results after the next repeat's start; `at_once` makes it 0."""
     return 0 if at_once else tail

@@ -506,7 +506,7 @@ class Board:
         wait = (passed - asked) * TICKS
         function = self.facts.function
         alone = self.facts.alone(instruction) or 0
-        if alone > 1 and self._latest_store > begun:  # stores that are due wait for it
+        if alone > 1 and self._latest_store > begun and not self.holding:  # between trips: due stores wait for it
             self._latest_store += alone * TICKS
         number = self._loads if begun == sent else 0
         if number:
@@ -521,8 +521,7 @@ class Board:
         use.wait(Cause.BANK_CONFLICT, 0, wait)
         chain = ((instruction.line, begun),)
         for name in issue.writes:
-            waits = {"buffer": wait, "barrier": begun - sent}
-            value = ScoreboardValue(instruction, begun, there, chain=chain, trip=self._trip, **waits)
+            value = ScoreboardValue(instruction, begun, there, 0, wait, begun - sent, chain=chain, trip=self._trip)
             self._write(name, value, number)
         self._latest_load = max(self._latest_load, begun)
         self._loaded = max(self._loaded, begun + ticks(self.facts.target.timing.access.load_cycles))
@@ -560,8 +559,8 @@ class Board:
         self._queue.add(start, number)
         self._read(issue, start, start + cost.latency, number)
         for name in issue.writes:
-            waits = (port + start - ready, buffer, barrier)
-            self._write(name, ScoreboardValue(instruction, start, NO_TICK, *waits, chain=chain), number)
+            waits = (port + start - ready, buffer, barrier, True, 0, chain, self._trip)
+            self._write(name, ScoreboardValue(instruction, start, NO_TICK, *waits), number)
         self._last_start = max(self._last_start, start)
 
     def _store(self, issue: ScopeIssue) -> None:
@@ -574,7 +573,9 @@ class Board:
                 continue
             there = value.loaded + (function.forwarding if value.trip < self._trip else 0)
             if value.loaded == NO_TICK:
-                there = value.start + facts.cost(value.producer).to_store
+                spread = len(value.chain) > 1 and not (value.producer.profiled and value.trip == self._trip)
+                late = facts.forwarded(value.producer, instruction) if spread else 0
+                there = value.start + max(facts.cost(value.producer).to_store, late)
             if there >= data:
                 data, held.port, held.buffer, held.chain = there, value.port, value.buffer, value.chain
                 held.barrier = value.barrier

@@ -253,7 +253,7 @@ class ScopeFacts:
         if instruction.held is not None:
             held = Decimal(instruction.held)
         special, several = 0, None
-        if held is None and row is not None and row.port == "serial":
+        if held is None and row is not None and row.port in ("serial", "exclusive"):
             held = row.held
         elif row is not None and row.port == "any":
             several = row.integers_held if integers and row.integers_held else row.held
@@ -262,8 +262,7 @@ class ScopeFacts:
         if row is not None and row.port == "special":
             special = ticks(timing.special_function.port_cycles["f32" if width >= 32 else "f16"])
         serial = 0 if held is None else max(TICKS, ticks(held))
-        forwarded = ticks(timing.micro.forwarding.cycles.get(mnemonic, Decimal(0)))  # no store takes a result before
-        to_store = max(latency - self.function.forwarding, forwarded)
+        to_store = latency - self.function.forwarding
         named = instruction.row or mnemonic
         facts = (f"arithmetic.{named}",) * (named in target.arithmetic) + ("timing.special_function",) * bool(special)
         return ComputeCost(latency, to_store, serial, special, int(several or 1), facts)

@@ -210,7 +210,7 @@ def _accuracy_row(target: str, file: str, row: Entry) -> Document:
         "shape": f"{shape}, {cells['convention']}" if cells.get("convention") else shape,
         "measured": measured,
         "simulated": simulated,
-        "error": 100 * (simulated - measured) / measured,
+        "error": row["error_percent"],
         "evidence": f"{'fitted' if row.get('fitted') else 'held out'}{f', {kind}' if kind else ''}",
         "public": public,
         "public_error": None if public is None else 100 * (public - measured) / measured,

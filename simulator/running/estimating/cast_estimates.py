@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import partial
@@ -23,7 +23,7 @@ from castsim.isa.formats import Format, Saturation, format_named
 from castsim.isa.pto.program import Pipe, RoundMode, TileType
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import CastAsked, round_mode
-from castsim.targets.dataflow import DataflowTarget
+from castsim.targets.dataflow import APART, CONSECUTIVE, DataflowTarget
 from castsim.targets.description import DOUBTFUL, Fact, SourceKind, Status, Table, with_facts
 from castsim.targets.loader import CAST, LOAD, SCOPE, STORE, Target, load_target, measured_operation, residuals_of
 
@@ -339,11 +339,12 @@ def _numbers(target: Target, facts: Iterable[str]) -> Iterator[tuple[str, Status
     """Yield the numbers of doubtful timing facts that are not 0."""
     for path in sorted(facts):
         fact = fact_at(target, path)
-        if path.startswith("timing.") and fact is not None and fact.status in DOUBTFUL:
+        if path.startswith("timing.") and fact is not None:
             for name in type(fact).model_fields:
-                for end, value in _leaves(getattr(fact, name)):
+                status = fact.status_of(name)
+                for end, value in _leaves(getattr(fact, name)) if status in DOUBTFUL else ():
                     if value:
-                        yield f"{path}.{name}{end}", fact.status, value
+                        yield f"{path}.{name}{end}", status, value
 
 
 def _leaves(held: object) -> Iterator[tuple[str, int | Decimal]]:
@@ -510,10 +511,11 @@ class OperandPlacement:
     """Places operands for one pair of formats.
 
     `region` is the distance after which other banks begin, `capacity` what tiles may take, `limit` what the buffer has;
-    all in bytes.
+    all in bytes. `consecutive` tiles lie one behind the other.
     """
 
     request: TileCastRequest
+    consecutive: bool
     bits: tuple[int, int]
     region: int
     alignment: int
@@ -527,6 +529,7 @@ class OperandPlacement:
         _, capacity, _ = lowerer.buffer()
         return cls(
             request=request,
+            consecutive=target.consecutive,
             bits=(lowerer.element_bits(request.src), lowerer.element_bits(request.dst)),
             region=target.group_bytes,
             alignment=target.estimated_alignment,
@@ -574,6 +577,10 @@ class OperandPlacement:
             apart &= behind + self._reserve(shape) <= self.capacity
         return apart
 
+    def name(self, shape: CastShape) -> str:
+        """Return the name of the placement of one shape."""
+        return CONSECUTIVE if self.consecutive or not self.apart(shape, SCALAR, scratch=False) else APART
+
     def holds_scratch(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
         """Whether a tmp tile that always suffices is left room for behind the tiles of a shape that `fits`."""
         return self._behind(shape, arithmetic) + self._reserve(shape) <= self.capacity
@@ -589,6 +596,8 @@ class OperandPlacement:
     def second(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
         """Return where the destination lies."""
         src = shape.rows * (shape.src_stride * self.bits[0] // 8)
+        if self.consecutive:
+            return up(src, self.alignment)
         at = up(src, self.region)
         needed = up(shape.rows * (shape.dst_stride * self.bits[1] // 8), self.alignment) + self._reserve(shape)
         return arithmetic.choose(at + needed <= self.capacity, at, up(src, self.alignment))
@@ -625,6 +634,10 @@ class EstimateBasis(Protocol):
         """Return how much numbers of doubtful facts weigh."""
         ...
 
+    def placement(self) -> str:
+        """Return how its tiles lie in the buffer."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Estimate(PlotMixin[Literal["causes"]]):
@@ -647,6 +660,16 @@ class Estimate(PlotMixin[Literal["causes"]]):
     """The cast that was estimated; None where it is none from tile to tile."""
     facts: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
     """Paths of the timing facts behind the cycles, if these were simulated; a closed form does not gather them."""
+    placed: str = field(default="", repr=False, compare=False)
+    """The placement of an operation that is no cast."""
+
+    @property
+    def placement(self) -> str:
+        """How its tiles lie in the buffer: apart, partly apart, consecutive or in place; '' if it has no tiles.
+
+        Tiles that lie apart share no bank with others of the operation.
+        """
+        return self.placed if self.asked is None else self.asked.placement()
 
     @property
     def trust(self) -> Trust:
@@ -690,12 +713,18 @@ class Estimates(PlotMixin[Literal["shapes"]]):
         return f"<Estimates {self.cycles.size:,} shapes{cycles}{refused}>"
 
 
-def timed_alone(chip: Target, lowered: LoweredInstruction, text: str) -> Estimate:
-    """Simulate one lowered instruction of the vector pipe and nothing else; `text` names it in messages."""
+def timed_alone(chip: Target, lowered: LoweredInstruction, text: str, placement: str = "") -> Estimate:
+    """Simulate one lowered instruction of the vector pipe and nothing else.
+
+    Args:
+        chip: the target.
+        lowered: the instruction.
+        text: its name in messages.
+        placement: how its tiles lie in the buffer.
+    """
     body = Lowered(0, lowered.body, lowered.accesses)
     tree = Tree(Block((body,)), (Instruction(text, "V", HERE),), interlocked=False)
-    timing = simulate(tree, chip, record_operations=False)
-    return of_timing(timing)
+    return replace(of_timing(simulate(tree, chip, record_operations=False)), placed=placement)
 
 
 def of_timing(timing: Timing) -> Estimate:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 from castsim.execution.interpreter.lowerer import Lowerer
+from castsim.execution.interpreter.tile_allocation import PARTLY_APART, apart_addresses
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.quantising import MX_GROUP
 from castsim.execution.vector_operations.shapes import whole_units
-from castsim.isa.errors import ReadError, closest
+from castsim.isa.errors import ReadError, TileError, closest
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.vector_operations import (
@@ -26,6 +28,7 @@ from castsim.isa.pto.vector_operations import (
 )
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.running.estimating.cast_estimates import HERE, Estimate, timed_alone
+from castsim.targets.dataflow import APART, CONSECUTIVE, TilePlacement
 from castsim.targets.loader import Target, load_target
 
 _RAMP_SCRATCH = 448
@@ -36,6 +39,10 @@ _BOX_ROWS = 16
 """Rows of a box of shared exponents, and those to which the rows of codes are filled."""
 _WITH_SCRATCH = (Kind.QUANTISE, Kind.SORT)
 """Kinds that get a tmp tile where the target uses one."""
+_IN_PLACE = (Kind.ELEMENTWISE, Kind.SELECT)
+"""Kinds whose result may lie on a source."""
+IN_PLACE = "in place"
+"""The placement of an operation whose result lies on the first source."""
 _ZERO_PAD = 1
 """`pad` of a tile type whose padding is zero."""
 
@@ -50,13 +57,15 @@ def estimate_tile_operation(
     valid_rows: int | None = None,
     valid_cols: int | None = None,
     scratch: bool = False,
-    in_place: bool = False,
+    in_place: bool | None = None,
     runtime_valid: bool = False,
 ) -> Estimate:
     """Simulate one vector operation on tiles of `rows` x `cols` and return its cycles and what bounds it.
 
     The shape is that of what is read (of the result where it is spread); all other operands get the smallest tiles that
-    belong to it, row-major. They lie one behind the other, where tiles of the tests lie that published cycles are from.
+    belong to it, row-major. Operands share no bank where the buffer has room; with the option `tile_placement` they lie
+    one behind the other, as tiles of the tests do from which most published cycles are. `placement` of the estimate
+    says which.
 
     Args:
         operation: mnemonic without `pto.`.
@@ -64,7 +73,8 @@ def estimate_tile_operation(
         rows, cols: extents of the tiles, in elements.
         target: a chip.
         valid_rows, valid_cols: valid region, if not the whole tile.
-        in_place: whether the result lies on the first source.
+        in_place: whether the result lies on the first source; None: only that of an elementwise operation or selection
+            for whose tiles the buffer has no room otherwise.
         scratch: whether a tmp tile is given where the operation may do without; it has the shape of the source.
         runtime_valid: whether the tiles' types leave the valid region to run time, which may choose another loop.
 
@@ -83,12 +93,52 @@ def estimate_tile_operation(
         whole = whole_units(region[1], lowerer.element_bits(fmt), unit) if unit else 0
         cols = cols if unit else -(-cols // BLOCK) * BLOCK
         behind = max(0, whole - cols) * lowerer.element_bits(fmt) // 8
-    operands = _Operands(lowerer, known, fmt, (rows, cols), region, tiles.estimated_alignment)
-    operands.runtime_valid, operands.behind = runtime_valid, behind
     facts = tiles.tile_operation(known.mnemonic)
     scratch = scratch or (known.kind in _WITH_SCRATCH and facts is not None and facts.tmp == "used")
-    laid_out = operands.lay_out(scratch=scratch, in_place=in_place or known.in_place)
-    return timed_alone(chip, lowerer.work(laid_out), f"{known.mnemonic} {element}")
+
+    def laid_out(*, on_source: bool) -> tuple[ResolvedTileOp, str]:
+        operands = _Operands(lowerer, known, fmt, (rows, cols), region, tiles.estimated_alignment)
+        operands.runtime_valid, operands.behind = runtime_valid, behind
+        work = operands.lay_out(scratch=scratch, in_place=on_source)
+        placed = None if tiles.apart is None else _apart(work, behind, tiles.apart, tiles.memories["ub"].capacity_bytes)
+        return (work, CONSECUTIVE) if placed is None else placed
+
+    try:
+        work, placement = laid_out(on_source=in_place or known.in_place)
+        # Where sources need no distance, operands in one bank cost no cycle.
+        roomy = placement == APART or tiles.apart is None or not tiles.apart.sources_bytes
+    except TileError:
+        if in_place is not None or known.kind not in _IN_PLACE:
+            raise
+        roomy = False
+    if not roomy and in_place is None and known.kind in _IN_PLACE:
+        work, placement = laid_out(on_source=True)[0], IN_PLACE
+    return timed_alone(chip, lowerer.work(work), f"{known.mnemonic} {element}", placement)
+
+
+def _apart(work: ResolvedTileOp, behind: int, rule: TilePlacement, capacity: int) -> tuple[ResolvedTileOp, str] | None:
+    """Return the operation with operands that share no bank, and what the placement is; None if there is no room."""
+    others = [tile for tile in (work.mask, work.tmp, work.counts, *work.further) if tile is not None]
+    tiles = [*work.sources, work.dst, *others]
+    number = {start: place for place, start in enumerate(dict.fromkeys(tile.address for tile in tiles))}
+    sizes = [max(tile.end for tile in tiles if tile.address == start) - start + behind for start in number]
+    sources, result = [number[tile.address] for tile in work.sources], number[work.dst.address]
+    pairs = [(*pair, False) for pair in combinations(sources, 2)]
+    pairs += [(source, result, True) for source in sources if source != result]
+    placed = apart_addresses(sizes, pairs, rule, capacity)
+    if placed is None:
+        return None
+    moved = {tile: replace(tile, address=placed[0][number[tile.address]]) for tile in tiles}
+    work = replace(
+        work,
+        dst=moved[work.dst],
+        sources=tuple(moved[tile] for tile in work.sources),
+        mask=None if work.mask is None else moved[work.mask],
+        tmp=None if work.tmp is None else moved[work.tmp],
+        counts=None if work.counts is None else moved[work.counts],
+        further=tuple(moved[tile] for tile in work.further),
+    )
+    return work, PARTLY_APART if placed[1] else APART
 
 
 class _Operands:

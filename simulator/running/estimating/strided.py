@@ -9,18 +9,30 @@ cycle.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.timing import Cause
-from castsim.isa.errors import CastsimError
-from castsim.isa.formats import Rounding
+from castsim.execution.tree import Block
+from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.formats import Format, Rounding
 from castsim.machines.mechanisms import CastAsked
+from castsim.machines.strided.kernel_sequence import KernelSequence
 from castsim.machines.strided.plan import CastPlan, plan_cast, single_cast, timing_of
-from castsim.machines.strided.strided_instructions import Pace, always_fills, pace_of
-from castsim.running.estimating.cast_estimates import CastCycles, CastShape, Number, NumberFunctions, TileCastRequest
+from castsim.machines.strided.strided_instructions import Pace, Stream, always_fills, pace_of
+from castsim.running.estimating.cast_estimates import (
+    CastCycles,
+    CastShape,
+    Number,
+    NumberFunctions,
+    TileCastRequest,
+    timed_alone,
+)
 from castsim.running.estimating.tile_estimates import TileEstimator
-from castsim.targets.strided_repeat import StridedRepeatTarget
+from castsim.targets.loader import Target
+from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
 Step = tuple[str, str] | str
 """A conversion by its pair, or an instruction on 16-bit integers."""
@@ -319,3 +331,34 @@ class StridedForm:
         return CastCycles(
             cycles, tuple((cause, arithmetic.choose(any_call, value, 0)) for cause, value in causes), scalar
         )
+
+
+def further_repeats(
+    target: Target, operation: str, fmt: Format, repeats: int, addresses: Sequence[int], block_stride: int
+) -> int:
+    """Return the cycles of `repeats` repeats behind as many others of the first instruction of an operation.
+
+    Args:
+        target: a chip of this mechanism.
+        operation: mnemonic of the operation, of which the instruction is taken.
+        fmt: format of all operands.
+        repeats: their number.
+        addresses: bytes at which the sources begin, then the result.
+        block_stride: blocks from block to block of the sources; results are adjacent.
+
+    Raises:
+        IllegalError: another mechanism, or no such operation.
+    """
+    kernel = target.tile_operation(operation) if isinstance(target, StridedRepeatTarget) else None
+    if not isinstance(target, StridedRepeatTarget) or not isinstance(kernel, StridedOperation):
+        raise IllegalError(f"{target.name} has no strided instruction of {operation}")
+    sequence, mnemonic = KernelSequence(target), kernel.instructions[0]
+    *origins, to = addresses
+    step = sequence.repeat_blocks
+
+    def cycles(count: int) -> int:
+        sources = tuple(Stream(at, fmt, block_stride, step) for at in origins)
+        instruction = sequence.vector(mnemonic, count, Stream(to, fmt, 1, step), sources)
+        return timed_alone(target, LoweredInstruction(Block((instruction,))), operation).cycles
+
+    return cycles(2 * repeats) - cycles(repeats)

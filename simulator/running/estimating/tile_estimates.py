@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
 import numpy as np
 
+from castsim.engines import simulate
+from castsim.execution.pipe_operations import BLOCK, FlagSignal, FlagWait, Transfer
 from castsim.execution.timing import Cause
-from castsim.execution.tree import Part, Tile, TileTransfer
+from castsim.execution.tree import (
+    Access,
+    Block,
+    GlobalSpace,
+    Instruction,
+    Lowered,
+    Node,
+    Part,
+    Tile,
+    TileTransfer,
+    Tree,
+    loop_of,
+)
 from castsim.isa.errors import CastsimError, ReadError, ScratchError, Span, TileError, arguments_checked
 from castsim.isa.formats import Saturation, format_named
 from castsim.isa.pto.program import TileType
@@ -81,6 +95,10 @@ class ArrayEstimator(ABC):
 
         `causes` has a row for every `Cause`, in that order, and holds zeroes.
         """
+
+    def placement(self, *_extents: int | None) -> str:
+        """Return how the tiles of one shape lie in the buffer, '' if there are none."""
+        return ""
 
     def many(self, *extents: Any) -> Estimates:
         """Return the estimates of the shapes to which the arguments broadcast."""
@@ -364,6 +382,11 @@ class EstimatedCast(NamedTuple):
 
         return sensitivities(chip, self._facts(), cycles, again)
 
+    def placement(self) -> str:
+        """Return how its tiles lie in the buffer, '' if its cast has none."""
+        estimator = estimator_of(self.target, self.src, self.dst, self.rounding, self.saturation, self.scratch)
+        return estimator.placement(*self.extents)
+
     def _facts(self) -> frozenset[str]:
         """Return the timing facts that the cast rests on: a simulation gathers them."""
         estimator = estimator_of(self.target, self.src, self.dst, self.rounding, self.saturation, self.scratch)
@@ -436,6 +459,10 @@ class TileEstimator(ArrayEstimator):
     def simulate(self, *extents: int | None) -> Estimate:
         """Return the same by simulating the lowered cast."""
         return self.simulated(shape_of(*extents))
+
+    def placement(self, *extents: int | None) -> str:
+        """Return how the tiles of one shape lie in the buffer."""
+        return self._placement.name(shape_of(*extents))
 
     def is_closed(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
         """Whether the closed form gives the cycles of a shape."""
@@ -555,3 +582,47 @@ def estimate_load(
     part = Part("src", fmt, 0, sizes, strides, "dn" if by_column else "nd")
     moved = lowerer.transfer(TileTransfer(tile, part, load=not store, span=HERE))
     return timed_alone(chip, moved, f"{'tstore' if store else 'tload'} {element}")
+
+
+# Launches on many cores that stream tiles through their buffers.
+
+_BUFFERS, _LEAD = 4, 2
+"""Buffers of a core, and how many tiles loads run ahead of stores."""
+
+
+def stream_cycles(chip: TileTarget, tiles: int, loaded: int, stored: int) -> int:
+    """Return the cycles of a launch, back to back with others, each of whose cores loads and stores so many tiles.
+
+    Every tile takes `loaded` and `stored` bytes; what the vector unit does with it is left out. A launch takes no less
+    than the chip's launch interval.
+    """
+    bytes_apart = -(-max(loaded, stored) // BLOCK) * BLOCK
+
+    def step(pipe: str, tile: int) -> Lowered:
+        load = pipe == chip.pipes.load
+        other, size, name = (chip.pipes.store, loaded, "x") if load else (chip.pipes.load, stored, "y")
+        buffer = tile % _BUFFERS
+        moved = Transfer(pipe, load, name, tile * size, size, buffer * bytes_apart, size, 1, size)
+        body = (FlagWait(pipe, other, buffer), moved, FlagSignal(pipe, other, buffer))
+        space = GlobalSpace.of(name)
+        return Lowered(0, Block(body), (Access(space, tile * size, (tile + 1) * size, write=not load),))
+
+    def trip(tile: int) -> Iterator[Lowered]:
+        if tile + _LEAD < tiles:
+            yield step(chip.pipes.load, tile + _LEAD)
+        yield step(chip.pipes.store, tile)
+
+    def turn(number: int) -> Block:
+        return Block(tuple(item for k in range(_BUFFERS) for item in trip(number * _BUFFERS + k)))
+
+    turns = max(0, tiles - _LEAD) // _BUFFERS
+    free = (FlagSignal(chip.pipes.store, chip.pipes.load, buffer) for buffer in range(_BUFFERS))
+    items: list[Node] = [Lowered(0, Block(tuple(free)))]
+    items += [step(chip.pipes.load, tile) for tile in range(min(_LEAD, tiles))]
+    items += loop_of(turns, turn)
+    items += [item for tile in range(turns * _BUFFERS, tiles) for item in trip(tile)]
+    tree = Tree(Block(tuple(items)), (Instruction("launch", chip.pipes.load, HERE),), interlocked=False)
+    cycles = simulate(tree, chip, record_operations=False).total
+    launch, interval = chip.kernel_launch, chip.launch_interval
+    whole = cycles + (0 if launch is None else int(launch.cycles))
+    return max(whole, 0 if interval is None else round(interval.microseconds * chip.frequency.megahertz))
