@@ -78,8 +78,8 @@ class TripShape:
 def trip_shape(nest: Nest, target: VectorFunctionTarget) -> TripShape:
     """Return the accesses of the trips of a nest."""
     operations, size = of_every_trip(nest), target.registers.register_bytes
-    loads = (tuple(_loads(items, nest, target)) for items in (nest.row, operations, nest.close))
-    return TripShape(*loads, (*_stores(operations, size, nest), *_closing_stores(nest, size)))
+    row, trip, close = (tuple(_loads(items, nest, target)) for items in (nest.row, operations, nest.close))
+    return TripShape(row, trip, close, (*_stores(operations, size, nest), *_closing_stores(nest, size)))
 
 
 def _loads(operations: Iterable[RegisterOperation], nest: Nest, target: VectorFunctionTarget) -> Iterable[LoadStep]:
