@@ -32,6 +32,7 @@ from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import read_text
 from castsim.reports.compiled import CompiledHead, compiled_document, compiled_text, table_document, table_text
+from castsim.reports.documents import VERSIONS
 from castsim.tpc_compiler.c_table import cast_table
 from castsim.tpc_compiler.cast_comparison import casts_of_text, compare, source_format
 from castsim.tpc_compiler.compiled_casts import compile_cast, tpc_target
@@ -87,7 +88,8 @@ def execute(options: Namespace) -> CommandOutcome:
     if not options.emit:
         return _compared(cast, options.values)
     assembly = cast.kernel.text()  # of one vector
-    return CommandOutcome({**CompiledHead.of(cast), "assembly": assembly}, lambda _: plain(assembly.rstrip("\n")))
+    document = {"schema_version": VERSIONS["compiled-emit"], **CompiledHead.of(cast), "assembly": assembly}
+    return CommandOutcome(document, lambda _: plain(assembly.rstrip("\n")))
 
 
 def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
@@ -96,7 +98,8 @@ def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
     sources = [read_value(text.strip(), fmt) for text in texts]
     found = compare(cast, [source.code for source in sources])
 
-    return CommandOutcome(compiled_document(found, sources), lambda _: compiled_text(found, sources))
+    document = {"schema_version": VERSIONS["compiled"], **compiled_document(found, sources)}
+    return CommandOutcome(document, lambda _: compiled_text(found, sources))
 
 
 def _text(options: Namespace) -> CommandOutcome:
@@ -111,9 +114,11 @@ def _text(options: Namespace) -> CommandOutcome:
         parts = [f"// {each.span}: {each.written}\n{each.cast.kernel.text()}" for each in found]
         casts = [{**place, **CompiledHead.of(each.cast), "assembly": part} for place, each, part in
                  zip(places, found, parts, strict=True)]  # fmt: skip
-        return CommandOutcome({"casts": casts}, lambda _: plain("".join(parts).rstrip("\n")))
+        document = {"schema_version": VERSIONS["compiled-ir"], "casts": casts}
+        return CommandOutcome(document, lambda _: plain("".join(parts).rstrip("\n")))
     shown = [_compared(each.cast, texts) for each in found]
-    casts = [{**place, **each.document} for place, each in zip(places, shown, strict=True)]
+    documents = [{key: value for key, value in each.document.items() if key != "schema_version"} for each in shown]
+    casts = [{**place, **document} for place, document in zip(places, documents, strict=True)]
 
     def text(width: int) -> Any:
         pairs = zip(found, shown, strict=True)
@@ -125,7 +130,7 @@ def _text(options: Namespace) -> CommandOutcome:
             )
         )
 
-    return CommandOutcome({"casts": casts}, text)
+    return CommandOutcome({"schema_version": VERSIONS["compiled-ir"], "casts": casts}, text)
 
 
 def _table(target: str) -> CommandOutcome:
