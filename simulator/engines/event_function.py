@@ -19,6 +19,7 @@ from castsim.machines.vector_function.function_timing import (
     launch_writes,
     words_of_cycle,
 )
+from castsim.machines.vector_function.instruction_scoreboard import ScopeTiming
 from castsim.targets.vector_function import FunctionBufferPorts as PortFacts
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -45,7 +46,7 @@ class FunctionUnit:
         timing = timed(function, self._target)
         ports = pipe.machine.ports
         assert isinstance(ports, GroupPorts)
-        ports.launch(entry.start, timing.accesses)
+        ports.launch(entry.start, timing)
         pipe.machine.facts.update(timing.facts)
         for span in timing.spans:
             pipe.account.spend(span.cause, entry.start + span.until, entry)
@@ -82,9 +83,9 @@ class GroupPorts(BufferPorts):
             self._tell(cycle, now, (block + distance) * BLOCK, pattern.write, entry)
         return last
 
-    def launch(self, start: int, accesses: tuple[int, ...]) -> None:
-        """Take what a launch accesses from its start on (`ScopeTiming.accesses`)."""
-        self._start, self._launched = start, accesses
+    def launch(self, start: int, timing: ScopeTiming) -> None:
+        """Take what a launch accesses from its start on."""
+        self._start, self._launched = start, timing.accesses
 
     def _pass(self, group: int, now: int, write: bool) -> int:
         cycle = max(now, self._cycle[group])
