@@ -222,7 +222,9 @@ def contradictions(values: dict[str, int], document: dict) -> list[str]:
     ]
     wrong += [f"{name}: {values[name]} > {least[name]}" for name in least if values.get(name, 0) > least[name]]
     most = {**overlapping, "trips": causes["V"]["busy"]}
-    return wrong + [f"{name}: {values[name]} < {most[name]}" for name in most if values.get(name, most[name]) < most[name]]
+    return wrong + [
+        f"{name}: {values[name]} < {most[name]}" for name in most if values.get(name, most[name]) < most[name]
+    ]
 
 
 def refresh(target: str, name: str) -> None:

@@ -18,6 +18,7 @@ from castsim.isa.reading import Language, Source
 from castsim.machines.vector_function.scope_recorder import _moved, instruction_of
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles
+from castsim.targets.loader import load_target
 
 SAMPLES = Path(__file__).parents[1] / "programs" / "micro"
 SYNCHRONISES = re.compile(r"pto\.(set_flag|wait_flag|barrier|get_buf|rls_buf)\b")
@@ -254,4 +255,4 @@ return
 }}"""
     ).functions[0]
     (load,) = (each for each in micro_operations(function.body or ()) if each.mnemonic == "vlds")
-    assert instruction_of(load).size == READS[mode]
+    assert instruction_of(load, load_target("a5")).size == READS[mode]
