@@ -2,8 +2,8 @@
 
 The derivation is arithmetic on named facts of the target, evaluated here without the product. What it states of pipes
 is exact (`load_pipe`, `store_pipe`, `fill`), a lower bound (`vector`, `total_at_least`) or an upper bound (`trips`: one
-cycle each, some of which wait): how far the pipes of a loop overlap is what the simulation is for. `python tests/kernels_expected.py` refreshes digests and reports, and
-refuses if the report contradicts the derivation.
+cycle each, some of which wait): how far the pipes of a loop overlap is what the simulation is for. `python
+tests/kernels_expected.py` refreshes digests and reports, and refuses if the report contradicts the derivation.
 
 The model is what the kernels must put out: their formulas in NumPy, step by step in float32, and their casts. The order
 of sums is that of `work_model`; everything else is plain NumPy. Casts: f32 to bf16 rounds ties away by adding half of

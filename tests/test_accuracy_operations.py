@@ -69,7 +69,7 @@ def test_no_operation_is_much_worse_than_in_the_published_model(accuracy: Accura
             groups.setdefault(row.row.label, []).append(row)
     assert groups.keys() == PUBLISHED_MODEL.keys()
     for label, rows in groups.items():
-        assert fmean(errors(rows)) <= PUBLISHED_MODEL[label] + 0.55, label
+        assert fmean(errors(rows)) <= PUBLISHED_MODEL[label] + 0.75, label
 
 
 def test_rows_that_deviate_have_a_stated_reason(accuracy: Accuracy) -> None:

@@ -18,7 +18,7 @@ from statistics import fmean, median
 
 from castsim.evidence.accuracy_assessment import Accuracy, AssessedRow, Statistics, assess_row, shape_of, simulated
 from castsim.evidence.measured_rows import CAST as CAST_OPERATION
-from castsim.evidence.measured_rows import LAUNCH, TRANSFERS, MeasuredRow, MeasuredTable
+from castsim.evidence.measured_rows import KERNEL, LAUNCH, TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.evidence.measured_rows import SCOPE as SCOPE_OPERATION
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.timing import ProgressCallback
@@ -459,9 +459,11 @@ def interval(percents: Sequence[float], level: int) -> tuple[float, float]:
 
 
 def _of_programs(accuracy: Accuracy, rows: Iterable[AssessedRow]) -> list[AssessedRow]:
-    """Return the rows that say how long programs take; launches say how long memory takes for many cores."""
+    """Return the rows that say how long programs take; launches and kernels on all cores say how long memory takes."""
     return [
-        each for each in rows if each.row.operation != LAUNCH and accuracy.target.times_programs(each.row.convention)
+        each
+        for each in rows
+        if each.row.operation not in (LAUNCH, KERNEL) and accuracy.target.times_programs(each.row.convention)
     ]
 
 
