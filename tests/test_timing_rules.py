@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from castsim.execution.transfer_timing import NO_TICK, TICKS
 from castsim.machines.strided import strided_instructions as strided
 from castsim.machines.vector_function import function_timing as functions
 from castsim.machines.vliw import stage_latency as vliw
+from castsim.targets.loader import load_target
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "simulator").rglob("*.py"))
@@ -33,9 +35,7 @@ def test_a_rate_lets_bytes_through(total: int, rate: int) -> None:
     assert transfers.streaming(total, rate, 100) == (exact + Fraction(1, 2)).__floor__()
 
 
-def test_the_last_block_of_a_transfer_needs_its_cycle() -> None:
-    assert transfers.transfer_due(10, 4, 12) == 14
-    assert transfers.transfer_due(10, 4, 14) == 15
+def test_the_last_block_of_a_transfer_passes_the_port() -> None:
     assert transfers.transfer_end(14, 13) == 14
     assert transfers.transfer_end(14, 16) == 17  # held for three cycles at the port
 
@@ -113,7 +113,10 @@ def test_the_head_is_the_same_for_arrays() -> None:
 
 
 def test_data_is_there_when_it_has_crossed_and_no_sooner_than_its_latency() -> None:
-    assert (vliw.load_cycles(4, 30), vliw.load_cycles(4, 3)) == (30, 4)
+    for latency, element in ((30, 3), (3, 30)):
+        memory = replace(vliw.MemoryTiming.of(load_target("gaudi2")), latency=latency, element=element)
+        assert memory.load_cycles(4, element=False) == max(4, latency)
+        assert memory.load_cycles(4, element=True) == max(4, element)
 
 
 # ---------------------------------------------------------------------------------------------------- each stands once

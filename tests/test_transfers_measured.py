@@ -370,4 +370,4 @@ def test_cores_that_are_none_are_refused(cores: int | str) -> None:
 
 def test_a_target_without_cores_says_so() -> None:
     with pytest.raises(CastsimError, match="no source documents"):
-        with_options(load_target("gaudi2"), {"cores": 2})
+        with_options(load_target("goya"), {"cores": 2})
