@@ -79,7 +79,10 @@ def test_values_of_the_sequence_are_the_oracles(tmp_path: Path) -> None:
 def test_a_tmp_tile_takes_place(tmp_path: Path) -> None:
     """The cast of 8 x 64 f32 to i16 needs 1 x 256 bytes per chunk of a row; tiles behind it move up by so many."""
     file = kernel_file(tmp_path, kernel(("f32", "i16"), ((8, 64), (8, 64)), arch="a3"))
-    before, after = (run(file, chip("a2a3", toolchain=version), timing_only=True) for version in ("older", "2026-07"))
+    before, after = (
+        run(file, chip("a2a3", toolchain=version, tile_placement="consecutive"), timing_only=True)
+        for version in ("older", "2026-07")
+    )
     ends = [max(access.end for each in elements(one.loaded.tree.root) if isinstance(each, Lowered)
                 for access in each.accesses if access.space == "ub") for one in (before, after)]  # fmt: skip
     assert ends[1] - ends[0] == 256  # a whole repeat of 64 numbers of 4 bytes

@@ -32,8 +32,8 @@ from castsim.machines.vliw.lint_checking import lint
 Capture = pytest.CaptureFixture[str]
 FROM_GAUDI = GENERATIONS[1:]
 KEYS = [
-    "producer", "consumer", "register", "consumer_operand", "distance_bundles", "minimum_bundles", "producer_stage",
-    "consumer_stage", "entry_port", "rule", "source",
+    "producer", "consumer", "register", "consumer_operand", "distance_bundles", "latency_cycles", "minimum_bundles",
+    "producer_stage", "consumer_stage", "entry_port", "rule", "source",
 ]  # fmt: skip
 PAIRS = 3000 if "CASTSIM_THOROUGH" in os.environ else 1200
 """Pairs of a generation, of all slots and registers."""

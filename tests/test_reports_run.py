@@ -124,12 +124,12 @@ def tree(*items: Loop | Lowered) -> Tree:
 def test_buffer_use_covers_what_loops_reach_without_unrolling_them() -> None:
     inner = Loop(3, Block((lowered(100, 132),)), ((32,),))
     outer = Loop(10**9, Block((inner,)), ((-0,),))
-    assert buffer_use(tree(outer, lowered(64, 80)), A2A3) == (BufferUse("ub", 64, 132 + 2 * 32, 196608),)
+    assert buffer_use(tree(outer, lowered(64, 80)), A2A3) == (BufferUse("ub", 64, 132 + 2 * 32, 196608, 16 + 3 * 32),)
 
 
 def test_buffer_use_follows_loops_down_and_ignores_other_spaces() -> None:
     loop = Loop(4, Block((lowered(1000, 1032), lowered(0, 10**6, GlobalSpace.of("x")))), ((-64,), (0,)))
-    assert buffer_use(tree(loop), A2A3) == (BufferUse("ub", 1000 - 3 * 64, 1032, 196608),)
+    assert buffer_use(tree(loop), A2A3) == (BufferUse("ub", 1000 - 3 * 64, 1032, 196608, 3 * 64 + 32),)
     assert buffer_use(tree(), A2A3) == ()
 
 

@@ -117,6 +117,8 @@ def test_no_row_twice(path: Path) -> None:
     header = rows[0]
     case = ("source_file", "case") if "source_file" in header else ("case",)
     key = case if "case" in header else tuple(header[:2])
+    if "source" in header and "case" in header:  # measured by hand: the case is a remark, the shape tells rows apart
+        key = tuple(name for name in header if name not in ("measured_cycles", "measured_high", "fitted", "source"))
     assert len({tuple(row[header.index(name)] for name in key) for row in rows}) == len(rows)
     assert {len(row) for row in rows} == {len(rows[0])}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from castsim.execution.transfer_timing import NO_TICK, TICKS
 from castsim.machines.strided import strided_instructions as strided
 from castsim.machines.vector_function import function_timing as functions
 from castsim.machines.vliw import stage_latency as vliw
+from castsim.targets.loader import load_target
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "simulator").rglob("*.py"))
@@ -33,9 +35,7 @@ def test_a_rate_lets_bytes_through(total: int, rate: int) -> None:
     assert transfers.streaming(total, rate, 100) == (exact + Fraction(1, 2)).__floor__()
 
 
-def test_the_last_block_of_a_transfer_needs_its_cycle() -> None:
-    assert transfers.transfer_due(10, 4, 12) == 14
-    assert transfers.transfer_due(10, 4, 14) == 15
+def test_a_transfer_ends_behind_the_last_block_at_the_port() -> None:
     assert transfers.transfer_end(14, 13) == 14
     assert transfers.transfer_end(14, 16) == 17  # held for three cycles at the port
 
@@ -77,15 +77,9 @@ def test_a_trip_keeps_the_front_end() -> None:
     assert functions.row_turn(300, 150, 500) == 0
 
 
-def test_an_accumulation_follows_the_one_before() -> None:
-    assert functions.accumulation_start(500, NO_TICK, 700) == 500
-    assert functions.accumulation_start(500, 100, 700) == 800
-    assert functions.result_ready(800, 900, 200) == 1500
-
-
-def test_a_row_cuts_its_last_store() -> None:
+def test_a_row_writes_whole_bytes() -> None:
     assert functions.bytes_of_row(100, 128, 64) == 200
-    assert [functions.bytes_of_store(128, 200, start) for start in (0, 128, 256)] == [128, 72, 0]
+    assert functions.bytes_of_row(3, 32, 64) == 2  # three numbers of 4 bits
 
 
 def test_a_group_serves_fewer_reads_beside_a_write() -> None:
@@ -113,7 +107,10 @@ def test_the_head_is_the_same_for_arrays() -> None:
 
 
 def test_data_is_there_when_it_has_crossed_and_no_sooner_than_its_latency() -> None:
-    assert (vliw.load_cycles(4, 30), vliw.load_cycles(4, 3)) == (30, 4)
+    for latency, element in ((30, 3), (3, 30)):
+        memory = replace(vliw.MemoryTiming.of(load_target("gaudi2")), latency=latency, element=element)
+        assert memory.load_cycles(4, element=False) == max(4, latency)
+        assert memory.load_cycles(4, element=True) == max(4, element)
 
 
 # ---------------------------------------------------------------------------------------------------- each stands once

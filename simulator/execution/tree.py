@@ -528,26 +528,33 @@ Reach = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class BufferUse:
-    """The range of touched bytes [start, end) of a buffer."""
+    """The range [start, end) of a buffer with all its touched bytes, of which there are `touched`.
+
+    Between the first and the last byte of an access, and of all places that loops move it to, every byte counts.
+    """
 
     name: str
     start: int
     end: int
     capacity: int
+    touched: int
 
 
 def buffer_use(tree: Tree, target: Target) -> tuple[BufferUse, ...]:
-    """Return the touched range of every buffer of the target that the program touches at all; loops stay rolled."""
-    ranges: dict[str, Reach] = {}
+    """Return the use of every buffer of the target that the program touches at all; loops stay rolled."""
+    ranges: dict[str, set[Reach]] = {}
     for _, access, (down, up) in moved_accesses(tree.root):
-        start, end = access.start + down, access.end + up
-        low, high = ranges.get(access.space, (start, end))
-        ranges[access.space] = (min(low, start), max(high, end))
-    return tuple(
-        BufferUse(name, *ranges[name], memory.capacity_bytes)
-        for name, memory in target.memories.items()
-        if name in ranges
-    )
+        ranges.setdefault(access.space, set()).add((access.start + down, access.end + up))
+    uses = []
+    for name, memory in target.memories.items():
+        spans = sorted(ranges.get(name, ()))
+        end = touched = 0
+        for start, after in spans:
+            touched += max(after - max(start, end), 0)
+            end = max(end, after)
+        if spans:
+            uses.append(BufferUse(name, spans[0][0], end, memory.capacity_bytes, touched))
+    return tuple(uses)
 
 
 def moved_accesses(root: Block) -> Iterator[tuple[tuple[int, int], Access, Reach]]:

@@ -239,8 +239,8 @@ class ChoiceRow:
 
     `number` counts the points from 1 in the order of the space. `at_least` is a lower bound of the cycles, 0 where none
     is known; `cycles` are None until it is simulated. `bound_by` is the pipe that spends most cycles on work of its
-    own. `buffer_bytes` is the size of the range of the tile buffer that the kernel touches, `elements` counts those of
-    its outputs. `outputs` has the SHA-256 of each output where values were computed. `reason` says why it does not run;
+    own. `buffer_bytes` are those of the tile buffer that the kernel touches, `elements` counts those of its outputs.
+    `outputs` has the SHA-256 of each output where values were computed. `reason` says why it does not run;
     the empty text if it does, or nothing has been tried yet.
     """
 
@@ -351,7 +351,7 @@ def _sized(row: ChoiceRow, loaded: LoadedProgram | Loaded) -> ChoiceRow:
     tree = loaded.tree
     if tree is None:
         return row
-    used = [each.end - each.start for each in buffer_use(tree, loaded.target)]
+    used = [each.touched for each in buffer_use(tree, loaded.target)]
     elements = sum(prod(use.shape) for use in loaded.arguments.values() if use.stored)
     return replace(row, buffer_bytes=sum(used), elements=elements)
 

@@ -34,7 +34,6 @@ from castsim.engines.fast_dataflow.state_rows import (
 )
 from castsim.execution.pipe_operations import (
     ALL_PIPES,
-    BLOCK,
     ControlWrite,
     FlagSignal,
     FlagWait,
@@ -79,8 +78,11 @@ class UnitOperation:
 class EncodedUnit(Protocol):
     """The vector unit of one target."""
 
-    def set_up(self, memory: MachineMemory) -> None:
-        """Put ports and banks of the buffer into a machine, and what all operations rest on."""
+    def set_up(self, memory: MachineMemory) -> int:
+        """Put ports and banks of the buffer into a machine, and what all operations rest on.
+
+        Returns the bytes after which addresses are in the same banks again.
+        """
 
     def check(self, operation: object) -> None:
         """Reject an operation of the vector pipe that the unit cannot execute.
@@ -126,8 +128,7 @@ class Encoder:
 
     def __post_init__(self) -> None:
         self.shared = SharedMemory.of(self.tree, self.target)
-        self.unit.set_up(self.memory)
-        self.turn = self.memory.machine.ports.period * BLOCK
+        self.turn = self.unit.set_up(self.memory)
         if self.tree.interlocked:
             self.spaces = {
                 space: self.memory.append("spaces", [state.SpaceRow()]) for space in self.survey.followed_spaces()

@@ -10,7 +10,7 @@ from castsim.engines.fast_dataflow.execution_rows import MachineMemory
 from castsim.engines.fast_dataflow.state import PortsRow
 from castsim.engines.fast_dataflow.state_rows import CAUSES, FUNCTION, NONE
 from castsim.execution.tree import Operation
-from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function, timed
+from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function, timed, turn_bytes
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -21,8 +21,8 @@ class FunctionRows:
 
     target: VectorFunctionTarget
 
-    def set_up(self, memory: MachineMemory) -> None:
-        """Put the groups of the buffer into a machine, and the facts that every function rests on."""
+    def set_up(self, memory: MachineMemory) -> int:
+        """Put the groups of the buffer into a machine; return the bytes of a turn around the banks."""
         facts = self.target.banks
         memory.machine.ports = PortsRow(
             period=facts.groups,
@@ -33,6 +33,7 @@ class FunctionRows:
         )
         memory.take("port_free", facts.groups, NONE)
         memory.take("bank_free", facts.groups)
+        return turn_bytes(self.target)
 
     def check(self, operation: object) -> None:
         """Reject what is not a vector function, and instructions for which the target has no latency."""

@@ -30,8 +30,8 @@ class StridedRows:
 
     target: StridedRepeatTarget
 
-    def set_up(self, memory: MachineMemory) -> None:
-        """Put port and bank of every block into a machine, and what they exclude."""
+    def set_up(self, memory: MachineMemory) -> int:
+        """Put port and bank of every block into a machine, and what they exclude; return the bytes of a turn."""
         facts = self.target.banks
         reads, writes, places = places_of_blocks(facts)
         banks = facts.groups * facts.banks_per_group
@@ -46,6 +46,7 @@ class StridedRows:
         memory.append("bank_of", places)
         memory.take("port_free", 2 * facts.groups)
         memory.take("bank_free", 2 * banks)
+        return len(places) * BLOCK
 
     def check(self, operation: object) -> None:
         """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""

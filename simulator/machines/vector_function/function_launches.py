@@ -441,6 +441,11 @@ class MicroFunction(Unaddressed):
         return self._timed[0][1]
 
 
+def turn_bytes(target: VectorFunctionTarget) -> int:
+    """Return the bytes of a turn around the banks: the time of a function is the same after whole turns."""
+    return target.banks.groups * target.banks.banks_per_group * BLOCK
+
+
 class _Placed:
     """A tile function on a target as the key of its time, which its name and whole turns around the banks leave alone.
 
@@ -450,7 +455,7 @@ class _Placed:
     __slots__ = ("_hash", "_key", "function", "target")
 
     def __init__(self, function: VectorFunction, target: VectorFunctionTarget) -> None:
-        turn = target.banks.groups * target.banks.banks_per_group * BLOCK
+        turn = turn_bytes(target)
         destination, source, *operands = (address % turn for address in function.addresses)
         self.target = target
         self.function = replace(function, destination=destination, source=source, operands=tuple(operands))

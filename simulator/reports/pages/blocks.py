@@ -702,7 +702,7 @@ def _document(page: Page) -> Json:
     }
 
 
-_MOST_PLAIN = 6000
+_MOST_PLAIN = 3000
 """Characters of rows, of a listing and of a result from which on the page holds them deflated."""
 
 

@@ -377,7 +377,8 @@ def offer_blocks(advice: Advice | str) -> Iterator[Block]:
         yield Text((Line(advice, "dim"),))
         return
     for offer in advice.offers[:_MOST_OFFERS]:
-        gain = f"{grouped(offer.cycles)} cycles ({offer.gained_percent:.1f} % fewer, {offer.evidence})"
+        fewer = 100 * offer.gained / offer.cycles_before
+        gain = f"{grouped(offer.cycles)} cycles ({fewer:.1f} % fewer, {offer.evidence})"
         yield Folded(f"{gain}: {offer.change.title}", (Listing(offer.change.reason, offer.diff.rstrip("\n")),))
     if not advice.offers:
         tried = f"None of the {advice.looked_at} changes tried" if advice.looked_at else "No known change"
