@@ -119,9 +119,9 @@ class LatencyBound:
         return f"Latency limits: {self.longest.words()}"
 
     def costs(self) -> str:
-        """Return how much of the run the chains of dependences take, and how much of it latencies cost."""
+        """Return how much of the run the dependency chains take, and how much of it latencies cost."""
         gained, chains = share(self.gained, self.total), share(self.cycles, self.total)
-        return f"latencies cost {gained} of the run, and chains of dependences take {chains}"
+        return f"latencies cost {gained} of the run, and dependency chains take {chains}"
 
 
 def bundles(count: int) -> str:

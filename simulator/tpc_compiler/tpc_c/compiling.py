@@ -521,7 +521,7 @@ class Compiler(Statements):
         self._outside()
         parameters = tuple(self._parameters(main))
         if self.result_type(main) != VOID:
-            self.note("main returns nothing to anybody: its type should be void")
+            self.note("the result of main is ignored: declare it void")
         scope = {each.name: Variable(each.type, self._given(each)) for each in parameters}
         self.written(MAIN, main, scope, None)
         self.here = main
