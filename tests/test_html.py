@@ -508,7 +508,6 @@ def test_measured_rows_are_those_of_the_json(made: Callable[[str], Made]) -> Non
     for row, entry in zip(rows, document["rows"], strict=True):
         assert (row["measured"], row["simulated"]) == (entry["measured_cycles"], entry["simulated_cycles"])
         assert row["error"] == entry["error_percent"]
-        assert row["error"] == pytest.approx(100 * (row["simulated"] / row["measured"] - 1), abs=1e-4)
         assert row["reason"] == (entry["reason"] or "")
         if row["public"] is not None:
             assert row["public_error"] == pytest.approx(100 * (row["public"] / row["measured"] - 1))
