@@ -62,18 +62,11 @@ def _halves(function: VectorFunction, main: Nest) -> Bounds | None:
     return (-2 * main.rows, 0) if halves and (main.trips > 1 or main.row_loop) else None
 
 
-def _fill(function: VectorFunction, main: Nest) -> Bounds | None:
-    del main
-    trips = sum(each.trips for each in function.nests[:-1])
-    return (0, 1 + trips / 4) if trips else None
-
-
 DIFFERENCES = (
     Difference("head", "an unpacking load's head goes by the bytes of the row, in instructions by whole loads", _head),
     Difference("setup", "constants ahead of the loops are ready when wanted; as instructions, 2 cycles later", _setup),
     Difference("predicates", "a predicate equal in every row is made once; as an instruction, per row", _predicates),
     Difference("halves", "rows of 4-bit elements have their addresses halved; in instructions they are", _halves),
-    Difference("fill", "stores of the zero fill and of the cast behind it meet at one port, a cycle apart", _fill),
 )
 
 

@@ -379,7 +379,7 @@ def test_a_session_of_a_process(kernel: Path) -> None:
         "the program has ended",
         f"y[3,63] = {last} (0x{last:04x})",
     ]
-    assert done.stderr.startswith("error: unknown command 'prynt'\n  legal: print, next, ")
+    assert done.stderr.startswith("error: unknown command 'prynt'\n  legal: print, step, next, ")
     assert done.returncode == 2
 
 

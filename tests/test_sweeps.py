@@ -247,7 +247,7 @@ WRONG = [
     ("GRID\ncolumns = 3\n", 10, "grid.columns", "row_stride"),
     ('GRID\nrounding = 3\n', 10, "grid.rounding", "word"),
     ('GRID\nsaturation = "perhaps"\n', 10, "grid.saturation", "on, off, default"),
-    ("GRID\nrow_stride = { from = 9, to = 8 }\n", 10, "grid.row_stride", "from = 8"),
+    ("GRID\nrow_stride = { from = 9, to = 8 }\n", 10, "grid.row_stride", "the range is empty"),
     ('GRID\nrow_stride = "8..4"\n', 10, "grid.row_stride", "8..64"),
     ("GRID\nrow_stride = []\n", 10, "grid.row_stride", "8..64"),
     ("GRID\nrow_stride = 9999999999\n", 10, "grid.row_stride", "up to"),

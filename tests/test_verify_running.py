@@ -490,7 +490,7 @@ def test_every_word_of_a_part_is_checked() -> None:
     good.check()
     for change, message in [
         ({"tier": "fastest"}, "unknown tier 'fastest'"),
-        ({"against": "fastest"}, "legal: default, table, oracle, .*6 in all"),
+        ({"against": "fastest"}, "legal: default, reference, table, .*6 in all"),
         ({"against": "table"}, "tier 'table' against itself"),
         ({"inputs": "some"}, "unknown kind of input set 'some'"),
         ({"count": 0}, "0 samples"),
