@@ -88,7 +88,7 @@ def test_what_depends_on_a_changed_fact_alone_loses_its_validation(tmp_path: Pat
     assert all(found[work] == shipped[work] and found[work][1] != "facts" for work in same)
     assert {work for work in shipped if found[work] != shipped[work]} == changed
     old, new = (rests(program, target)["trust"]["interval"]["covered"] for target in (load_target(name), own))  # type: ignore[index]
-    assert 0 < new < old
+    assert 0 < new <= old  # of kinds without an interval of their own nothing was covered
 
 
 def test_changed_facts_and_rows_are_named(tmp_path: Path) -> None:

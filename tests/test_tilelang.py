@@ -410,7 +410,7 @@ def asks(): return factory.get_tir(str(__import__("torch").npu.current_device())
     ("function", "message"),
     [
         ("simt", r"refused\.py:14:17: a call of own_function in SIMT functions is not supported"),
-        ("arrives", r"a flag of mode 2 is for the cube core, not modelled"),
+        ("arrives", r"a flag of mode 2 is for the cube core, which is not modelled"),
         ("asks", r"refused\.py:\d+: AttributeError: module 'torch' has no attribute 'npu'"),
         ("nothing", r"has no function nothing"),
     ],
