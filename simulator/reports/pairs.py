@@ -202,7 +202,7 @@ class IntervalEntry(Keys):
     """Where measured cycles lie, by the errors of measured rows that were not fitted."""
 
     share: int = says("In how many percent of the cases.")
-    covered: Cycles = says("The cycles of which this is told: those of kinds of operations with such rows.")
+    covered: Cycles = says("The cycles that the interval covers: those of kinds of operations with such rows.")
     low: Cycles = says("The lower end for these.")
     high: Cycles = says("The upper end.")
     rows: int = says("The number of these rows.")

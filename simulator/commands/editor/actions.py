@@ -284,7 +284,7 @@ def _words(text: EditedText, finding: Finding) -> list[Repair]:
 
 
 def _fits(text: EditedText, edit: Edit, settings: Settings) -> bool:
-    """Return whether a word is legal in its place: it leaves no finding there and keeps its type."""
+    """Return whether a word may stand at its place: the place has no finding, and the word keeps its type."""
     for one in findings_in(repaired(text, (edit,)), edit.line - 1, edit.line - 1, settings) or ():
         if one.line == edit.line and (one.column == edit.column or f"{edit.text} is defined as" in one.message):
             return False

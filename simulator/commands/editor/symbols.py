@@ -161,7 +161,7 @@ class SymbolIndex:
         return next((one for one in found if column < one[0].end), found[0] if found else None)
 
     def symbol_at(self, line: int, column: int) -> Symbol | None:
-        """Return the symbol of the name at a position; None if there is no name."""
+        """Return the symbol of the name at a position; None where no name stands."""
         found = self.item_at(line, column)
         return None if found is None else self.symbol(found[0].name, found[1])
 

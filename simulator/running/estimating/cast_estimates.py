@@ -661,7 +661,7 @@ class Estimate(PlotMixin[Literal["causes"]]):
     facts: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
     """Paths of the timing facts behind the cycles, if these were simulated; a closed form does not gather them."""
     placed: str = field(default="", repr=False, compare=False)
-    """The placement of an operation that is no cast."""
+    """The placement of an operation other than a cast."""
 
     @property
     def placement(self) -> str:

@@ -117,7 +117,7 @@ def estimate_tile_operation(
 
 
 def _apart(work: ResolvedTileOp, behind: int, rule: TilePlacement, capacity: int) -> tuple[ResolvedTileOp, str] | None:
-    """Return the operation with operands that share no bank, and what the placement is; None if there is no room."""
+    """Return the operation with its operands in different banks, and the placement; None if the buffer has no room."""
     others = [tile for tile in (work.mask, work.tmp, work.counts, *work.further) if tile is not None]
     tiles = [*work.sources, work.dst, *others]
     number = {start: place for place, start in enumerate(dict.fromkeys(tile.address for tile in tiles))}
