@@ -93,6 +93,7 @@ LONG: dict[str, tuple[str, ...]] = {
     "conform": ("conform", "--spec", "tosa", "--target", "a2a3", "a5", "--workers", "2"),
     "verify": ("verify", "f32", "f16", "--workers", "2"),
     "advise": ("advise", F16),
+    "advise a kernel": ("advise", str(PROGRAMS / "kernels" / "quantise_rows_fp8_a5.pto")),
     "sweep": ("sweep", SWEEP, "--out", "{}/rows.parquet", "--workers", "2"),
     "tune": ("tune", TUNED),
 }
@@ -119,7 +120,7 @@ sys.exit(main())
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="the system has no groups of processes")
 @pytest.mark.parametrize("seconds", [0.1, 0.5, 2.5])
-@pytest.mark.parametrize("name", few("conform", "advise", of=LONG))
+@pytest.mark.parametrize("name", few("conform", "advise a kernel", of=LONG))
 def test_ctrl_c_is_told_in_one_line(name: str, seconds: float, tmp_path: Path) -> None:
     argv = [sys.executable, "-c", BEGUN, *(each.format(tmp_path) for each in LONG[name])]
     process = subprocess.Popen(
