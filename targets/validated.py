@@ -86,6 +86,7 @@ if TYPE_CHECKING or not VALIDATED:
     BeforeValidator = pydantic.BeforeValidator
     ConfigDict = pydantic.ConfigDict
     Field = pydantic.Field
+    InstanceOf: Any = pydantic.InstanceOf
     PrivateAttr = pydantic.PrivateAttr
     TypeAdapter = pydantic.TypeAdapter
     ValidationError = pydantic.ValidationError
@@ -95,7 +96,7 @@ if TYPE_CHECKING or not VALIDATED:
 else:
     BaseModel = Record
     BaseModel.model_fields = _Fields()
-    AfterValidator = BeforeValidator = ConfigDict = Field = ValidationInfo = model_validator = _declaration
+    AfterValidator = BeforeValidator = ConfigDict = Field = InstanceOf = ValidationInfo = model_validator = _declaration
     TypeAdapter = type
     ValidationError = PydanticCustomError = ValueError
 

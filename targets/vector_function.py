@@ -7,7 +7,7 @@ Facts: docs/reference/a5.md section 1 (machine, distribution modes), 2 (kernels 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -15,9 +15,10 @@ from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
 
 from castsim.isa.formats import FORMATS, Format, IntFormat, Rounding
+from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, Type, vector
 from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, Level, VectorBytes, check_kernel
 from castsim.targets.description import Count, Cycles, Fact, Table
-from castsim.targets.validated import BeforeValidator, model_validator
+from castsim.targets.validated import BeforeValidator, InstanceOf, model_validator
 from castsim.targets.vector_function_operations import (
     STRUCTURES,
     ComputeInstruction,
@@ -40,11 +41,8 @@ from castsim.targets.vector_function_operations import (
 # Meaning of the instructions: docs/reference/a5.md sections 1.1 and 1.2.
 
 _LINE = re.compile(r"(?:([a-z]\w*(?:, *[a-z]\w*)*) *= *)?([a-z_]+?)(?:_b(8|16|32|64))?((?: +\S+)*)")
-_WIDTHS = "8|16|32"
-LOADS = re.compile(rf"NORM|UNPK_B({_WIDTHS})|DINTLV_B({_WIDTHS})")
-STORES = re.compile(rf"NORM_B({_WIDTHS})|PK_B(16|32|64)")
-PARTS = ("PART_EVEN", "PART_ODD", "PART_P0", "PART_P1", "PART_P2", "PART_P3")
-BARRIERS = ("VST_VST",)
+_NAME = r"([a-z]\w*)"
+_PARTS = "EVEN|ODD|P0|P1|P2|P3"
 
 
 class DistributionMode(StrEnum):
@@ -91,44 +89,34 @@ def distribution_of(text: str) -> NamedDistribution:
     return NamedDistribution(DistributionMode(mode), int(bits) if bits else None)
 
 
-_FORMS: dict[str, tuple[str, tuple[int, ...], bool]] = {
-    "vlds": ("v", (1,), False),
-    "vsts": ("", (3, 4), False),
-    "vcvt": ("v", (2, 3, 4, 5), False),
-    "vtrc": ("v", (2,), False),
-    "vor": ("v", (3,), False),
-    "vand": ("v", (3,), False),
-    "vdup": ("v", (1, 2), True),
-    "vci": ("v", (1,), True),
-    "vmuls": ("v", (2,), True),
-    "vintlv": ("vv", (2,), True),
-    "vselr": ("v", (2,), False),
-    "pset": ("p", (0,), True),
-    "plt": ("p", (1, 3), True),
-    "punpack": ("p", (1,), False),
-    "select": ("s", (2,), False),
-    "mem_bar": ("", (1,), False),
+_FORMS: dict[str, tuple[str, str, bool]] = {
+    "vlds": ("v", r"(?P<dist>NORM|(?:UNPK|DINTLV)_B(?:8|16|32))", False),
+    "vsts": ("", rf"(?P<dist>NORM_B(?:8|16|32)|PK_B(?:16|32|64)) {_NAME} {_NAME}(?: \+(?P<offset>\d+))?", False),
+    "vcvt": ("v", rf"{_NAME} {_NAME}(?: PART_(?P<part>{_PARTS}))?(?: (?P<src>\w+) (?P<dst>\w+))?", False),
+    "vtrc": ("v", rf"{_NAME} {_NAME}", False),
+    "vor": ("v", rf"{_NAME} {_NAME} {_NAME}", False),
+    "vand": ("v", rf"{_NAME} {_NAME} {_NAME}", False),
+    "vdup": ("v", rf"(?P<number>\d+)(?: {_NAME})?", True),
+    "vci": ("v", r"(?P<number>\d+)", True),
+    "vmuls": ("v", rf"{_NAME} (?P<number>\d+)", True),
+    "vintlv": ("vv", rf"{_NAME} {_NAME}", True),
+    "vselr": ("v", rf"{_NAME} {_NAME}", False),
+    "pset": ("p", "", True),
+    "plt": ("p", rf"{_NAME}(?: take (?P<take>\d+))?|(?P<lanes>\d+)", True),
+    "punpack": ("p", _NAME, False),
+    "select": ("s", rf"(?P<full>\d+) {_NAME}", False),
+    "mem_bar": ("", r"(?P<barrier>VST_VST)", False),
 }
-"""Mnemonic: kinds of its results (v register, p predicate, s scalar), numbers of operands, whether it has a width."""
+"""Mnemonic: kinds of its results (v register, p predicate, s scalar), its operands, whether it has a width."""
+
+SOURCE, DESTINATION = "0", "-1"
+"""The pointers of a kernel's loads and stores: to its source, to its destination."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterInstruction:
-    """One line: `width` is the lane width of the mnemonic (`_b16`), None where it has none."""
+def parse_instruction(text: str) -> MicroOperation:
+    """Read one line as an operation of the micro level, whose words are those of the line.
 
-    mnemonic: str
-    width: int | None
-    results: tuple[str, ...]
-    operands: tuple[str, ...]
-
-    def __str__(self) -> str:
-        name = self.mnemonic if self.width is None else f"{self.mnemonic}_b{self.width}"
-        left = f"{', '.join(self.results)} = " if self.results else ""
-        return " ".join((left + name, *self.operands))
-
-
-def parse_instruction(text: str) -> RegisterInstruction:
-    """Read one line.
+    It states the types of results alone: lanes of a width, which of a conversion are those between named formats.
 
     Raises:
         ValueError: unknown mnemonic or mode, wrong number of results or operands.
@@ -138,78 +126,55 @@ def parse_instruction(text: str) -> RegisterInstruction:
     if match is None or mnemonic not in _FORMS:
         raise ValueError(f"'{text}': not a register instruction")
     results = tuple(re.split(r", *", match.group(1))) if match.group(1) else ()
-    operands = tuple(match.group(4).split())
-    kinds, counts, wide = _FORMS[mnemonic]
-    dual = mnemonic == "vlds" and operands[:1] and operands[0].startswith(DistributionMode.DINTLV)
-    expected = len(kinds) + bool(dual)
-    if len(results) != expected or len(operands) not in counts or wide != (match.group(3) is not None):
-        raise ValueError(
-            f"'{text}': {mnemonic} has {expected} results, {' or '.join(map(str, counts))} operands and "
-            f"{'a' if wide else 'no'} lane width"
-        )
-    instruction = RegisterInstruction(mnemonic, int(match.group(3)) if wide else None, results, operands)
-    _check_words(text, instruction)
-    return instruction
+    kinds, form, wide = _FORMS[mnemonic]
+    operands = re.fullmatch(form, " ".join(match.group(4).split()))
+    words = {} if operands is None else {key: word for key, word in operands.groupdict().items() if word is not None}
+    if operands is None or not FORMATS.keys() >= {words.get(side, "f32") for side in ("src", "dst")}:
+        raise ValueError(f"'{text}': operands of {mnemonic} are not understood")
+    dual = words.get("dist", "").startswith(DistributionMode.DINTLV)
+    if len(results) != len(kinds) + dual or wide != (match.group(3) is not None):
+        raise ValueError(f"'{text}': {mnemonic} has {len(kinds) + dual} results and {'a' if wide else 'no'} lane width")
+    of_words = operands.re.groupindex.values()
+    named = [name for place, name in enumerate(operands.groups(), 1) if name is not None and place not in of_words]
+    return _operation(mnemonic, int(match.group(3) or 0), results, named, words)
 
 
-def check_registers(instructions: Iterable[RegisterInstruction], counters: Iterable[str]) -> None:
+def _operation(
+    mnemonic: str, width: int, results: tuple[str, ...], operands: Sequence[str], words: dict[str, str]
+) -> MicroOperation:
+    """Return the operation of a line."""
+    before: tuple[Type, ...] = ()
+    kinds: tuple[Type, ...] = ()
+    match mnemonic:
+        case "vlds":
+            mnemonic, operands = "vldsx2" if len(results) > 1 else "vlds", (SOURCE,)
+        case "vsts":
+            operands = (operands[0], DESTINATION, operands[1])
+        case "vcvt" if "src" in words:
+            before, kinds = ((vector(words.pop(side)),) for side in ("src", "dst"))
+        case "pset" | "plt":
+            mnemonic, kinds = f"{mnemonic}_b{width}", (MaskType(width),)
+            lanes = words.pop("lanes", str(REGISTER_BITS // width))
+            words = {"pattern": "PAT_ALL"} if mnemonic.startswith("pset") else {"take": words.get("take", lanes)}
+        case "punpack":
+            words = {"half": "LOWER"}
+        case _ if width:
+            kinds = (vector(f"i{width}"),) * len(results)
+    return MicroOperation(mnemonic, tuple(operands), before, results, kinds, tuple(words.items()))
+
+
+def check_registers(instructions: Iterable[MicroOperation], counters: Iterable[str]) -> None:
     """Reject a register that is read before it is written.
 
     Raises:
         ValueError: names register and instruction.
     """
-    known = set(counters)
+    known = {*counters, SOURCE, DESTINATION}
     for instruction in instructions:
-        for operand in read_by(instruction):
+        for operand in instruction.operands:
             if operand not in known:
                 raise ValueError(f"{instruction.mnemonic} reads '{operand}', which nothing has written")
         known.update(instruction.results)
-
-
-def read_by(instruction: RegisterInstruction) -> tuple[str, ...]:
-    """Return the registers, predicates and counters that an instruction reads."""
-    operands = instruction.operands
-    match instruction.mnemonic:
-        case "vlds" | "mem_bar" | "vci" | "pset":
-            return ()
-        case "vsts":
-            return operands[1:3]
-        case "vcvt":
-            return operands[:2]
-        case "vdup" | "select":
-            return operands[1:]
-        case "vmuls":
-            return operands[:1]
-        case "plt":
-            return () if operands[0].isdecimal() else operands[:1]
-        case _:
-            return operands
-
-
-def _check_words(text: str, instruction: RegisterInstruction) -> None:
-    operands = instruction.operands
-    match instruction.mnemonic:
-        case "vlds":
-            legal = LOADS.fullmatch(operands[0]) is not None
-        case "vsts":
-            legal = STORES.fullmatch(operands[0]) is not None and (
-                len(operands) == 3 or re.fullmatch(r"\+\d+", operands[3]) is not None
-            )
-        case "vcvt":
-            rest = operands[3:] if operands[2:3] and operands[2] in PARTS else operands[2:]
-            legal = len(rest) in (0, 2) and all(name in FORMATS for name in rest)
-        case "vdup" | "vci" | "select":
-            legal = operands[0].isdecimal()
-        case "vmuls":
-            legal = operands[1].isdecimal()
-        case "plt":
-            legal = len(operands) == 1 or (operands[1] == "take" and operands[2].isdecimal())
-        case "mem_bar":
-            legal = operands[0] in BARRIERS
-        case _:
-            legal = True
-    if not legal:
-        raise ValueError(f"'{text}': operands of {instruction.mnemonic} are not understood")
 
 
 VariantName = Literal["1D", "2D_default", "2D_no_post_update"]
@@ -219,7 +184,7 @@ def _instruction(text: object) -> object:
     return parse_instruction(text) if isinstance(text, str) else text
 
 
-Line = Annotated[RegisterInstruction, BeforeValidator(_instruction)]
+Line = Annotated[MicroOperation, InstanceOf(), BeforeValidator(_instruction)]
 
 
 class VectorRegisters(Fact):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from a5_cases import A5
 
 from castsim.execution.tree import Tree, instances, operations
-from castsim.machines.vector_function.function_operations import Load, Nest, VectorFunction, mnemonic
+from castsim.machines.vector_function.function_operations import Nest, VectorFunction, is_load, mnemonic
 
 Bounds = tuple[float, float]
 PROFILED = {(each.src, each.dst) for each in A5.profiled_sequences}
@@ -42,7 +42,7 @@ class Difference:
 
 def _head(function: VectorFunction, main: Nest) -> Bounds | None:
     del function
-    unpacks = any(isinstance(each, Load) and each.distribution.startswith("UNPK") for each in main.trip)
+    unpacks = any(is_load(each) and each.word("dist").startswith("UNPK") for each in main.trip)
     return (-25, 25) if unpacks and not main.row_loop and main.count % main.elements else None
 
 

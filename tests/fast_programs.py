@@ -13,18 +13,17 @@ from engine_trees import FULL, KIBI, a2a3, cast, control, load, lowered, mask_wr
 
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Lowered, elements
-from castsim.isa.formats import FORMATS, Overflow, Rounding
+from castsim.isa.formats import FORMATS
+from castsim.isa.pto.value_types import MicroOperation, vector
 from castsim.machines.vector_function.function_operations import (
-    Compute,
-    ConvertLanes,
-    Load,
-    MemoryBarrier,
     Nest,
-    StoreLanes,
-    TripSelect,
     VectorFunction,
+    barrier_step,
+    compute_step,
+    load_step,
+    select_step,
+    store_step,
 )
-from castsim.numerics.policy import Policy
 from castsim.targets.description import with_cores, with_facts
 from castsim.targets.loader import load_target
 
@@ -158,7 +157,6 @@ def strided(seed: int, *, small: bool = False):
 # ---------------------------------------------------------------------------------------------- vector functions
 
 A5 = load_target("a5")
-_PLAIN_POLICY = Policy(Rounding.RINT, Overflow.SATURATE)
 _REGISTERS = ("v0", "v1", "v2", "v3")
 _LOADS = ("NORM", "NORM", "UNPK_B16", "UNPK_B8", "DINTLV_B32", "BRC_B32", "BLK", "MASK_B16")
 _STORES = ("NORM_B32", "NORM_B32", "PK_B32", "PK4_B32", "ONEPT_B32")
@@ -199,32 +197,33 @@ class _Functions:
     def register(self) -> str:
         return self.random.choice(_REGISTERS)
 
-    def load(self) -> Load:
+    def load(self) -> MicroOperation:
         steps = (
             None if self.random.random() < 0.7 else (self.random.choice((0, 256, 96)), self.random.choice((0, 256, 4)))
         )
         operand = self.random.randrange(self.operands + 1)
-        return Load(tuple({self.register(), self.register()}), self.random.choice(_LOADS), operand, steps)
+        return load_step(tuple({self.register(), self.register()}), self.random.choice(_LOADS), operand, steps)
 
     def compute(self):
         kind = self.random.randrange(8)
         predicate = self.random.choice(("p0", "p1", "v3"))
         if kind < 2:
-            formats = FORMATS["f32"], FORMATS["f16"]
-            return ConvertLanes(self.register(), self.register(), predicate, None, *formats, _PLAIN_POLICY, kind == 1)
+            result, source = self.register(), self.register()
+            name, kinds = ("vcvt", "vtrc")[kind], ((vector("f32"),), (vector("f16"),))
+            return MicroOperation(name, (source, predicate), kinds[0], (result,), kinds[1], (("rnd", "R"),))
         if kind == 2:
-            return Compute("vor", (self.register(),), (self.register(), self.register(), predicate), 16)
+            return compute_step("vor", (self.register(),), (self.register(), self.register(), predicate), 16)
         if kind == 3:
-            return Compute("vselr", (self.register(),), (self.register(), self.register()), 0)
+            return compute_step("vselr", (self.register(),), (self.register(), self.register()), 0)
         if kind == 4:
-            return Compute("vintlv", (self.register(), self.register()), (self.register(), self.register()), 8)
+            return compute_step("vintlv", (self.register(), self.register()), (self.register(), self.register()), 8)
         if kind == 5:
-            return Compute("punpack", ("p1",), ("p0",), 0)
+            return compute_step("punpack", ("p1",), ("p0",), 0)
         sources = tuple(self.register() for _ in range(self.random.randint(1, 2)))
-        return Compute(self.random.choice(_COMPUTES), (self.register(),), sources, self.random.choice((16, 32)))
+        return compute_step(self.random.choice(_COMPUTES), (self.register(),), sources, self.random.choice((16, 32)))
 
-    def store(self) -> StoreLanes:
-        return StoreLanes(self.register(), "p1", self.random.choice(_STORES), self.random.choice((0, 0, 128)))
+    def store(self) -> MicroOperation:
+        return store_step(self.register(), "p1", self.random.choice(_STORES), self.random.choice((0, 0, 128)))
 
     def nest(self) -> Nest:
         chance = self.random.random
@@ -232,8 +231,8 @@ class _Functions:
         trip = [self.load() for _ in range(self.random.choice((0, 1, 1, 1, 2, 3)))]
         trip += [self.compute() for _ in range(self.random.randint(0, 4))]
         for _ in range(self.random.choice((0, 1, 1, 2))):
-            trip += [MemoryBarrier("VST_VST")] * (chance() < 0.2) + [self.store()]
-        trip += [TripSelect("p0", 8, "tail")] * (chance() < 0.15)
+            trip += [barrier_step("VST_VST")] * (chance() < 0.2) + [self.store()]
+        trip += [select_step("p0", 8, "tail")] * (chance() < 0.15)
         closes = chance() < 0.2
         elements = self.random.choice((32, 64, 128))
         return Nest(

@@ -17,7 +17,6 @@ from pto_text import VECTORS, asked, cast_program, compact, key_value
 
 from castsim.execution.input_data import empty_memory, from_memory, to_memory
 from castsim.execution.tree import elements
-from castsim.isa.formats import Rounding
 from castsim.machines.mechanisms import compute_of
 from castsim.machines.vector_function import function_operations as ops
 from castsim.machines.vector_function.values import whole_tile
@@ -218,10 +217,11 @@ def with_main(function: ops.VectorFunction, **change: object) -> ops.VectorFunct
     return replace(function, nests=(*function.nests[:-1], replace(function.nests[-1], **change)))
 
 
-def with_trip(function: ops.VectorFunction, kind: type, **change: object) -> ops.VectorFunction:
+def with_trip(function: ops.VectorFunction, *names: str, results: tuple[str, ...] = (), **words: object):
+    """The function with other words, or results, of the first instruction of one of the names."""
     trip = list(function.nests[-1].trip)
-    index = next(index for index, operation in enumerate(trip) if isinstance(operation, kind))
-    trip[index] = replace(trip[index], **change)
+    index = next(index for index, node in enumerate(trip) if node.mnemonic in names)
+    trip[index] = replace(ops.with_words(trip[index], **words), results=results or trip[index].results)
     return with_main(function, trip=tuple(trip))
 
 
@@ -241,14 +241,14 @@ def test_what_breaks_a_function_breaks_its_proof(src: str, dst: str) -> None:
         assert not proven(src, dst, shape, with_main(function, destination_trip=main.destination_trip + 32))
         assert not proven(src, dst, shape, with_main(function, source_trip=main.source_trip * 2))
         assert not proven(src, dst, shape, replace(function, source=function.source + 32))
-        assert not proven(src, dst, shape, with_trip(function, ops.StoreLanes, offset=32))
-        load = next(item for item in main.trip if isinstance(item, ops.Load))
+        assert not proven(src, dst, shape, with_trip(function, "vsts", offset=32))
+        load = next(item for item in main.trip if ops.is_load(item))
         if len(load.results) == 2:
-            swapped = with_trip(function, ops.Load, results=load.results[::-1])
+            swapped = with_trip(function, "vldsx2", results=load.results[::-1])
             assert not proven(src, dst, shape, swapped), "swapped halves"
         else:
-            other = "UNPK_B16" if load.distribution == "NORM" else "NORM"
-            assert not proven(src, dst, shape, with_trip(function, ops.Load, distribution=other))
+            other = "UNPK_B16" if load.word("dist") == "NORM" else "NORM"
+            assert not proven(src, dst, shape, with_trip(function, "vlds", dist=other))
 
 
 def test_rows_must_move_by_the_pitch_of_the_tiles() -> None:
@@ -259,10 +259,8 @@ def test_rows_must_move_by_the_pitch_of_the_tiles() -> None:
 
 def test_both_halves_must_go_through_the_same_steps() -> None:
     function = function_of("f32", "f16", PADDED)
-    first = next(item for item in function.nests[-1].trip if isinstance(item, ops.ConvertLanes))
-    other = replace(first.policy, rounding=Rounding.FLOOR)
-    assert not proven("f32", "f16", PADDED, with_trip(function, ops.ConvertLanes, policy=other))
-    assert not proven("f32", "f16", PADDED, with_trip(function, ops.ConvertLanes, part="PART_EVEN"))
+    assert not proven("f32", "f16", PADDED, with_trip(function, "vcvt", rnd="F"))
+    assert not proven("f32", "f16", PADDED, with_trip(function, "vcvt", part="EVEN"))
 
 
 def test_a_zero_fill_must_be_one() -> None:
@@ -270,14 +268,14 @@ def test_a_zero_fill_must_be_one() -> None:
     fill, main = function.nests
     assert proven("bf16", "e2m1", PADDED, function)
     assert not proven("bf16", "e2m1", PADDED, replace(function, nests=(replace(fill, trips=fill.trips - 1), main)))
-    noise = replace(fill, trip=(ops.StoreLanes("index", "every", "NORM_B8"),))
+    noise = replace(fill, trip=(ops.store_step("index", "every", "NORM_B8"),))
     assert not proven("bf16", "e2m1", PADDED, replace(function, nests=(noise, main)))
 
 
 def test_a_take_of_the_wrong_size_is_found() -> None:
     function = function_of("f32", "e4m3fn", FULL)
     trip = tuple(
-        replace(item, take=256) if isinstance(item, ops.CountDown) and item.take == 64 and item.width == 8 else item
+        ops.with_words(item, take=256) if (item.mnemonic, item.word("take")) == ("plt_b8", "64") else item
         for item in function.nests[-1].trip
     )
     assert not proven("f32", "e4m3fn", FULL, with_main(function, trip=trip))
@@ -293,7 +291,7 @@ def port_cycles(src: str, dst: str, shape: Shape) -> int:
 
 
 def computed(nest: ops.Nest) -> tuple[str, ...]:
-    return tuple(ops.mnemonic(item) for item in nest.trip if isinstance(item, ops.Computing))
+    return tuple(ops.mnemonic(item) for item in nest.trip if ops.computes(item))
 
 
 def test_port_operations_per_trip_are_the_published_slopes() -> None:

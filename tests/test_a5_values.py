@@ -15,14 +15,13 @@ from golden_pto import DATA, arrays, unpack
 
 from castsim.execution.pipe_operations import ControlWrite
 from castsim.execution.tree import Loop, Lowered, elements
-from castsim.isa.formats import Rounding
 from castsim.machines.casting import cast
 from castsim.machines.vector_function.function_operations import (
-    ConvertLanes,
-    CountDown,
-    Load,
-    StoreLanes,
     VectorFunction,
+    is_load,
+    mnemonic,
+    number_of,
+    with_words,
 )
 from castsim.machines.vector_function.lowering import lower_cast
 from castsim.machines.vector_function.values import WholeTile, _probes, apply_chain, trace_nest
@@ -92,27 +91,28 @@ def planted(wrong: str) -> VectorFunction:
     function = lower_cast(A5, cast).function
     (nest,) = function.nests
     trip = list(nest.trip)
-    convert = next(place for place, each in enumerate(trip) if isinstance(each, ConvertLanes))
-    store = next(place for place, each in enumerate(trip) if isinstance(each, StoreLanes))
-    left = next(place for place, each in enumerate(trip) if isinstance(each, CountDown))
+    convert = next(place for place, each in enumerate(trip) if each.mnemonic == "vcvt")
+    store = next(place for place, each in enumerate(trip) if each.mnemonic == "vsts")
+    left = next(place for place, each in enumerate(trip) if mnemonic(each) == "plt")
     one, last, count = trip[convert], trip[store], trip[left]
-    assert isinstance(one, ConvertLanes) and isinstance(last, StoreLanes) and isinstance(count, CountDown)
     match wrong:
         case "the other part":
-            trip[convert] = replace(one, part="PART_ODD" if one.part == "PART_EVEN" else "PART_EVEN")
+            trip[convert] = with_words(one, part="ODD" if one.word("part") == "EVEN" else "EVEN")
         case "the other source":
-            loads = next(each.results for each in trip if isinstance(each, Load))
-            trip[convert] = replace(one, source=next(name for name in loads if name != one.source))
+            loads = next(each.results for each in trip if is_load(each))
+            trip[convert] = replace(
+                one, operands=(next(name for name in loads if name != one.operands[0]), one.operands[1])
+            )
         case "another rounding in one register":
-            trip[convert] = replace(one, policy=replace(one.policy, rounding=Rounding.FLOOR))
+            trip[convert] = with_words(one, rnd="F")
         case "one lane later":
-            trip[store] = replace(last, offset=2)
+            trip[store] = with_words(last, offset=2)
         case "one element more":
             nest = replace(nest, counters={name: start + 1 for name, start in nest.counters.items()})
         case "one element less":
             nest = replace(nest, counters={name: start - 1 for name, start in nest.counters.items()})
         case "a lane less in full trips":
-            trip[left] = replace(count, take=count.take - 1)
+            trip[left] = with_words(count, take=number_of(count, "take") - 1)
         case "no store":
             del trip[store]
     return replace(function, nests=(replace(nest, trip=tuple(trip)),))

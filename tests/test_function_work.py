@@ -19,9 +19,10 @@ from castsim.execution.pipe_operations import ControlWrite
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Block, ResolvedTileOp
 from castsim.isa.errors import IllegalError
+from castsim.isa.pto.value_types import MicroOperation
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.vector_function.function_lowering import kernel_variant, lower_work
-from castsim.machines.vector_function.function_operations import Compute, CountDown, Load, Nest, StoreLanes
+from castsim.machines.vector_function.function_operations import Nest, computes, is_load, mnemonic
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.targets.description import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -73,28 +74,28 @@ def mnemonics(text: str) -> list[str]:
 
 
 def predicates(nest: Nest) -> int:
-    made = [item for item in nest.trip if isinstance(item, CountDown)]
-    masks = [item for item in nest.trip if isinstance(item, Load) and item.distribution.startswith("MASK")]
-    split = [item for item in nest.trip if isinstance(item, Compute) and item.mnemonic in ("pintlv", "punpack")]
+    made = [item for item in nest.trip if mnemonic(item) == "plt"]
+    masks = [item for item in nest.trip if is_load(item) and item.word("dist").startswith("MASK")]
+    split = [item for item in nest.trip if item.mnemonic in ("pintlv", "punpack")]
     return len(made) + len(masks) + len(split)
 
 
-def data_loads(operations: tuple[object, ...]) -> list[Load]:
-    return [item for item in operations if isinstance(item, Load) and not item.distribution.startswith("MASK")]
+def data_loads(operations: tuple[MicroOperation, ...]) -> list[MicroOperation]:
+    return [item for item in operations if is_load(item) and not item.word("dist").startswith("MASK")]
 
 
 @pytest.mark.parametrize("row", CASES, ids=name)
 def test_trip_is_that_of_the_table(row: dict[str, str]) -> None:
     work, target = kernel_case(row)
     nest = function_of(work, target).nests[0]
-    computed = [item.mnemonic for item in nest.trip if isinstance(item, Compute)]
+    computed = [item.mnemonic for item in nest.trip if computes(item)]
     assert [word for word in computed if word not in ("pintlv", "punpack")] == mnemonics(row["compute_per_trip"])
     assert len(data_loads(nest.trip)) == int(row["loads_per_trip"].split()[0])
     assert len(data_loads(nest.row)) == int(row["loads_per_row"].split()[0])
-    assert sum(isinstance(item, StoreLanes) for item in nest.trip) == int(row["stores_per_trip"])
+    assert sum(item.mnemonic == "vsts" for item in nest.trip) == int(row["stores_per_trip"])
     assert predicates(nest) == int(row["pred_ops_per_trip"].split()[0])
     if row["op"] != "TFILLPAD":
-        assert sum(isinstance(item, StoreLanes) for item in nest.close) == int(row["stores_per_row"])
+        assert sum(item.mnemonic == "vsts" for item in nest.close) == int(row["stores_per_row"])
     if row["m2_post"]:
         assert nest.post_update == (row["m2_post"] == "1")
 
@@ -103,12 +104,12 @@ def test_trip_is_that_of_the_table(row: dict[str, str]) -> None:
 def test_load_and_store_modes_are_those_of_the_table(row: dict[str, str]) -> None:
     work, target = kernel_case(row)
     nest = function_of(work, target).nests[0]
-    modes = {load.distribution.partition("_B")[0] for load in data_loads((*nest.row, *nest.trip))}
+    modes = {load.word("dist").partition("_B")[0] for load in data_loads((*nest.row, *nest.trip))}
     stated = row["load_modes"] + " " + row["loads_per_row"]
     wanted = {mode for mode in ("NORM", "BLK", "BRC") if mode in stated} | ({"BRC"} if "unaligned" in stated else set())
     assert modes == wanted
-    stores = [item for item in (*nest.trip, *nest.close) if isinstance(item, StoreLanes)]
-    assert {item.distribution.partition("_B")[0] for item in stores} == {row["store_mode"].split(";")[0]}
+    stores = [item for item in (*nest.trip, *nest.close) if item.mnemonic == "vsts"]
+    assert {item.word("dist").partition("_B")[0] for item in stores} == {row["store_mode"].split(";")[0]}
 
 
 @pytest.mark.parametrize("row", ELEMENTWISE, ids=name)
@@ -157,7 +158,7 @@ def test_nests_of_fillpad() -> None:
     assert (copy.rows, copy.trips) == (4, 2)
     assert (columns.rows, columns.trips) == (4, -(-220 // 64))
     assert (rows.row_loop, rows.trips) == (False, 2 * 320 // 64)
-    assert len([item for item in columns.close if isinstance(item, StoreLanes)]) == 1
+    assert len([item for item in columns.close if item.mnemonic == "vsts"]) == 1
     function = function_of(work)
     assert function.operand(columns.writes or 0) == work.dst.address + 400
     assert function.operand(rows.writes or 0) == work.dst.address + 4 * 320 * 4
@@ -179,13 +180,13 @@ def test_sixteen_bit_sums_narrow_under_their_own_control_bits() -> None:
     values = [item.value for item in items if isinstance(item, ControlWrite)]
     assert values == [1 << 60, 1 << 60 | 1 << 59, 1 << 60 | 1 << 59, 1 << 60]  # 60 is set from the start
     (nest,) = function_of(work).nests
-    assert [item.mnemonic for item in nest.close if isinstance(item, Compute)] == ["vcvt"]
+    assert [item.mnemonic for item in nest.close if computes(item)] == ["vcvt"]
     assert len(lower_work(A5, work_of("trowsum", tile("f16", 4, 16, (4, 1)), tile("f16", 4, 256))).items) == 1
 
 
 def test_eight_bit_row_maxima_convert_both_halves() -> None:
     (nest,) = function_of(work_of("trowmax", tile("i8", 4, 32, (4, 1)), tile("i8", 4, 512))).nests
-    computed = [item.mnemonic for item in nest.trip if isinstance(item, Compute)]
+    computed = [item.mnemonic for item in nest.trip if computes(item)]
     assert computed == ["vcvt", "vcvt", "vcmax", "vcmax", "vmax", "vcvt", "vmax"]
 
 
@@ -199,8 +200,8 @@ def test_pairs_of_rows_are_summed_until_one_is_left() -> None:
     pair = function.nests[0]
     assert function.operand(pair.writes or 0) == work.tmp.address
     first, second = data_loads(pair.trip)
-    assert (function.operand(first.operand), function.operand(second.operand)) == (0, 512)
-    assert first.steps == second.steps == (1024, 256)
+    assert tuple(function.operand(int(each.operands[0])) for each in (first, second)) == (0, 512)
+    assert [(each.word("row"), each.word("trip")) for each in (first, second)] == [("1024", "256")] * 2
 
 
 def test_the_broadcast_operand_may_be_either() -> None:
@@ -210,7 +211,7 @@ def test_the_broadcast_operand_may_be_either() -> None:
         (nest,) = function_of(work).nests
         (once,) = data_loads(nest.row)
         spread = next(one for one in work.sources if one.cols == 8)
-        assert function_of(work).operand(once.operand) == spread.address
+        assert function_of(work).operand(int(once.operands[0])) == spread.address
 
 
 @pytest.mark.parametrize(

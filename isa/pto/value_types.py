@@ -239,6 +239,11 @@ def element_format(name: str) -> Format:
     return PAIRS.get(name) or format_named(name)
 
 
+def vector(element: str) -> VectorType:
+    """Return the type of a register of an element; two of 4 bits make one of 8."""
+    return VectorType(REGISTER_BITS // max(8, element_format(element).bits), element)
+
+
 def held_format(fmt: Format) -> tuple[Format, int]:
     """Return the format of the values in an element, and how many of them it holds."""
     return (format_named(fmt.held), 2) if isinstance(fmt, PairFormat) else (fmt, 1)

@@ -18,10 +18,10 @@ from castsim.execution.vector_operations.shapes import numbers, vector_operand
 from castsim.execution.vector_operations.target_rules import Behaviour, compared_format
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.pto.types import lane_bits
-from castsim.isa.pto.value_types import MaskType, ScalarType
+from castsim.isa.pto.value_types import MaskType, MicroOperation, ScalarType, vector
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
-from castsim.machines.vector_function.function_operations import LONG_DIVISION, Compute
-from castsim.machines.vector_function.logical_emitter import Use, vector
+from castsim.machines.vector_function.function_operations import LONG_DIVISION, width_of
+from castsim.machines.vector_function.logical_emitter import Use
 from castsim.machines.vector_function.register_operations import Held, NamedRegisters, unwritten
 
 # What the instructions of a vector operation take beside registers: scalars, neutral values, pads, as text.
@@ -194,7 +194,7 @@ def check_structure(given: Given) -> None:
         raise unwritten(found)
 
 
-def write_compute(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def write_compute(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write an instruction that computes.
 
     Raises:
@@ -208,16 +208,18 @@ def write_compute(held: NamedRegisters, given: Given, operation: Compute) -> Non
     rule(held, given, operation)
 
 
-def _governing(held: NamedRegisters, width: int, operation: Compute) -> Use:
+def _governing(held: NamedRegisters, width: int, operation: MicroOperation) -> Use:
     """Return the mask of an instruction: that of the trip, all lanes where registers are accumulated."""
-    accumulates = not set(operation.results).isdisjoint(operation.sources)
+    accumulates = not set(operation.results).isdisjoint(operation.operands)
     if accumulates or held.governing not in held.predicates:
         return held.every(width)
     found = held.mask(held.governing)
     return found if found[1].bits == width else held.every(width)
 
 
-def _apply(held: NamedRegisters, operation: Compute, names: Sequence[str], *extra: Use, result: str = "") -> None:
+def _apply(
+    held: NamedRegisters, operation: MicroOperation, names: Sequence[str], *extra: Use, result: str = ""
+) -> None:
     """Write an instruction on registers of one element, then on scalars, under the mask of the trip."""
     element = held.register(names[0]).element
     uses = [*(held.use(name, element) for name in names), *extra]
@@ -229,15 +231,15 @@ _ELEMENTS = dict.fromkeys(("vdiv", "vprelu", "vlrelu", "vaxpy"), ("f16", "f32"))
 """Elements of instructions that take few."""
 
 
-def _check_element(held: NamedRegisters, operation: Compute) -> None:
-    element, legal = held.register(operation.sources[0]).element, _ELEMENTS.get(operation.mnemonic)
+def _check_element(held: NamedRegisters, operation: MicroOperation) -> None:
+    element, legal = held.register(operation.operands[0]).element, _ELEMENTS.get(operation.mnemonic)
     if legal is not None and element not in legal:
         raise unwritten(f"an instruction {operation.mnemonic} on {element}, which takes {' and '.join(legal)},")
 
 
-def _pair(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _pair(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """An instruction of two registers. One that is missing is the constant; a third waits for the next instruction."""
-    names = list(operation.sources)
+    names = list(operation.operands)
     if len(names) == 1:
         if given.waiting is not None:
             names.append(given.waiting)
@@ -249,7 +251,7 @@ def _pair(held: NamedRegisters, given: Given, operation: Compute) -> None:
     elif given.vector_first and operation.results == ("r0",):
         names.reverse()
     _check_element(held, operation)
-    if given.structure == "row_product" and operation.results[0] == operation.sources[0]:
+    if given.structure == "row_product" and operation.results[0] == operation.operands[0]:
         names[1] = _filled(held, given, names[1])
     _apply(held, operation, names)
 
@@ -262,13 +264,13 @@ def _filled(held: NamedRegisters, given: Given, name: str) -> str:
     return "filled"
 
 
-def _with_scalar(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _with_scalar(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """An instruction of a register and the constant."""
     _check_element(held, operation)
-    _apply(held, operation, operation.sources, scalar_use(held, given))
+    _apply(held, operation, operation.operands, scalar_use(held, given))
 
 
-def _by_amount(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _by_amount(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """A shift by the constant, which an i16 holds whatever the element; all amounts beyond that are alike."""
     if given.scalar_name is not None:
         raise unwritten(f"a shift by {given.scalar_name}, of which {SETTLED}")
@@ -278,55 +280,55 @@ def _by_amount(held: NamedRegisters, given: Given, operation: Compute) -> None:
     amount = code - (1 << bits) if signed and code >> (bits - 1) & 1 else code
     if not -(1 << 15) <= amount < 1 << 15:
         amount = amount % bits if given.behaviour.choice("shift_beyond_width") == "modulo" else bits
-    _apply(held, operation, operation.sources, held.integer(amount, "i16"))
+    _apply(held, operation, operation.operands, held.integer(amount, "i16"))
 
 
-def _alone(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _alone(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """An instruction of one register."""
     del given
-    _apply(held, operation, operation.sources)
+    _apply(held, operation, operation.operands)
 
 
-def _duplicate(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _duplicate(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """The constant in all lanes, or the first lane of a register."""
     (result,) = operation.results
     if given.structure == "row_broadcast":
-        element = held.register(operation.sources[0]).element
-        uses = [held.use(operation.sources[0], element), held.every(min(32, lane_bits(element)))]
+        element = held.register(operation.operands[0]).element
+        uses = [held.use(operation.operands[0], element), held.every(min(32, lane_bits(element)))]
         held.define(result, element, "vdup", uses, position="LOWEST")
         return
     value = scalar_use(held, given)
     held.define(result, value[1].name, "vdup", [value, held.every(given.work.dst.format.storage_bits)])
 
 
-def _accumulated_product(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _accumulated_product(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write the sum of the destination and a tile times the constant."""
-    (source,) = operation.sources
+    (source,) = operation.operands
     if held.register(source).element != given.work.dst.format.name:
         raise unwritten("f16 elements that are widened on the way")
     _check_element(held, operation)
     _apply(held, operation, (source, "before"), scalar_use(held, given))
 
 
-def _reduce(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _reduce(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """A reduction to the first lane; sums of 16-bit integers have 32 bits."""
     del given
-    element = held.register(operation.sources[0]).element
+    element = held.register(operation.operands[0]).element
     wide = operation.mnemonic == "vcadd" and isinstance(format_named(element), IntFormat) and lane_bits(element) == 16
-    _apply(held, operation, operation.sources, result=f"{element[0]}32" if wide else "")
+    _apply(held, operation, operation.operands, result=f"{element[0]}32" if wide else "")
 
 
-def _narrow(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _narrow(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """The low halves of 32-bit sums."""
-    (source,), (result,) = operation.sources, operation.results
+    (source,), (result,) = operation.operands, operation.results
     uses = [held.use(source, held.register(source).element), held.every(32)]
     held.define(result, given.work.dst.format.name, "vcvt", uses, sat="NOSAT", part="EVEN")
 
 
-def _halves(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _halves(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write neighbouring lanes to two registers, of which the first replaces the source."""
     del given
-    (source,), (odd,) = operation.sources, operation.results
+    (source,), (odd,) = operation.operands, operation.results
     element = held.register(source).element
     names = held.out.micro(
         "vdintlv", [held.use(source, element)] * 2, [(each, vector(element)) for each in ("even", odd)]
@@ -334,9 +336,9 @@ def _halves(held: NamedRegisters, given: Given, operation: Compute) -> None:
     held.registers[source], held.registers[odd] = (Held(name, element) for name in names)
 
 
-def _compare(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _compare(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """A comparison: a predicate."""
-    names, element = operation.sources, held.register(operation.sources[0]).element
+    names, element = operation.operands, held.register(operation.operands[0]).element
     width, uses = min(32, lane_bits(element)), [held.use(name, element) for name in names]
     if len(names) == 1:
         uses.append(scalar_use(held, given))
@@ -345,9 +347,9 @@ def _compare(held: NamedRegisters, given: Given, operation: Compute) -> None:
     held.define_mask(operation.results[0], width, mnemonic, uses, cmp=given.work.mode or "eq")
 
 
-def _select(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _select(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write a selection by a predicate, which the last source names."""
-    *names, chosen = operation.sources
+    *names, chosen = operation.operands
     if len(names) == 1:
         names.append(scalar_register(held, given))
     element = held.register(names[0]).element
@@ -355,44 +357,46 @@ def _select(held: NamedRegisters, given: Given, operation: Compute) -> None:
     held.define(operation.results[0], element, "vsel", [*(held.use(each, element) for each in names), mask])
 
 
-def _spread(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _spread(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """A bit for every lane of 16 bits becomes one for every lane of 32."""
     del given
     held.spread(operation)
 
 
-def _spread_both(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _spread_both(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write the spread of both halves of a predicate: interleaved with itself, it holds every bit twice."""
     del given
-    name, kind = held.mask(operation.sources[0])
+    name, kind = held.mask(operation.operands[0])
     uses, results = [(name, kind)] * 2, [(each, kind) for each in operation.results]
     found = held.out.micro(f"pintlv_b{kind.bits}", uses, results)
     for result, value in zip(operation.results, found, strict=True):
         held.define_mask(result, 2 * kind.bits, "pbitcast", [(value, kind)])
 
 
-def _join(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _join(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """The predicates of two registers of 32-bit lanes as one of 16-bit lanes."""
     del given
-    masks, (result,), kind = [held.mask(each) for each in operation.sources], operation.results, MaskType(8)
+    masks, (result,), kind = [held.mask(each) for each in operation.operands], operation.results, MaskType(8)
     narrow = [(held.out.micro("pbitcast", [mask], [("half", kind)])[0], kind) for mask in masks]
     both = held.out.micro("pdintlv_b8", narrow, [(result, kind), ("rest", kind)])
     held.define_mask(result, 16, "pbitcast", [(both[0], kind)])
 
 
-def _pack(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _pack(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write the predicate of 32-bit lanes as one of 16-bit lanes with a clear upper half."""
     del given
-    held.define_mask(operation.results[0], 16, "ppack", [held.mask(operation.sources[0])], half="LOWER")
+    held.define_mask(operation.results[0], 16, "ppack", [held.mask(operation.operands[0])], half="LOWER")
 
 
-def _choose(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _choose(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write the bits of one predicate where a third is set, else of another."""
     del given
-    held.define_mask(operation.results[0], operation.width, "psel", [held.mask(each) for each in operation.sources])
+    held.define_mask(
+        operation.results[0], width_of(operation), "psel", [held.mask(each) for each in operation.operands]
+    )
 
 
-def _ascend(held: NamedRegisters, given: Given, operation: Compute) -> None:
+def _ascend(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Numbers that ascend or descend from the constant, further on in every trip."""
     kind = f"i{given.work.dst.format.bits}"
     start, _ = scalar_use(held, given)
@@ -402,7 +406,7 @@ def _ascend(held: NamedRegisters, given: Given, operation: Compute) -> None:
     held.define(operation.results[0], kind, "vci", [(base, ScalarType(kind))], order=order)
 
 
-_Rule = Callable[[NamedRegisters, Given, Compute], None]
+_Rule = Callable[[NamedRegisters, Given, MicroOperation], None]
 _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor", "vxor"), _pair),
     **dict.fromkeys(("vshl", "vshr", "vprelu"), _pair),

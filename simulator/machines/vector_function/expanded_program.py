@@ -93,7 +93,7 @@ class FunctionWriter:
         self.out.open("pto.vecscope {")
         prelude = None if given is None else Prelude(self.out.aside())
         start = len(self.out.lines)
-        registers = NamedRegisters(self.out, self.attributes, ctrl, prelude)
+        registers = NamedRegisters(self.out, self.attributes, ctrl, function.policies, prelude)
         for operation in function.setup:
             registers.step(operation)
         for number, (nest, rule) in enumerate(nests):

@@ -14,22 +14,21 @@ from castsim.execution.timing import Cause, Timing, repeated
 from castsim.execution.transfer_timing import TICKS, ticks
 from castsim.execution.tree import Instruction, Lowered, Tree, elements, instances, operations
 from castsim.isa.errors import IllegalError
-from castsim.isa.pto.micro_words import ROUNDINGS
+from castsim.isa.pto.value_types import MicroOperation
 from castsim.machines.mechanisms import InstructionLaunches, LaunchSlice, LineLaunches, LineWait
 from castsim.machines.vector_function.function_operations import (
     INTEGER_DIVISION,
     LONG_DIVISION,
-    Compute,
-    Computing,
-    ConvertLanes,
-    Load,
-    MemoryBarrier,
     Nest,
-    RegisterOperation,
-    StoreLanes,
-    TripSelect,
     VectorFunction,
+    computes,
+    distribution_in,
+    formats_of,
+    is_load,
+    mnemonic,
+    number_of,
     of_every_trip,
+    width_of,
 )
 from castsim.machines.vector_function.function_timing import (
     branch_rest,
@@ -51,17 +50,15 @@ from castsim.machines.vector_function.launched_scope import (
 )
 from castsim.machines.vector_function.trip_timing import (
     HEAD_FACTS,
-    LoadStep,
-    StoreStep,
     conversion_row,
     exclusive_ticks,
     head_of,
     issue_ticks,
     row_address,
-    trip_shape,
+    touched_bytes,
 )
 from castsim.targets.loader import Target
-from castsim.targets.vector_function import DistributionMode, VectorFunctionTarget, distribution_of
+from castsim.targets.vector_function import DistributionMode, VectorFunctionTarget
 
 # What a trip of a loop has for the serial port, for the loads and for the stores (docs/reference/micro.md 6.2).
 
@@ -519,13 +516,14 @@ def check_function(operation: object, target: VectorFunctionTarget) -> None:
         raise IllegalError(f"target '{target.name}' cannot execute a {type(operation).__name__}")
     for nest in operation.timed:
         for item in (*nest.trip, *nest.close):
-            if isinstance(item, Computing) and not _is_timed(item, target):
+            if computes(item) and not _is_timed(item, target):
                 known = (*target.timing.chain.latency_cycles, *target.arithmetic)
                 raise IllegalError(f"target '{target.name}' has no latency for '{item.mnemonic}'", legal=known)
 
 
-def _is_timed(item: Computing, target: VectorFunctionTarget) -> bool:
-    return item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION) or target.latency(item.mnemonic, item.width) is not None
+def _is_timed(item: MicroOperation, target: VectorFunctionTarget) -> bool:
+    known = item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION)
+    return known or target.latency(item.mnemonic, width_of(item)) is not None
 
 
 # The launches of vector functions, from the time of their instructions one by one (docs/reference/micro.md 6).
@@ -563,12 +561,9 @@ class FunctionLaunch:
     def _nest(self, number: int, nest: Nest) -> None:
         if nest.row_loop:
             self.scope.begin_loop(nest.rows, self._line(number, "rows", 0))
-        trip, shape = of_every_trip(nest), trip_shape(nest, self._target)
-        inner = [each for each in shape.stores if not each.closing]
-        closing = [each for each in shape.stores if each.closing]
-        late = nest.runtime_trips and nest.row_loop
+        trip, late = of_every_trip(nest), nest.runtime_trips and nest.row_loop
         lead = row_address(self._function, nest, self._target) + nest.broadcasts * TICKS * late
-        spread = sum(item.held or 0 for item in trip if isinstance(item, Compute))
+        spread = sum(number_of(item, "held") for item in trip)
         hold = max(spread * TICKS, exclusive_ticks(trip, self._target))
         if nest.paced is not None:
             fact = self._target.timing.paced[nest.paced]
@@ -576,79 +571,77 @@ class FunctionLaunch:
             lead, hold = lead + ticks(fact.row(nest.trips)), max(hold, ticks(fact.trip(nest.trips)))
         for row in range(nest.rows):
             self._names.clear()  # accumulators start anew
-            self._issue(number, "row", nest.row, _TripRemainder(nest, row, 0, shape.row_loads, ()))
+            self._issue(number, "row", nest.row, _Trip(nest, row, 0))
             self.scope.begin_loop(nest.trips, self._line(number, "trips", 0), lead, fixed=not late, hold=hold)
             for turn in range(nest.trips):
-                self._issue(number, "trip", trip, _TripRemainder(nest, row, turn, shape.loads, inner))
+                self._issue(number, "trip", trip, _Trip(nest, row, turn))
                 self.scope.end_trip()
-            self._issue(number, "close", nest.close, _TripRemainder(nest, row, 0, shape.close_loads, closing))
+            self._issue(number, "close", nest.close, _Trip(nest, row, 0, closing=True))
             if nest.row_loop:
                 self.scope.end_trip()
 
-    def _issue(self, number: int, part: str, items: Iterable[RegisterOperation], place: _TripRemainder) -> None:
+    def _issue(self, number: int, part: str, items: Iterable[MicroOperation], trip: _Trip) -> None:
         for index, item in enumerate(items):
-            match item:
-                case Load():
-                    self._load(item, self._line(number, part, index), place)
-                case StoreLanes():
-                    self._store(item, self._line(number, part, index), place)
-                case MemoryBarrier():
-                    line, kind = self._line(number, part, index), TimingKind.BARRIER
-                    self.scope.issue(ScopeInstruction("mem_bar", kind, word=item.kinds, line=line, text=_text(item)))
-                case TripSelect():
-                    line = self._line(number, part, index)
-                    self.scope.issue(ScopeInstruction("select", TimingKind.SELECT, line=line, text=_text(item)))
-                case Compute() | ConvertLanes():
-                    self._compute(item, self._line(number, part, index))
-                case _:
-                    self._names.pop(item.result, None)  # predicates by counters are ready when wanted
+            if mnemonic(item) in ("plt", "pset"):  # predicates by counters are ready when wanted
+                self._names.pop(item.results[0], None)
+                continue
+            line = self._line(number, part, index)
+            if is_load(item):
+                self._load(item, line, trip)
+            elif item.mnemonic == "vsts":
+                self._store(item, line, trip)
+            else:
+                self._put(self._instruction(item, line), item.operands, item.results if computes(item) else ())
 
-    def _load(self, item: Load, line: int, place: _TripRemainder) -> None:
-        step, nest = next(place.loads), place.nest
-        far, near = step.steps
-        unpacks = distribution_of(item.distribution).mode is DistributionMode.UNPK and not nest.row_loop
+    def _instruction(self, item: MicroOperation, line: int) -> ScopeInstruction:
+        """Return an instruction that touches no memory."""
+        kind = _KINDS.get(item.mnemonic, TimingKind.COMPUTE)
+        return ScopeInstruction(
+            item.mnemonic,
+            kind,
+            width_of(item) or 32,
+            word=item.word("barrier") or "",
+            masks=item.mnemonic == "punpack",
+            row=conversion_row(item, self._target),
+            profiled=kind is TimingKind.COMPUTE,
+            line=line,
+            text=_text(item),
+            held=number_of(item, "held") if item.word("held") else None,
+        )
+
+    def _load(self, item: MicroOperation, line: int, trip: _Trip) -> None:
+        nest, read, size = trip.nest, distribution_in(item), touched_bytes(item, self._target)
+        far, near = number_of(item, "row", nest.source_row), number_of(item, "trip", nest.source_trip)
+        unpacks = read.mode is DistributionMode.UNPK and not nest.row_loop
         kind = ScopeInstruction(
             "vlds",
             TimingKind.LOAD,
-            word=item.distribution,
-            size=step.size,
+            word=item.word("dist") or "",
+            size=size,
             unpacks=unpacks,
             updates=nest.post_update,
-            masks=step.mask,
+            masks=read.mode is DistributionMode.MASK,
             line=line,
             text=_text(item),
         )
         rows = None
         if unpacks:  # the start of the function depends on the bytes of the tile
             row_bytes = bytes_of_row(nest.count, nest.source_trip, nest.elements)
-            rows = 1, 0, max(0, min(step.size, row_bytes - place.trip * near))
-        address = self._function.operand(step.operand) + place.row * far + place.trip * near
+            rows = 1, 0, max(0, min(size, row_bytes - trip.turn * near))
+        address = self._function.operand(int(item.operands[0])) + trip.row * far + trip.turn * near
         self._put(kind, (), item.results, address, rows)
 
-    def _store(self, item: StoreLanes, line: int, place: _TripRemainder) -> None:
-        step, nest = next(place.stores), place.nest
-        start = place.trip * nest.destination_trip + step.offset
-        row_bytes = bytes_of_row(nest.count, nest.destination_trip, nest.elements)
-        size = step.size if step.closing else max(0, min(step.size, row_bytes - start))
+    def _store(self, item: MicroOperation, line: int, trip: _Trip) -> None:
+        nest, offset, size = trip.nest, number_of(item, "offset"), touched_bytes(item, self._target)
+        start = trip.turn * nest.destination_trip + offset
+        if trip.closing:
+            size = min(size, nest.close_bytes)
+        else:
+            row_bytes = bytes_of_row(nest.count, nest.destination_trip, nest.elements)
+            size = max(0, min(size, nest.destination_trip - offset, row_bytes - start))
         kind = ScopeInstruction("vsts", TimingKind.STORE, size=size, line=line, text=_text(item))
         base = self._function.destination if nest.writes is None else self._function.operand(nest.writes)
-        self._put(kind, (item.source, item.predicate), (), base + place.row * nest.destination_row + start)
-
-    def _compute(self, item: Computing, line: int) -> None:
-        name, masks = item.mnemonic, item.mnemonic == "punpack"
-        held = item.held if isinstance(item, Compute) else None
-        kind = ScopeInstruction(
-            name,
-            TimingKind.COMPUTE,
-            item.width or 32,
-            masks=masks,
-            row=conversion_row(item, self._target),
-            profiled=True,
-            line=line,
-            text=_text(item),
-            held=held,
-        )
-        self._put(kind, item.sources, item.results)
+        self._put(kind, item.operands, (), base + trip.row * nest.destination_row + start)
 
     def _put(
         self,
@@ -663,33 +656,28 @@ class FunctionLaunch:
         self._names.update(zip(writes, made, strict=True))
 
 
-class _TripRemainder:
-    """A trip of a nest: the rest of its loads and stores."""
+class _Trip(NamedTuple):
+    """A trip of a nest; `closing`: what follows the last one of the row."""
 
-    def __init__(self, nest: Nest, row: int, trip: int, loads: Iterable[LoadStep], stores: Iterable[StoreStep]) -> None:
-        self.nest, self.row, self.trip = nest, row, trip
-        self.loads, self.stores = iter(loads), iter(stores)
+    nest: Nest
+    row: int
+    turn: int
+    closing: bool = False
 
 
-def _text(item: RegisterOperation) -> str:
+_KINDS = {"mem_bar": TimingKind.BARRIER, "select": TimingKind.SELECT}
+
+
+def _text(item: MicroOperation) -> str:
     """Return an instruction as reports name it."""
-    match item:
-        case Load():
-            return f"{'vldsx2' if len(item.results) > 1 else 'vlds'} {item.distribution}"
-        case StoreLanes():
-            return f"vsts {item.distribution}"
-        case ConvertLanes():
-            letter = next((one for one, mode in ROUNDINGS.items() if mode is item.policy.rounding), "")
-            between = item.src.name if item.integral else f"{item.src.name} -> {item.dst.name}"
-            return " ".join(filter(None, (item.mnemonic, between, letter, (item.part or "").removeprefix("PART_"))))
-        case Compute():
-            return f"{item.mnemonic} b{item.width}" if item.width else item.mnemonic
-        case MemoryBarrier():
-            return f"mem_bar {item.kinds}"
-        case TripSelect():
-            return "scalar select"
-        case _:
-            return type(item).__name__.lower()
+    formats, word = formats_of(item), item.word("dist") or item.word("barrier")
+    if formats is not None:
+        between = " -> ".join(dict.fromkeys(each.name for each in formats))
+        return " ".join(filter(None, (item.mnemonic, between, item.word("rnd"), item.word("part"))))
+    if item.mnemonic == "select":
+        return "scalar select"
+    width = width_of(item)
+    return f"{item.mnemonic} b{width}" if width else " ".join(filter(None, (item.mnemonic, word)))
 
 
 _LOOP = "loop"

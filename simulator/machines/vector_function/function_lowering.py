@@ -23,12 +23,12 @@ from castsim.isa.errors import CastsimError, IllegalError, closest
 from castsim.isa.formats import Format, Overflow, Saturation, format_named
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind
 from castsim.machines.vector_function.function_operations import (
-    Compute,
-    Load,
-    MemoryBarrier,
     Nest,
-    StoreLanes,
     VectorFunction,
+    barrier_step,
+    compute_step,
+    store_step,
+    with_words,
 )
 from castsim.machines.vector_function.kernel_nests import (
     LAYOUTS,
@@ -136,12 +136,12 @@ def _transposition(k: KernelLayout) -> Nests:
         region = k.rows(source)
         load = k.load("v0", "NORM", source.address, region.steps(source))
         (scattered,) = chain((scatter,), ("v0",), region.width)
-        scattered = replace(scattered, held=_spread_cycles(k, region, cols, dst.row_pitch))
+        scattered = with_words(scattered, held=_spread_cycles(k, region, cols, dst.row_pitch))
         return (region.nest((load, region.predicate, *region.stored((scattered,))), region.steps(dst)),)
     k.add(source.address)
     region = k.rows(dst, cols, rows, k.register_bytes // 2 if source.element_bits == 8 else 0)
     *places, gathered = chain(gather, ("v0",), region.width)
-    gathered = replace(gathered, held=_spread_cycles(k, region, rows, source.row_pitch))
+    gathered = with_words(gathered, held=_spread_cycles(k, region, rows, source.row_pitch))
     trip: Trip = (region.predicate, *steps_of("v0 = vci", region.width), *region.stored((*places, gathered)))
     return (region.nest(trip, region.steps(dst)),)
 
@@ -179,7 +179,7 @@ def _concatenation(k: KernelLayout) -> Nests:
         load = k.load("v0", "NORM", second.address, region.steps(second))
         *places, scatter = k.rule.instructions
         steps = chain(places, ("c",), region.width)
-        scattered = Compute(scatter, ("s",), ("v0", steps[-1].results[0]), region.width)
+        scattered = compute_step(scatter, ("s",), ("v0", steps[-1].results[0]), region.width)
         behind = k.add(k.dst.address + first.valid_cols * first.element_bits // 8)
         trip: Trip = (load, region.predicate, *steps_of("c = vci", region.width), *steps, *region.stored((scattered,)))
         nests.append(region.nest(_in_order(trip), region.steps(k.dst), writes=behind))
@@ -191,7 +191,7 @@ def _in_order(trip: Trip) -> Trip:
 
     Inferred from the vendor's simulator, where rows of two vectors take 27 cycles whatever their type.
     """
-    return (*trip[:-1], MemoryBarrier("VST_VST"), trip[-1])
+    return (*trip[:-1], barrier_step("VST_VST"), trip[-1])
 
 
 # Quantisation to 8 bits, the way back, and packing (docs/reference/pto.md section 7.12).
@@ -213,7 +213,7 @@ def _packing(k: KernelLayout) -> Nests:
     load = k.load("v0", "NORM", k.source.address, region.steps(k.source))
     packed = _PACKED[k.source.element_bits, k.dst.element_bits]
     stored = k.dst.row_pitch, region.elements * k.dst.element_bits // 8
-    return (region.nest((region.predicate, load, StoreLanes("v0", "p", packed)), stored, paced=_PACED.get(packed)),)
+    return (region.nest((region.predicate, load, store_step("v0", "p", packed)), stored, paced=_PACED.get(packed)),)
 
 
 def _combination(k: KernelLayout) -> Nests:
@@ -234,7 +234,7 @@ def _combination(k: KernelLayout) -> Nests:
         computed = chain(k.rule.instructions, names, region.width)
         narrows = VECTOR_OPERATIONS[k.work.mnemonic].kind is Kind.NARROW
         form = _PACKED[sources[0].element_bits, output.element_bits] if narrows else f"NORM_B{region.width}"
-        store = StoreLanes(computed[-1].results[0], "p", form)
+        store = store_step(computed[-1].results[0], "p", form)
         writes = None if output is k.dst else k.add(output.address)
         trip: Trip = (*loads, region.predicate, *computed, store)
         gathers = VECTOR_OPERATIONS[k.work.mnemonic].kind is Kind.BLOCK_GATHER and region.width < 32
@@ -256,10 +256,10 @@ def _quantisation(k: KernelLayout) -> Nests:
     load = k.load("v0", "NORM", source.address, region.steps(source))
     computed, last = [], "v0"
     for mnemonic, name in zip(k.rule.instructions, names, strict=False):
-        computed.append(Compute(mnemonic, (f"{name}r",), (last, name), region.width))
+        computed.append(compute_step(mnemonic, (f"{name}r",), (last, name), region.width))
         last = f"{name}r"
     converted = chain(_TO_BYTES, (last,), region.width)
-    store = StoreLanes(converted[-1].results[0], "p", "PK4_B32")
+    store = store_step(converted[-1].results[0], "p", "PK4_B32")
     trip: Trip = (region.predicate, *spread, load, *computed, *converted, store)
     paced = "quarter_store_offset" if len(parameters) > 1 else "quarter_store"
     return (region.nest(trip, (k.dst.row_pitch, region.elements), paced=paced),)
@@ -346,8 +346,8 @@ def _maxima(k: KernelLayout) -> Nests:
     steps = chain((*cut, *(magnitude,) * vectors, *("vmax",) * (vectors - 1), *reductions), ("v0",), width)
     size = width // 8
     moved = groups.across * size if groups.by_rows else 0, region.elements // MX_GROUP * size
-    each = StoreLanes(steps[-1].results[0], "p", "ONEPT_B32")
-    stores: Trip = (each, replace(each, offset=size)) if short else (region.store(steps[-1].results[0]),)
+    each = store_step(steps[-1].results[0], "p", "ONEPT_B32")
+    stores: Trip = (each, with_words(each, offset=size)) if short else (region.store(steps[-1].results[0]),)
     trip: Trip = (*loads, region.predicate, *steps, *stores)
     return (region.nest(trip, moved, writes=k.add(maxima.address)),)
 
@@ -361,7 +361,7 @@ def _shared(k: KernelLayout) -> Nest:
     kind = f"BRC_B{width}" if groups.by_rows else "UNPK_B16" if widened else "NORM"
     read = k.load("m", kind, maxima.address, (0, trip_bytes))
     steps = chain(_SHARED[width, k.work.mode or "ocp"], ("m",), width)
-    trip: Trip = (read, region.predicate, *steps, MemoryBarrier("VST_VST"), region.store(steps[-1].results[0]))
+    trip: Trip = (read, region.predicate, *steps, barrier_step("VST_VST"), region.store(steps[-1].results[0]))
     return replace(region.nest(trip, (0, trip_bytes), writes=k.add(scaling.address)), paced="after_stores")
 
 
@@ -378,9 +378,9 @@ def _codes(k: KernelLayout) -> Nest:
     products = chain(_rounding(k.work, vectors), ("v0",), width)
     packed = "NORM_B8" if width == 16 else "PK_B32" if vectors == 2 else "PK4_B32"
     last, stored = products[-1].results[0], region.elements // (2 if narrow else 1)
-    stores: Trip = (StoreLanes(last, "p", packed),)
+    stores: Trip = (store_step(last, "p", packed),)
     if narrow and source.format.name == "bf16":
-        stores = (StoreLanes(products[-2].results[0], "p", "PK4_B32"), StoreLanes(last, "p", "PK4_B32", stored // 2))
+        stores = (store_step(products[-2].results[0], "p", "PK4_B32"), store_step(last, "p", "PK4_B32", stored // 2))
     moved = k.work.dst.row_pitch if groups.by_rows else 0, stored
     paced = "quarter_codes_after_stores" if packed == "PK4_B32" else "codes_after_stores"
     return region.nest((*spread, *given, region.predicate, *products, *stores), moved, paced=paced)
@@ -426,7 +426,7 @@ def _by_columns(k: KernelLayout) -> Nests:
                 (*loads, *steps),
                 (maxima.row_pitch, 0),
                 writes=k.add(maxima.address + at),
-                close=(*ends, StoreLanes(ends[-1].results[0], "p", f"NORM_B{width}")),
+                close=(*ends, store_step(ends[-1].results[0], "p", f"NORM_B{width}")),
                 close_bytes=k.register_bytes,
             )
         )
@@ -434,7 +434,7 @@ def _by_columns(k: KernelLayout) -> Nests:
     region = NestRegion(width, k.register_bytes, down, groups.across)
     read = k.load("m", "NORM", maxima.address, (maxima.row_pitch, k.register_bytes))
     steps = chain(_SHARED[width, k.work.mode or "ocp"], ("m",), width)
-    trip: Trip = (read, region.predicate, *steps, MemoryBarrier("VST_VST"), region.store(steps[-1].results[0]))
+    trip: Trip = (read, region.predicate, *steps, barrier_step("VST_VST"), region.store(steps[-1].results[0]))
     made = region.nest(trip, (scaling.row_pitch, k.register_bytes), writes=k.add(scaling.address))
     return (*first, replace(made, paced="after_stores"), *last)
 
@@ -458,7 +458,7 @@ def _column_of_codes(k: KernelLayout, number: int) -> Nest:
         names = ("vcvt", "vcvt", "vmul", "vmul", *("vand",) * (2 * _NARROW_OF_HALF), *("vshls",) * 4, "vor", "vselr")
     steps = chain(names, ("v0",), width)
     stored = k.register_bytes // size // (2 if narrow else 1)
-    store = StoreLanes(steps[-1].results[0], "p", "PK_B32" if half else "PK4_B32")
+    store = store_step(steps[-1].results[0], "p", "PK_B32" if half else "PK4_B32")
     nest = region.nest(
         (load, *steps, store), (MX_GROUP * dst.row_pitch, dst.row_pitch), row=row,
         writes=k.add(dst.address + number * stored),
@@ -478,7 +478,7 @@ def _boxing(k: KernelLayout) -> Nests:
         region = NestRegion(8, 1, registers, source.valid_rows)  # as many trips as rows
         load = k.load("v0", "NORM", source.address, (k.register_bytes, source.row_pitch))
         column = -(-source.valid_rows // 16) * 16 * k.register_bytes
-        return (region.nest((load, StoreLanes("v0", "p", "NORM_B8")), (column, BLOCK)),)
+        return (region.nest((load, store_step("v0", "p", "NORM_B8")), (column, BLOCK)),)
     rows, groups = exponent_shape(k.work)
     if k.work.by_columns:
         region = NestRegion(8, k.register_bytes // 2, groups // 2, rows)
@@ -486,7 +486,7 @@ def _boxing(k: KernelLayout) -> Nests:
             k.load(f"v{row}", "NORM", source.address + row * rows, (2 * rows, region.trip_bytes)) for row in range(2)
         )
         mixed = chain(("vintlv",), ("v0", "v1"), 8)
-        stored = StoreLanes(mixed[-1].results[0], "p", "NORM_B8")
+        stored = store_step(mixed[-1].results[0], "p", "NORM_B8")
         return (region.nest((*pair, *mixed, region.predicate, stored), (BLOCK, groups * region.trip_bytes)),)
     assert k.work.tmp is not None
     blocks = -(-rows // 16)
@@ -510,7 +510,7 @@ def _extent(work: ResolvedTileOp) -> tuple[int, int]:
     return 1, source.valid_rows * source.valid_cols
 
 
-def _registers(k: KernelLayout, region: NestRegion, address: int, pitch: int, count: int) -> tuple[Load, ...]:
+def _registers(k: KernelLayout, region: NestRegion, address: int, pitch: int, count: int) -> Trip:
     step = region.trip_bytes // count
     row = 0 if region.flat else pitch
     return tuple(

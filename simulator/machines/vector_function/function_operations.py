@@ -12,7 +12,7 @@ a register; a lane of w bytes is governed by the bit of its first byte.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -27,128 +27,138 @@ from castsim.execution.pipe_operations import (
     Transfer,
 )
 from castsim.execution.tree import Deltas
-from castsim.isa.formats import Format
+from castsim.isa.formats import Format, format_named
+from castsim.isa.pto.value_types import MaskType, MicroOperation, Type, VectorType, vector
 from castsim.numerics.policy import Policy
-from castsim.targets.vector_function import DistributionMode, distribution_of
+from castsim.targets.vector_function import DESTINATION, DistributionMode, NamedDistribution, distribution_of
+
+# The instructions of a loop nest: operations of the micro level (`MicroOperation`) under the names of the kernel text.
+#
+# An instruction states the types of its results; operands have those of the instructions that make them. Pointers are
+# numbers: operand 0 is the source, `DESTINATION` the destination, the others are the `operands` of the function.
+# Beside the words of the text there are `row` and `trip` (bytes between rows and trips of a load, where they are not
+# the nest's), `offset` (bytes beyond the trip's address), `take` (lanes that a `plt` sets at most), `full` (what a
+# `select` gives in all trips of a row but the last), `number` (a scalar operand), and `held` (cycles for which an
+# instruction holds the serial port where its addresses decide them).
+
+LOADS = ("vlds", "vldsx2")
+_UNTIMED = frozenset((*LOADS, "vsts", "pset", "plt", "select", "mem_bar"))
+_OF_MASKS = frozenset(("vcmp", "vcmps", "punpack", "ppack", "pintlv", "pdintlv", "psel"))
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Fill `results` from the trip's address of an operand by a distribution mode; not predicated.
-
-    `operand` 0 is the source, the others are the `operands` of the function; `steps` are the bytes between rows and
-    between trips, None for those of the nest's source. A load of the mode `MASK_B16` fills a predicate: one bit per
-    lane of 16 bits.
-    """
-
-    results: tuple[str, ...]
-    distribution: str
-    operand: int = 0
-    steps: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoreLanes:
-    """Write the lanes of `source` that `predicate` enables, `offset` bytes beyond the trip's destination address."""
-
-    source: str
-    predicate: str
-    distribution: str
-    offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ConvertLanes:
-    """`vcvt` (or `vtrc`, if `integral`): convert lanes between formats; `part` chooses lanes where widths differ.
-
-    Inactive lanes and, when narrowing, the lanes of other parts become 0.
-    """
-
-    result: str
-    source: str
-    predicate: str
-    part: str | None
-    src: Format
-    dst: Format
-    policy: Policy
-    integral: bool = False
-
-    @property
-    def mnemonic(self) -> str:
-        """The instruction's name."""
-        return "vtrc" if self.integral else "vcvt"
-
-    @property
-    def results(self) -> tuple[str, ...]:
-        """The registers that it writes."""
-        return (self.result,)
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The registers that it reads."""
-        return self.source, self.predicate
-
-    @property
-    def width(self) -> int:
-        """Bits of the lanes by which its time is known: that of a conversion does not depend on them."""
-        return 32
-
-
-@dataclass(frozen=True, slots=True)
-class SetAll:
-    """`pset ALL`: a predicate of ones for lanes of `width` bits."""
-
-    result: str
-    width: int
-
-
-@dataclass(frozen=True, slots=True)
-class CountDown:
-    """`plt`: set the leading `counter` lanes of `width` bits, at most `take`; the counter decreases by `take`.
-
-    A constant has no counter: `take` lanes.
-    """
-
-    result: str
-    width: int
-    take: int
-    counter: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class TripSelect:
-    """A scalar select: `full`, but on the last trip of a row the value of `tail`."""
-
-    result: str
-    full: int
-    tail: str
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryBarrier:
-    """`mem_bar`: earlier accesses of the first kind happen before later ones of the second (`VST_VST`)."""
-
-    kinds: str
-
-
-@dataclass(frozen=True, slots=True)
-class Compute:
-    """Any other instruction on registers and predicates: `mnemonic` on lanes of `width` bits (0: it names none).
+def compute_step(
+    name: str, results: tuple[str, ...], sources: tuple[str, ...], width: int, **words: str | int
+) -> MicroOperation:
+    """Return an instruction on registers and predicates with lanes of `width` bits (0: its name says which).
 
     `sources` are registers, then predicates. A result that is also a source is accumulated from trip to trip.
     Functions of vector operations other than casts carry time and byte streams only: their instructions leave out
     constants, and the values of a vector operation are worked out as a whole.
     """
+    kind: Type = MaskType(width) if name in _OF_MASKS else vector(f"i{width or 32}")
+    kinds = (kind,) * len(results) if width else ()
+    return MicroOperation(name, sources, (), results, kinds, tuple((key, str(word)) for key, word in words.items()))
 
-    mnemonic: str
-    results: tuple[str, ...]
-    sources: tuple[str, ...]
-    width: int
-    held: int | None = None
-    """Cycles for which it holds the serial port where its addresses decide them; None: as the table of the target has
-    it."""
-    number: int | None = None
-    """The scalar operand: the value of `vdup`, the start of `vci`, the factor of `vmuls`."""
+
+def load_step(
+    results: tuple[str, ...], distribution: str, operand: int = 0, steps: tuple[int, int] | None = None
+) -> MicroOperation:
+    """Return the load of `results` from an operand by a distribution mode.
+
+    `steps` are the bytes between rows and between trips. A load of the mode `MASK_B16` fills a predicate: one bit per
+    lane of 16 bits.
+    """
+    moves = {} if steps is None else {"row": steps[0], "trip": steps[1]}
+    name = LOADS[len(results) > 1]
+    return with_words(MicroOperation(name, (str(operand),), (), results), dist=distribution, **moves)
+
+
+def store_step(source: str, predicate: str, distribution: str, offset: int = 0) -> MicroOperation:
+    """Return the store of the lanes of `source` that `predicate` enables, `offset` bytes beyond the trip's address."""
+    moved = {"offset": offset} if offset else {}
+    return with_words(MicroOperation("vsts", (source, DESTINATION, predicate), ()), dist=distribution, **moved)
+
+
+def count_step(result: str, width: int, take: int, counter: str | None) -> MicroOperation:
+    """Return the `plt` of the leading `counter` lanes of `width` bits, at most `take`; that decreases by `take`.
+
+    A constant has no counter: `take` lanes.
+    """
+    counters = () if counter is None else (counter,)
+    return with_words(MicroOperation(f"plt_b{width}", counters, (), (result,), (MaskType(width),)), take=take)
+
+
+def set_step(result: str, width: int) -> MicroOperation:
+    """Return the `pset` of a predicate of ones for lanes of `width` bits."""
+    return with_words(MicroOperation(f"pset_b{width}", (), (), (result,), (MaskType(width),)), pattern="PAT_ALL")
+
+
+def select_step(result: str, full: int, tail: str) -> MicroOperation:
+    """Return a scalar select: `full`, but on the last trip of a row the value of `tail`."""
+    return with_words(MicroOperation("select", (tail,), (), (result,)), full=full)
+
+
+def barrier_step(kinds: str) -> MicroOperation:
+    """Return a `mem_bar`: earlier accesses of the first kind happen before later ones of the second (`VST_VST`)."""
+    return with_words(MicroOperation("mem_bar", (), ()), barrier=kinds)
+
+
+def with_words(node: MicroOperation, **words: str | int) -> MicroOperation:
+    """Return an instruction with other words of these kinds."""
+    kept = {**dict(node.attributes), **{key: str(word) for key, word in words.items()}}
+    return replace(node, attributes=tuple(kept.items()))
+
+
+@lru_cache(maxsize=256)
+def family(name: str) -> str:
+    """Return an instruction's name without the width of its lanes."""
+    return name.removesuffix("_b8").removesuffix("_b16").removesuffix("_b32")
+
+
+def mnemonic(node: MicroOperation) -> str:
+    """Return the name of an instruction without widths and modes."""
+    return family(node.mnemonic)
+
+
+def width_of(node: MicroOperation) -> int:
+    """Return the bits of the lanes of an instruction's results; 0 if it does not state them.
+
+    The time of a conversion between formats does not depend on them: 32.
+    """
+    if node.operand_types:
+        return 32
+    return next((kind.bits for kind in node.result_types if isinstance(kind, VectorType | MaskType)), 0)
+
+
+def number_of(node: MicroOperation, key: str, default: int = 0) -> int:
+    """Return a number of an instruction."""
+    text = node.word(key)
+    return default if text is None else int(text)
+
+
+def distribution_in(node: MicroOperation) -> NamedDistribution:
+    """Return the distribution of a load or a store."""
+    return distribution_of(node.word("dist") or "NORM")
+
+
+def formats_of(node: MicroOperation) -> tuple[Format, Format] | None:
+    """Return the formats between which an instruction converts; None: it does not, or does not state them."""
+    kinds = (*node.operand_types, *node.result_types)
+    found = [format_named(kind.element) for kind in kinds if isinstance(kind, VectorType)]
+    return (found[0], found[1]) if node.operand_types and len(found) > 1 else None
+
+
+def computes(node: MicroOperation) -> bool:
+    """Whether an instruction takes time; predicates by counters are ready when wanted.
+
+    Source: docs/reference/a5.md section 7.
+    """
+    return mnemonic(node) not in _UNTIMED
+
+
+def is_load(node: MicroOperation) -> bool:
+    """Whether an instruction loads registers or a predicate."""
+    return node.mnemonic in LOADS
 
 
 LONG_DIVISION = "division"
@@ -156,15 +166,6 @@ LONG_DIVISION = "division"
 
 INTEGER_DIVISION = "integer_division"
 """The mnemonic of integer division, which has the timing of a vector instruction but is none."""
-
-
-Computing = Compute | ConvertLanes
-"""Instructions that take time; predicates by counters are ready when wanted.
-
-Source: docs/reference/a5.md section 7.
-"""
-
-RegisterOperation = Load | StoreLanes | ConvertLanes | SetAll | CountDown | TripSelect | MemoryBarrier | Compute
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +189,13 @@ class Nest:
     count: int
     elements: int
     counters: Mapping[str, int]
-    row: tuple[RegisterOperation, ...]
-    trip: tuple[RegisterOperation, ...]
+    row: tuple[MicroOperation, ...]
+    trip: tuple[MicroOperation, ...]
     source_row: int
     source_trip: int
     destination_row: int
     destination_trip: int
-    close: tuple[RegisterOperation, ...] = ()
+    close: tuple[MicroOperation, ...] = ()
     close_bytes: int = 0
     writes: int | None = None
     post_update: bool = False
@@ -219,7 +220,7 @@ class VectorFunction:
 
     `source` and `destination` are the byte addresses of the tiles, `operands` those of further sources. `timed` are the
     nests that an engine times; they differ from `nests` only if published cycles belong to another instruction
-    sequence.
+    sequence. `policies` are those of a cast's conversions by their formats; an instruction may round otherwise.
     """
 
     name: str
@@ -228,11 +229,12 @@ class VectorFunction:
     source_format: Format
     destination_format: Format
     register_bytes: int
-    setup: tuple[RegisterOperation, ...]
+    setup: tuple[MicroOperation, ...]
     nests: tuple[Nest, ...]
     timed: tuple[Nest, ...]
     pipe: str
     operands: tuple[int, ...] = ()
+    policies: Mapping[tuple[str, str], Policy] = field(default_factory=dict)
 
     @property
     def addresses(self) -> tuple[int, ...]:
@@ -283,38 +285,23 @@ class NestProfile:
 
 def profile(function: VectorFunction, nest: Nest) -> NestProfile:
     """Return the profile of one nest of a function (of `nests` or of `timed`)."""
-    loads = [operation for operation in nest.trip if isinstance(operation, Load)]
+    loads = [operation for operation in nest.trip if is_load(operation)]
     source_bits = nest.source_trip * 8 // nest.elements
     return NestProfile(
         rows=nest.rows,
         trips=nest.trips,
         row_loop=nest.row_loop,
         loads=len(loads),
-        stores=sum(isinstance(operation, StoreLanes) for operation in nest.trip),
-        barrier=any(isinstance(operation, MemoryBarrier) for operation in nest.trip),
-        branch=nest.trips > 1 and any(isinstance(operation, TripSelect) for operation in nest.trip),
-        unpacks=any(distribution_of(operation.distribution).mode is DistributionMode.UNPK for operation in loads),
+        stores=sum(operation.mnemonic == "vsts" for operation in nest.trip),
+        barrier=any(operation.mnemonic == "mem_bar" for operation in nest.trip),
+        branch=nest.trips > 1 and any(operation.mnemonic == "select" for operation in nest.trip),
+        unpacks=any(distribution_in(operation).mode is DistributionMode.UNPK for operation in loads),
         half_bytes=4 in (function.source_format.bits, function.destination_format.bits),
         source_bytes=-(-nest.count * source_bits // 8),
     )
 
 
-def mnemonic(operation: RegisterOperation) -> str:
-    """Return the instruction's name without widths and modes."""
-    return operation.mnemonic if isinstance(operation, Computing) else _MNEMONICS[type(operation)]
-
-
-_MNEMONICS: Mapping[type, str] = {
-    Load: "vlds",
-    StoreLanes: "vsts",
-    SetAll: "pset",
-    CountDown: "plt",
-    TripSelect: "select",
-    MemoryBarrier: "mem_bar",
-}
-
-
-def of_every_trip(nest: Nest) -> tuple[RegisterOperation, ...]:
+def of_every_trip(nest: Nest) -> tuple[MicroOperation, ...]:
     """Return the operations of a trip without predicates that do not change from row to row.
 
     A row loop around single trips has no inner loop, so that predicates that rest on counters alone are made before it
@@ -323,11 +310,11 @@ def of_every_trip(nest: Nest) -> tuple[RegisterOperation, ...]:
     if not nest.row_loop or nest.trips > 1:
         return nest.trip
     loaded: set[str] = set()
-    kept: list[RegisterOperation] = []
+    kept: list[MicroOperation] = []
     for item in nest.trip:
-        if isinstance(item, Load) or (isinstance(item, Computing) and not loaded.isdisjoint(item.sources)):
+        if is_load(item) or (computes(item) and not loaded.isdisjoint(item.operands)):
             loaded.update(item.results)
-        elif isinstance(item, TripSelect) or mnemonic(item) == "punpack":
+        elif item.mnemonic in ("select", "punpack"):
             continue
         kept.append(item)
     return tuple(kept)
@@ -340,7 +327,7 @@ def of_every_trip(nest: Nest) -> tuple[RegisterOperation, ...]:
 
 Index = NDArray[np.int64]
 
-_PART = {"PART_EVEN": 0, "PART_ODD": 1, "PART_P0": 0, "PART_P1": 1, "PART_P2": 2, "PART_P3": 3}
+_PART = {"EVEN": 0, "ODD": 1, "P0": 0, "P1": 1, "P2": 2, "P3": 3}
 
 
 @lru_cache(maxsize=16)

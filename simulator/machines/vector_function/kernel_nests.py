@@ -14,18 +14,18 @@ from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import IntFormat
+from castsim.isa.pto.value_types import MicroOperation
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.vector_function.function_operations import (
     INTEGER_DIVISION,
     LONG_DIVISION,
-    Compute,
-    CountDown,
-    Load,
     Nest,
-    RegisterOperation,
-    SetAll,
-    StoreLanes,
-    TripSelect,
+    compute_step,
+    count_step,
+    load_step,
+    select_step,
+    set_step,
+    store_step,
 )
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import FLAT, POST_UPDATES, KernelVariant, VectorFunctionOperation
@@ -36,7 +36,7 @@ COUNTER = "n"
 Steps = tuple[int, int]
 """Bytes from row to row and from trip to trip."""
 
-Trip = tuple[RegisterOperation, ...]
+Trip = tuple[MicroOperation, ...]
 Nests = tuple[Nest, ...]
 
 
@@ -64,19 +64,19 @@ class NestRegion:
         return self.rows * self.cols if self.flat else self.cols
 
     @property
-    def predicate(self) -> CountDown:
+    def predicate(self) -> MicroOperation:
         """The predicate of the trip's elements."""
-        return CountDown("p", self.width, self.elements, COUNTER)
+        return count_step("p", self.width, self.elements, COUNTER)
 
     def steps(self, tile: Tile) -> Steps:
         """Return the steps over a tile of the region's elements."""
         return tile.row_pitch, self.trip_bytes
 
-    def store(self, source: str) -> StoreLanes:
+    def store(self, source: str) -> MicroOperation:
         """Return the store of one register."""
-        return StoreLanes(source, "p", f"NORM_B{self.width}")
+        return store_step(source, "p", f"NORM_B{self.width}")
 
-    def stored(self, steps: Sequence[Compute]) -> Trip:
+    def stored(self, steps: Sequence[MicroOperation]) -> Trip:
         """Return instructions, and a store of the last one's result."""
         return *steps, self.store(steps[-1].results[0])
 
@@ -175,9 +175,9 @@ class KernelLayout:
         self.addresses.append(address)
         return len(self.addresses) - 1
 
-    def load(self, name: str, distribution: str, address: int, steps: Steps) -> Load:
+    def load(self, name: str, distribution: str, address: int, steps: Steps) -> MicroOperation:
         """Return a load of a further operand into register `name`."""
-        return Load((name,), distribution, self.add(address), steps)
+        return load_step((name,), distribution, self.add(address), steps)
 
     def rows(self, tile: Tile, rows: int | None = None, cols: int | None = None, trip_bytes: int = 0) -> NestRegion:
         """Return elements of a tile, its valid ones by default, a register per trip; packed pairs count as bytes."""
@@ -194,14 +194,14 @@ class KernelLayout:
         """Return the same, as one row where the variant walks so."""
         return replace(self.rows(tile, rows, cols), flat=self.variant in FLAT)
 
-    def whole(self, region: NestRegion, tile: Tile, name: str = "v0", offset: int = 0) -> Load:
+    def whole(self, region: NestRegion, tile: Tile, name: str = "v0", offset: int = 0) -> MicroOperation:
         """Return a full load, `offset` bytes on; elements of half the width are spread on the way."""
         if tile.element_bits >= region.width:
             return self.load(name, "NORM", tile.address + offset, region.steps(tile))
         steps = tile.row_pitch, region.trip_bytes * tile.element_bits // region.width
         return self.load(name, f"UNPK_B{tile.element_bits}", tile.address, steps)
 
-    def wholes(self, region: NestRegion, tiles: Sequence[Tile]) -> tuple[tuple[Load, ...], tuple[str, ...]]:
+    def wholes(self, region: NestRegion, tiles: Sequence[Tile]) -> tuple[Trip, tuple[str, ...]]:
         """Return a full load of every tile, and the registers they fill."""
         names = tuple(f"v{number}" for number in range(len(tiles)))
         return tuple(self.whole(region, tile, name) for name, tile in zip(names, tiles, strict=True)), names
@@ -210,16 +210,16 @@ class KernelLayout:
 _DIVISION = ("vdiv",)
 
 
-def chain(mnemonics: Sequence[str], sources: tuple[str, ...], width: int) -> tuple[Compute, ...]:
+def chain(mnemonics: Sequence[str], sources: tuple[str, ...], width: int) -> Trip:
     """Return dependent instructions: the first reads `sources`, each later one the previous result."""
-    found: list[Compute] = []
+    found: list[MicroOperation] = []
     for number, mnemonic in enumerate(mnemonics):
-        found.append(Compute(mnemonic, (f"r{number}",), sources, width))
+        found.append(compute_step(mnemonic, (f"r{number}",), sources, width))
         sources = (f"r{number}",)
     return tuple(found)
 
 
-def steps_of(text: str, width: int, mnemonics: Sequence[str] = ()) -> tuple[Compute, ...]:
+def steps_of(text: str, width: int, mnemonics: Sequence[str] = ()) -> Trip:
     """Return the instructions of a text: `result = mnemonic source source` each, between semicolons.
 
     `{0}` is replaced by the first of `mnemonics`.
@@ -228,7 +228,7 @@ def steps_of(text: str, width: int, mnemonics: Sequence[str] = ()) -> tuple[Comp
     for line in text.format(*mnemonics).split(";"):
         results, _, given = line.partition("=")
         mnemonic, *sources = given.split()
-        found.append(Compute(mnemonic, tuple(results.split()), tuple(sources), width))
+        found.append(compute_step(mnemonic, tuple(results.split()), tuple(sources), width))
     return tuple(found)
 
 
@@ -243,7 +243,7 @@ def _joined(
     `peeled`: the tail of each row is a separate trip, so no trip makes a predicate.
     """
     loads, names = k.wholes(region, sources)
-    predicate: RegisterOperation = SetAll("p", region.width) if peeled else region.predicate
+    predicate = set_step("p", region.width) if peeled else region.predicate
     steps = chain(compute or k.compute, names, region.width)
     return region.nest((*loads, predicate, *region.stored(steps)), region.steps(k.dst), post_update=k.post_update)
 
@@ -264,7 +264,7 @@ def _scalar_elements(k: KernelLayout, region: NestRegion, mnemonic: str) -> Nest
     """A scalar loop over the elements: each is a trip that loads and stores one."""
     single = replace(region, trip_bytes=region.width // 8)
     load = k.load("v0", f"BRC_B{region.width}", k.source.address, single.steps(k.source))
-    trip: Trip = (load, *chain((mnemonic,), ("v0",), region.width), StoreLanes("r0", "p", f"ONEPT_B{region.width}"))
+    trip: Trip = (load, *chain((mnemonic,), ("v0",), region.width), store_step("r0", "p", f"ONEPT_B{region.width}"))
     return single.nest(trip, single.steps(k.dst))
 
 
@@ -279,7 +279,7 @@ def _compared(k: KernelLayout, region: NestRegion) -> Nest:
     """Lay out a comparison: element-wise, but it stores a predicate of one bit per element."""
     loads, names = k.wholes(region, k.work.sources)
     steps = chain(k.rule.instructions[:1], names, region.width)
-    trip: Trip = (*loads, region.predicate, *steps, StoreLanes("r0", "p", f"MASK_B{region.width}"))
+    trip: Trip = (*loads, region.predicate, *steps, store_step("r0", "p", f"MASK_B{region.width}"))
     return region.nest(trip, (k.dst.row_pitch, region.elements // 8))
 
 
@@ -289,15 +289,15 @@ def _compared_in_pairs(k: KernelLayout, region: NestRegion) -> Nest:
     Source: vendor's simulator, 93 cycles for 16 vectors and 68 for 4; no kernel text at hand.
     """
     pairs = replace(region, trip_bytes=2 * region.trip_bytes)
-    loads: list[RegisterOperation] = []
-    steps: list[RegisterOperation] = []
+    loads: list[MicroOperation] = []
+    steps: list[MicroOperation] = []
     for number in range(2):
         names = tuple(f"v{operand}{number}" for operand in range(len(k.work.sources)))
         for name, tile in zip(names, k.work.sources, strict=True):
             loads.append(k.load(name, "NORM", tile.address + number * region.trip_bytes, pairs.steps(tile)))
-        steps.append(Compute(k.rule.instructions[0], (f"q{number}",), names, region.width))
+        steps.append(compute_step(k.rule.instructions[0], (f"q{number}",), names, region.width))
     joined = steps_of("q = punpack q0 q1", region.width)
-    trip: Trip = (*loads, pairs.predicate, *steps, *joined, StoreLanes("q", "p", f"MASK_B{region.width}"))
+    trip: Trip = (*loads, pairs.predicate, *steps, *joined, store_step("q", "p", f"MASK_B{region.width}"))
     return pairs.nest(trip, (k.dst.row_pitch, pairs.elements // 8))
 
 
@@ -342,16 +342,16 @@ def _select_two(k: KernelLayout, region: NestRegion, mask: Tile) -> Nest:
     """Lay out a selection of two vectors per trip, whose masks are loaded as one."""
     half_bytes, half = region.trip_bytes // 2, region.elements // 2
     masked = k.load("m", f"MASK_B{region.width // 2}", mask.address, (mask.row_pitch, region.elements // 8))
-    trip: list[RegisterOperation] = [masked, *steps_of("m0 m1 = pintlv m", region.width)]
-    work: list[RegisterOperation] = []
-    stores: list[RegisterOperation] = []
+    trip: list[MicroOperation] = [masked, *steps_of("m0 m1 = pintlv m", region.width)]
+    work: list[MicroOperation] = []
+    stores: list[MicroOperation] = []
     for number in range(2):
         names = tuple(f"v{operand}{number}" for operand in range(len(k.work.sources)))
         for name, tile in zip(names, k.work.sources, strict=True):
             trip.append(k.load(name, "NORM", tile.address + number * half_bytes, region.steps(tile)))
-        work.append(CountDown(f"p{number}", region.width, half, COUNTER))
-        work.append(Compute(k.rule.instructions[0], (f"r{number}",), (*names, f"m{number}"), region.width))
-        stores.append(StoreLanes(f"r{number}", f"p{number}", f"NORM_B{region.width}", number * half_bytes))
+        work.append(count_step(f"p{number}", region.width, half, COUNTER))
+        work.append(compute_step(k.rule.instructions[0], (f"r{number}",), (*names, f"m{number}"), region.width))
+        stores.append(store_step(f"r{number}", f"p{number}", f"NORM_B{region.width}", number * half_bytes))
     return region.nest((*trip, *work, *stores), region.steps(k.dst))
 
 
@@ -379,11 +379,11 @@ def _fill(k: KernelLayout) -> Nests:
     if gap > 0:
         trip: Trip = (region.predicate, region.store("pad"))
         if k.branches:
-            trip = (TripSelect("length", region.elements, COUNTER), *trip)
+            trip = (select_step("length", region.elements, COUNTER), *trip)
         right = replace(region, cols=gap).nest(
             trip,
             region.steps(dst),
-            close=(StoreLanes("pad", "one", "NORM_B8"),),
+            close=(store_step("pad", "one", "NORM_B8"),),
             close_bytes=min(BLOCK, gap * size),
             writes=k.add(dst.address + region.cols * size),
             paced=f"pad_{min(32, region.width)}",
@@ -434,9 +434,9 @@ def _row_reduction(k: KernelLayout) -> Nests:
     narrowed = reduce == "vcadd" and width == 16 and isinstance(k.source.format, IntFormat)
     close = steps_of("out = vcvt acc", width) if narrowed else ()
     nest = region.nest(
-        (load, region.predicate, *steps, Compute(accumulate, ("acc",), ("acc", "r"), width)),
+        (load, region.predicate, *steps, compute_step(accumulate, ("acc",), ("acc", "r"), width)),
         element_steps(k.dst),
-        close=(*close, StoreLanes("out" if narrowed else "acc", "one", f"ONEPT_B{width}")),
+        close=(*close, store_step("out" if narrowed else "acc", "one", f"ONEPT_B{width}")),
         close_bytes=width // 8,
         post_update=k.post_update,
     )
@@ -447,14 +447,14 @@ def _row_product(k: KernelLayout) -> Nests:
     """Products lane by lane, then of the halves of a vector until one lane is left."""
     region = k.region(k.source)
     width, mnemonics = region.width, k.rule.instructions
-    load, last, close = k.whole(region, k.source), "acc", list[Compute]()
+    load, last, close = k.whole(region, k.source), "acc", list[MicroOperation]()
     for number in range(region.elements.bit_length() - 1):
         close += steps_of(f"h{number} = vintlv_lanes {last}; f{number} = {{0}} {last} h{number}", width, mnemonics)
         last = f"f{number}"
     nest = region.nest(
         (load, region.predicate, *steps_of("acc = {0} acc v0", width, mnemonics)),
         element_steps(k.dst),
-        close=(*close, StoreLanes(last, "one", f"ONEPT_B{width}")),
+        close=(*close, store_step(last, "one", f"ONEPT_B{width}")),
         close_bytes=width // 8,
         post_update=k.post_update,
     )
@@ -483,7 +483,7 @@ def _row_argument(k: KernelLayout) -> Nests:
     nest = region.nest(
         (load, region.predicate, *steps_of(text, region.width, k.rule.instructions)),
         element_steps(k.dst),
-        close=(StoreLanes("place", "one", "ONEPT_B32"),),
+        close=(store_step("place", "one", "ONEPT_B32"),),
         close_bytes=k.dst.element_bits // 8,
         paced="row_argument",
     )
@@ -499,7 +499,7 @@ def _column_argument(k: KernelLayout) -> Nests:
     size = region.trip_bytes
     load = k.load("v0", "NORM", k.source.address, (size, k.source.row_pitch))
     wide = size * k.dst.element_bits // region.width
-    parts = tuple(StoreLanes("place", "p", "NORM_B32", offset) for offset in range(0, wide, size))
+    parts = tuple(store_step("place", "p", "NORM_B32", offset) for offset in range(0, wide, size))
     text = "q = {0} v0 best; best = {1} v0 best q; place = {1} v0 place q"
     trip: Trip = (load, *steps_of(text, region.width, k.rule.instructions))
     return (region.down.nest(trip, (wide, 0), close=parts, close_bytes=wide),)
@@ -569,7 +569,7 @@ def _column_broadcast(k: KernelLayout) -> Nests:
     load = k.whole(region, full)
     trip: Trip = (load, again, region.predicate, *region.stored(chain(k.rule.instructions, ("v0", "b"), region.width)))
     if k.variant == "2D_POST_UPDATE" and k.branches:  # the predicate's count comes from a scalar select that serialises
-        trip = (TripSelect("length", region.elements, COUNTER), *trip)
+        trip = (select_step("length", region.elements, COUNTER), *trip)
     return (region.nest(trip, region.steps(k.dst), post_update=k.post_update),)
 
 
@@ -661,7 +661,7 @@ def _timed_column_reduction(k: KernelLayout) -> Nests:
     if not (pairs and k.post_update):
         return (replace(nest, row=steps_of("acc = vbr", width)),)
 
-    def row(name: str, number: int, step: int = 0) -> Load:
+    def row(name: str, number: int, step: int = 0) -> MicroOperation:
         return k.load(name, "NORM", k.source.address + number * pitch, (size, step))
 
     joined = steps_of("t = {0} v1 v2; acc = {0} acc t", width, k.rule.instructions)

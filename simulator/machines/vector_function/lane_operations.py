@@ -15,7 +15,7 @@ from castsim.execution.vector_operations.arithmetic import apply, clamped, neutr
 from castsim.execution.vector_operations.shapes import Numbers, encoded, numbers
 from castsim.execution.vector_operations.target_rules import Behaviour, saturates
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, format_named
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat
 from castsim.machines.vector_function.function_operations import Index, interleave_maps
 from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
@@ -24,8 +24,6 @@ from castsim.machines.vector_function.vector_registers import (
     PredicateRegister,
     Value,
     VectorRegister,
-    documented_target,
-    every_lane,
     every_of_row,
     half_of,
     low_bits,
@@ -721,16 +719,3 @@ def execute(operands: Operands) -> tuple[Value, ...]:
     if row.types and operands.element.name not in row.types:
         raise IllegalError(f"{operands.name} does not take {operands.element.name}", legal=row.types)
     return row.function(operands)
-
-
-def run_instruction(
-    name: str, width: int, registers: Sequence[VectorRegister], masks: Sequence[PredicateRegister], number: int | None
-) -> tuple[Value, ...]:
-    """Run an instruction of a kernel on integer lanes of `width` bits; without a mask all lanes are active."""
-    element = format_named(f"i{width}")
-    return execute(
-        Operands(
-            name, element, element, width, documented_target(), tuple(registers), tuple(masks) or (every_lane(width),),
-            () if number is None else (number,), ("LOWER",) if name == "punpack" else (),
-        )
-    )  # fmt: skip

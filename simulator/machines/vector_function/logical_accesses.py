@@ -23,6 +23,7 @@ from castsim.isa.pto.value_types import (
     ScalarType,
     Type,
     VmiOperation,
+    vector,
 )
 from castsim.machines.vector_function.logical_emitter import (
     I16,
@@ -37,7 +38,6 @@ from castsim.machines.vector_function.logical_emitter import (
     per_register,
     physical,
     register_count,
-    vector,
 )
 from castsim.targets.dataflow import BLOCK_BYTES
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from castsim.isa.errors import NOWHERE, Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.types import lane_bits
-from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, ScalarType, Type, VectorType
+from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, ScalarType, Type, vector
 
 Use = tuple[str, Type]
 """A value and its type."""
@@ -63,11 +63,6 @@ class Pred:
     def use(self) -> Use:
         """The predicate with its type."""
         return self.name, MaskType(self.bits)
-
-
-def vector(element: str) -> VectorType:
-    """Return the type of a register of an element."""
-    return VectorType(REGISTER_BITS // lane_bits(element), element)
 
 
 # Logical registers and masks as physical ones.

@@ -12,82 +12,62 @@ from dataclasses import dataclass, replace
 from castsim.execution.pipe_operations import ControlWrite, check_equal_regions, check_overlap, check_tile
 from castsim.execution.tree import Block, Node, Tile, TileCast
 from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
-from castsim.isa.formats import Codes, Format, format_named
+from castsim.isa.formats import Codes, Format
+from castsim.isa.pto.micro_words import ROUNDINGS
 from castsim.isa.pto.program import TileType
+from castsim.isa.pto.value_types import MicroOperation, vector
 from castsim.machines.mechanisms import CastAsked, CastForm, TargetCast, form_of, saturation_in_force, tile_mode
 from castsim.machines.vector_function.function_operations import (
-    Compute,
-    ConvertLanes,
-    CountDown,
-    Load,
-    MemoryBarrier,
     Nest,
-    RegisterOperation,
-    SetAll,
-    StoreLanes,
-    TripSelect,
     VectorFunction,
+    count_step,
+    formats_of,
+    mnemonic,
+    width_of,
+    with_words,
 )
 from castsim.machines.vector_function.plan import FunctionCastPlan, plan_cast, step_policy, switched_saturation
 from castsim.machines.vector_function.values import MaskStep, apply_chain, trace_nest
-from castsim.targets.vector_function import PARTS, Counter, KernelText, RegisterInstruction, VectorFunctionTarget
+from castsim.numerics.policy import Policy
+from castsim.targets.vector_function import Counter, KernelText, VectorFunctionTarget
 
-# From kernel text to register operations: formats, policies and lane widths filled in for one cast.
+# From kernel text to the instructions of one cast: formats, rounding and lane widths filled in.
 
 
 def bind_all(
-    target: VectorFunctionTarget, plan: FunctionCastPlan, kernel: KernelText, lines: Iterable[RegisterInstruction]
-) -> tuple[RegisterOperation, ...]:
-    """Return the operations of some lines of a kernel."""
+    target: VectorFunctionTarget, plan: FunctionCastPlan, kernel: KernelText, lines: Iterable[MicroOperation]
+) -> tuple[MicroOperation, ...]:
+    """Return the instructions of some lines of a kernel."""
     return tuple(_bind(target, plan, kernel, line) for line in lines)
 
 
 def _bind(
-    target: VectorFunctionTarget, plan: FunctionCastPlan, kernel: KernelText, line: RegisterInstruction
-) -> RegisterOperation:
-    operands = line.operands
+    target: VectorFunctionTarget, plan: FunctionCastPlan, kernel: KernelText, line: MicroOperation
+) -> MicroOperation:
     match line.mnemonic:
-        case "vlds":
-            return Load(line.results, operands[0])
-        case "vsts":
-            return StoreLanes(operands[1], operands[2], operands[0], int(operands[3]) if len(operands) > 3 else 0)
         case "vcvt" | "vtrc":
-            return _bind_convert(target, plan, line)
-        case "select":
-            return TripSelect(line.results[0], int(operands[0]), operands[1])
-        case "mem_bar":
-            return MemoryBarrier(operands[0])
-        case "pset":
-            return SetAll(line.results[0], line.width or 0)
-        case "plt":
-            return _bind_count(target, line.results[0], line.width or 0, operands)
+            src, dst = formats_of(line) or (plan.src, plan.dst)
+            rounding = step_policy(target, plan, src, dst).rounding
+            letter = next(letter for letter, mode in ROUNDINGS.items() if mode is rounding)
+            line = replace(line, operand_types=(vector(src.name),), result_types=(vector(dst.name),))
+            return with_words(line, rnd=letter)
         case "vor" | "vand":
-            return Compute(line.mnemonic, line.results, operands, _lane_width(kernel, operands[2]))
+            return replace(line, result_types=(vector(f"i{_lane_width(kernel, line.operands[2])}"),))
         case _:
-            sources = tuple(each for each in operands if not each.isdecimal())
-            numbers = [int(each) for each in operands if each.isdecimal()]
-            return Compute(line.mnemonic, line.results, sources, line.width or 0, number=next(iter(numbers), None))
+            return line
 
 
-def _bind_count(target: VectorFunctionTarget, result: str, width: int, operands: tuple[str, ...]) -> CountDown:
-    """Bind `plt` to a counter or to a number of lanes."""
-    lanes = target.registers.register_bytes * 8 // width
-    if operands[0].isdecimal():
-        return CountDown(result, width, min(int(operands[0]), lanes), None)
-    return CountDown(result, width, int(operands[2]) if len(operands) > 1 else lanes, operands[0])
-
-
-def _bind_convert(target: VectorFunctionTarget, plan: FunctionCastPlan, line: RegisterInstruction) -> ConvertLanes:
-    source, predicate, *rest = line.operands
-    part = rest.pop(0) if rest and rest[0] in PARTS else None
-    src, dst = (format_named(name) for name in rest) if rest else (plan.src, plan.dst)
-    policy = step_policy(target, plan, src, dst)
-    return ConvertLanes(line.results[0], source, predicate, part, src, dst, policy, integral=line.mnemonic == "vtrc")
+def _policies(
+    target: VectorFunctionTarget, plan: FunctionCastPlan, operations: Iterable[MicroOperation]
+) -> dict[tuple[str, str], Policy]:
+    """Return the policies of the conversions of a cast, by their formats."""
+    pairs = dict.fromkeys(found for item in operations if (found := formats_of(item)) is not None)
+    return {(src.name, dst.name): step_policy(target, plan, src, dst) for src, dst in pairs}
 
 
 def _lane_width(kernel: KernelText, predicate: str) -> int:
     """Return the lane width in which a predicate was made."""
-    made = [line.width for line in (*kernel.setup, *kernel.row, *kernel.trip) if predicate in line.results]
+    made = [width_of(line) for line in (*kernel.setup, *kernel.row, *kernel.trip) if predicate in line.results]
     return made[0] or 8
 
 
@@ -178,6 +158,7 @@ def _function(target: VectorFunctionTarget, plan: FunctionCastPlan, cast: TileCa
         nests=nests,
         timed=(*nests[:-1], _timed_nest(target, plan, main)),
         pipe=target.pipes.vector,
+        policies=_policies(target, plan, (*main.row, *main.trip)),
     )
 
 
@@ -263,15 +244,15 @@ def _fill_nests(target: VectorFunctionTarget, plan: FunctionCastPlan, cast: Tile
     )
 
 
-def _limited(trip: Iterable[RegisterOperation], size: int) -> tuple[RegisterOperation, ...]:
+def _limited(trip: Iterable[MicroOperation], size: int) -> tuple[MicroOperation, ...]:
     """Put the stores of a fill under a predicate of the bytes that are left."""
     predicate = "left bytes"
     kept = tuple(
-        replace(operation, predicate=predicate) if isinstance(operation, StoreLanes) else operation
+        replace(operation, operands=(*operation.operands[:2], predicate)) if operation.mnemonic == "vsts" else operation
         for operation in trip
-        if not isinstance(operation, SetAll)
+        if mnemonic(operation) != "pset"
     )
-    return (CountDown(predicate, 8, size, "left"), *kept)
+    return (count_step(predicate, 8, size, "left"), *kept)
 
 
 def _fill_warnings(target: VectorFunctionTarget, cast: TileCast, filled: int) -> Warnings:

@@ -10,19 +10,23 @@ from castsim.execution.tree import Block, Node
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.pto_printer import types_text
-from castsim.isa.pto.value_types import AlignType, Type, VectorType
+from castsim.isa.pto.value_types import AlignType, MicroOperation, Type, VectorType, vector
 from castsim.machines.vector_function.expanded_computes import Given, accumulated, constant_register, write_compute
 from castsim.machines.vector_function.function_operations import (
-    Compute,
-    CountDown,
-    Load,
     Nest,
-    RegisterOperation,
-    StoreLanes,
-    TripSelect,
     VectorFunction,
+    compute_step,
+    computes,
+    count_step,
+    is_load,
+    load_step,
+    mnemonic,
+    number_of,
+    store_step,
+    width_of,
+    with_words,
 )
-from castsim.machines.vector_function.logical_emitter import Use, vector
+from castsim.machines.vector_function.logical_emitter import Use
 from castsim.machines.vector_function.register_operations import (
     I32,
     FunctionTextWriter,
@@ -33,6 +37,7 @@ from castsim.machines.vector_function.register_operations import (
     pointed,
     unwritten,
 )
+from castsim.targets.vector_function import DESTINATION
 
 # Loop nests whose extents only the running program knows: which of their numbers follow which of its values, and how.
 #
@@ -184,7 +189,7 @@ class WrittenNest:
     """A written nest; `offsets` are the bytes between a load and its trip's address."""
 
     nest: Nest
-    offsets: Mapping[Load, int] = field(default_factory=dict)
+    offsets: Mapping[MicroOperation, int] = field(default_factory=dict)
 
 
 def written(nest: Nest, given: Given | None) -> tuple[WrittenNest, ...]:
@@ -203,24 +208,24 @@ def written(nest: Nest, given: Given | None) -> tuple[WrittenNest, ...]:
     return (WrittenNest(nest),)
 
 
-def _spread(item: RegisterOperation, width: int) -> RegisterOperation:
-    return replace(item, distribution=f"BRC_B{width}") if isinstance(item, Load) else item
+def _spread(item: MicroOperation, width: int) -> MicroOperation:
+    return with_words(item, dist=f"BRC_B{width}") if is_load(item) else item
 
 
 def _with_destination(nest: Nest) -> Nest:
     """Add a load of the destination, for an instruction that adds to it."""
-    load = Load(("before",), "NORM", -1, (nest.destination_row, nest.destination_trip))
+    load = load_step(("before",), "NORM", int(DESTINATION), (nest.destination_row, nest.destination_trip))
     return replace(nest, trip=(load, *nest.trip))
 
 
 def _in_words(nest: Nest) -> Nest:
     """Move elements of 64 bits as two of 32: no predicate has lanes of 64."""
-    trip: list[RegisterOperation] = []
+    trip: list[MicroOperation] = []
     for item in nest.trip:
-        if isinstance(item, CountDown):
-            trip.append(replace(item, width=32, take=2 * item.take))
-        elif isinstance(item, StoreLanes):
-            trip.append(replace(item, distribution="NORM_B32"))
+        if mnemonic(item) == "plt":
+            trip.append(count_step(item.results[0], 32, 2 * number_of(item, "take"), item.operands[0]))
+        elif item.mnemonic == "vsts":
+            trip.append(with_words(item, dist="NORM_B32"))
         else:
             trip.append(item)
     return replace(nest, trip=tuple(trip), counters={name: 2 * start for name, start in nest.counters.items()})
@@ -248,12 +253,12 @@ def _comparison(nest: Nest, width: int, first: int, count: int, *, keeps: bool) 
     trip, offsets, found = _compared(nest, width, first, registers, counter)
     bits = min(16, width)
     if first or count < each:
-        old = Load(("old",), f"MASK_B{bits}", -1, (nest.destination_row, each // 8))
+        old = load_step(("old",), f"MASK_B{bits}", int(DESTINATION), (nest.destination_row, each // 8))
         offsets[old] = first // 8
         counters["bits"] = count if keeps else -(-count // 8) * 8
-        chosen = Compute("psel", ("kept",), (found, "old", "taken"), bits)
-        trip, found = [old, *trip, CountDown("taken", bits, each, "bits"), chosen], "kept"
-    store = StoreLanes(found, "p", f"MASK_B{bits}", first // 8)
+        chosen = compute_step("psel", ("kept",), (found, "old", "taken"), bits)
+        trip, found = [old, *trip, count_step("taken", bits, each, "bits"), chosen], "kept"
+    store = store_step(found, "p", f"MASK_B{bits}", first // 8)
     whole = replace(
         nest, trips=-(-count // each), count=count, elements=each, counters=counters, trip=(*trip, store),
         destination_trip=each // 8,
@@ -263,28 +268,27 @@ def _comparison(nest: Nest, width: int, first: int, count: int, *, keeps: bool) 
 
 def _compared(
     nest: Nest, width: int, first: int, registers: int, counter: str
-) -> tuple[list[RegisterOperation], dict[Load, int], str]:
+) -> tuple[list[MicroOperation], dict[MicroOperation, int], str]:
     """Return the instructions up to a predicate of lanes of 8 or 16 bits, the places of their loads, its name."""
-    trip: list[RegisterOperation] = []
-    offsets: dict[Load, int] = {}
-    loads = [item for item in nest.trip if isinstance(item, Load)]
-    (compare,) = (item for item in nest.trip if isinstance(item, Compute))
+    trip: list[MicroOperation] = []
+    offsets: dict[MicroOperation, int] = {}
+    loads = [item for item in nest.trip if is_load(item)]
+    (compare,) = (item for item in nest.trip if computes(item))
     for number in range(registers):
         for load in loads:
-            row, step = load.steps or (nest.source_row, nest.source_trip)
-            one = replace(
-                load, results=tuple(f"{name}{number}" for name in load.results), steps=(row, registers * step)
-            )
+            step = number_of(load, "trip", nest.source_trip)
+            one = replace(load, results=tuple(f"{name}{number}" for name in load.results))
+            one = with_words(one, row=number_of(load, "row", nest.source_row), trip=registers * step)
             offsets[one] = first * width // 8 + number * step
             trip.append(one)
     for number in range(registers):
-        sources = tuple(f"{name}{number}" for name in compare.sources)
-        trip.append(CountDown(f"p{number}", width, nest.elements, counter))
-        trip.append(replace(compare, results=(f"q{number}",), sources=sources))
+        sources = tuple(f"{name}{number}" for name in compare.operands)
+        trip.append(count_step(f"p{number}", width, nest.elements, counter))
+        trip.append(replace(compare, results=(f"q{number}",), operands=sources))
     if width < 32:
         return trip, offsets, "q0"
     names = tuple(f"q{number}" for number in range(registers))
-    trip.append(Compute("pdintlv" if registers > 1 else "ppack", ("q",), names, width))
+    trip.append(compute_step("pdintlv" if registers > 1 else "ppack", ("q",), names, width))
     return trip, offsets, "q"
 
 
@@ -293,19 +297,18 @@ def needs_barrier(given: Given | None) -> bool:
     return given is not None and (given.structure == "part" or given.work.binary)
 
 
-def element_of(function: VectorFunction, nest: Nest, item: Load | StoreLanes) -> str:
+def element_of(function: VectorFunction, nest: Nest, item: MicroOperation) -> str:
     """Return the element of the pointer of an access."""
-    if item.distribution.startswith("MASK"):
+    if (item.word("dist") or "").startswith("MASK"):
         return MASK_ELEMENT
-    if isinstance(item, Load):
-        return (function.destination_format if item.operand < 0 else function.source_format).name
-    return (function.destination_format if nest.writes is None else function.source_format).name
+    of_source = item.operands[0] != DESTINATION if is_load(item) else nest.writes is not None
+    return (function.source_format if of_source else function.destination_format).name
 
 
-def pointer_number(nest: Nest, item: Load | StoreLanes) -> int:
+def pointer_number(nest: Nest, item: MicroOperation) -> int:
     """Return the number of an access's address among those of the function."""
-    if isinstance(item, Load):
-        return 1 + item.operand
+    if is_load(item):
+        return 1 + int(item.operands[0])
     return 0 if nest.writes is None else 1 + nest.writes
 
 
@@ -330,9 +333,14 @@ class _Carried:
     name: str
 
 
-def accesses(nest: Nest) -> list[Load | StoreLanes]:
+def accesses(nest: Nest) -> list[MicroOperation]:
     """Return the loads and stores of a nest."""
-    return [item for item in (*nest.row, *nest.trip, *nest.close) if isinstance(item, Load | StoreLanes)]
+    return [item for item in (*nest.row, *nest.trip, *nest.close) if is_access(item)]
+
+
+def is_access(item: MicroOperation) -> bool:
+    """Whether an instruction loads or stores."""
+    return is_load(item) or item.mnemonic == "vsts"
 
 
 @dataclass(slots=True)
@@ -349,7 +357,7 @@ class NestWriter:
     """The variable of the row loop."""
     trips: str = ""
     """The trip count of the inner loop, where extents decide it."""
-    sides: dict[Load | StoreLanes, _Side] = field(default_factory=dict)
+    sides: dict[MicroOperation, _Side] = field(default_factory=dict)
 
     @property
     def nest(self) -> Nest:
@@ -411,11 +419,11 @@ class NestWriter:
             return self.out.constant((self.nest.trips - 1) * step)
         return self.out.define("last", f"arith.subi {self._end(step)}, {self.out.constant(step)} : index")
 
-    def _side(self, item: Load | StoreLanes) -> _Side:
+    def _side(self, item: MicroOperation) -> _Side:
         """Return the operand of an access."""
         nest = self.nest
-        if isinstance(item, Load):
-            row, trip = item.steps or (nest.source_row, nest.source_trip)
+        if is_load(item):
+            row, trip = number_of(item, "row", nest.source_row), number_of(item, "trip", nest.source_trip)
         else:
             row, trip = nest.destination_row, nest.destination_trip
         element = element_of(self.function, nest, item)
@@ -467,25 +475,25 @@ class NestWriter:
     def _body(self, inside: NamedRegisters, carried: dict[str, str], variable: str, step: int) -> None:
         """Write the operations of a trip."""
         out, nest = self.out, self.nest
-        if any(isinstance(operation, TripSelect) for operation in nest.trip):
+        if any(operation.mnemonic == "select" for operation in nest.trip):
             last = self._last(step)
             inside.last = out.define("last", f"arith.cmpi eq, {variable}, {last} : index")
         if self.given is not None and self.given.structure == "ramp":
             inside.position = out.sum(0, [(variable, nest.elements // step)])
         for operation in nest.trip:
-            if isinstance(operation, Load | StoreLanes):
+            if is_access(operation):
                 side = self.sides[operation]
                 place = self._place(side, variable, step, self._offset(operation), carried.get(_moved(operation)))
-                if isinstance(operation, Load):
+                if is_load(operation):
                     inside.scalars[_moved(operation)] = inside.load(operation, place)
                 else:
                     inside.store(operation, place)
             else:
                 self._step(operation, inside)
 
-    def _offset(self, operation: Load | StoreLanes) -> int:
-        if isinstance(operation, StoreLanes):
-            return operation.offset
+    def _offset(self, operation: MicroOperation) -> int:
+        if not is_load(operation):
+            return number_of(operation, "offset")
         return self.written.offsets.get(operation, 0)
 
     def _handed_on(self, inside: NamedRegisters, each: _Carried) -> str:
@@ -500,14 +508,14 @@ class NestWriter:
         found = [
             _Carried(name, I32, outer.scalars[name], out.fresh(name))
             for name in nest.counters
-            if any(isinstance(item, CountDown) and item.counter == name for item in nest.trip)
+            if any(mnemonic(item) == "plt" and name in item.operands for item in nest.trip)
         ]
         for item in nest.trip:
-            if isinstance(item, Compute) and item.results[0] in item.sources:
+            if computes(item) and item.results[0] in item.operands:
                 first |= self._begin(item, outer)
                 held = outer.registers[item.results[0]]
                 found.append(_Carried(item.results[0], vector(held.element), held.name, out.fresh(item.results[0])))
-            elif isinstance(item, Load) and nest.post_update:
+            elif is_load(item) and nest.post_update:
                 side = self.sides[item]
                 start = side.pointer
                 if self.row and side.row:
@@ -518,16 +526,18 @@ class NestWriter:
                 found.append(_Carried(_moved(item), buffer_pointer(side.element), start, out.fresh("at")))
         return found, first
 
-    def _begin(self, item: Compute, outer: NamedRegisters) -> int:
+    def _begin(self, item: MicroOperation, outer: NamedRegisters) -> int:
         """Define the register in which an accumulation starts; return the number of trips that it represents."""
         given, (result,) = self.given, item.results
         assert given is not None
-        width = 32 if given.operation.function == "add" and item.width == 16 and self._widens(given) else item.width
+        width = width_of(item)
+        if given.operation.function == "add" and width == 16 and self._widens(given):
+            width = 32
         key = accumulated(outer, given, result, width)
         if key is not None:
             outer.registers[result] = outer.registers[key]
             return 0
-        (load,) = (each for each in self.nest.trip if isinstance(each, Load))
+        (load,) = (each for each in self.nest.trip if is_load(each))
         outer.load(replace(load, results=(result,)), self._place(self.sides[load], "", 1, 0, None))
         return 1
 
@@ -537,10 +547,10 @@ class NestWriter:
 
     # ----------------------------------------------------------------------------------------------------- its rows
 
-    def _step(self, operation: RegisterOperation, held: NamedRegisters) -> None:
-        if isinstance(operation, Load):
+    def _step(self, operation: MicroOperation, held: NamedRegisters) -> None:
+        if is_load(operation):
             held.load(operation, self._place(self.sides[operation], "", 1, 0, None))
-        elif isinstance(operation, Compute) and self.given is not None:
+        elif computes(operation) and self.given is not None:
             write_compute(held, self.given, operation)
         else:
             held.step(operation)
@@ -553,8 +563,8 @@ class NestWriter:
         if self.given is not None and self.given.structure == "column_reduction":
             self._count_columns(inside)
         for operation in self.nest.close:
-            if isinstance(operation, StoreLanes):
-                inside.store(operation, self._place(self.sides[operation], "", 1, operation.offset, None))
+            if operation.mnemonic == "vsts":
+                inside.store(operation, self._place(self.sides[operation], "", 1, self._offset(operation), None))
             else:
                 self._step(operation, inside)
 
@@ -568,12 +578,12 @@ class NestWriter:
             number = self.out.define("done", f"arith.index_cast {done} : index to i32")
             left = self.out.define("left", f"arith.subi {left}, {number} : i32")
         inside.scalars["columns"] = left
-        inside.step(CountDown("p", width, 2048 // width, "columns"))
+        inside.step(count_step("p", width, 2048 // width, "columns"))
 
     def _unaligned(self, inside: NamedRegisters) -> None:
         """Write consecutive stores of a constant from any byte on, and the flush after them."""
         out, nest = self.out, self.nest
-        (store,) = (item for item in nest.trip if isinstance(item, StoreLanes))
+        (store,) = (item for item in nest.trip if item.mnemonic == "vsts")
         side, kind = self.sides[store], near(self.sides[store].element)
         pointer = side.pointer
         if self.row:
@@ -590,7 +600,7 @@ class NestWriter:
         out.open(f"{end}, {rest} = scf.for {variable} = {bounds} {args} {{")
         most = out.constant(nest.elements, "i32")
         some = out.define("some", f"arith.minsi {left}, {most} : i32")
-        uses: list[Use] = [(state, align), (some, I32), inside.use(store.source, side.element), (pointer, element)]
+        uses: list[Use] = [(state, align), (some, I32), inside.use(store.operands[0], side.element), (pointer, element)]
         (further,) = out.micro("vstus", uses, [("state", align)])
         after = out.define("n", f"arith.subi {left}, {some} : i32")
         out.line(f"scf.yield {further}, {after} : !pto.align, i32")
@@ -611,12 +621,10 @@ def _kinds(carried: Sequence[_Carried]) -> str:
     return types_text(each.kind for each in carried)
 
 
-def _moved(item: Load | StoreLanes) -> str:
+def _moved(item: MicroOperation) -> str:
     """Return the key under which the pointer of a load is carried."""
-    return f"pointer {item.results[0]}" if isinstance(item, Load) else ""
+    return f"pointer {item.results[0]}" if is_load(item) else ""
 
 
-def _takes(item: RegisterOperation, counter: str) -> bool:
-    return (isinstance(item, CountDown) and item.counter == counter) or (
-        isinstance(item, TripSelect) and item.tail == counter
-    )
+def _takes(item: MicroOperation, counter: str) -> bool:
+    return mnemonic(item) in ("plt", "select") and counter in item.operands

@@ -10,23 +10,19 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.isa.pto.micro_words import ROUNDINGS, Conversion, conversion, micro_text
 from castsim.isa.pto.types import format_type, lane_bits
-from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, PointerType, ScalarType, Type
+from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, PointerType, ScalarType, Type, vector
 from castsim.machines.vector_function.function_operations import (
-    Compute,
-    ConvertLanes,
-    CountDown,
-    Load,
-    MemoryBarrier,
-    RegisterOperation,
-    SetAll,
-    StoreLanes,
-    TripSelect,
+    distribution_in,
+    mnemonic,
+    number_of,
+    width_of,
 )
-from castsim.machines.vector_function.logical_emitter import Use, vector
+from castsim.machines.vector_function.logical_emitter import Use
+from castsim.machines.vector_function.values import conversion_of
 from castsim.machines.vector_function.vector_registers import policy_of
 from castsim.numerics.policy import InfinityWrap, Policy
 from castsim.targets.description import with_options
-from castsim.targets.vector_function import DistributionMode, VectorFunctionTarget, distribution_of
+from castsim.targets.vector_function import DistributionMode, VectorFunctionTarget
 
 # Lines of micro text: indentation, fresh names, constants at the head of the function.
 
@@ -195,18 +191,17 @@ class Attributes:
     needed: dict[str, str] = field(default_factory=dict)
     _seen: list[_Sought] = field(default_factory=list)
 
-    def of(self, operation: ConvertLanes, ctrl: int, *, finite: bool) -> Found:
+    def of(self, pair: Conversion, policy: Policy, part: str | None, ctrl: int, *, finite: bool) -> Found:
         """Return the attributes of a conversion while CTRL holds `ctrl`; `finite`: of nothing but finite numbers.
 
         Raises:
             IllegalError: no `vcvt` does the same, or only under an option that another conversion forbids.
             UnsettledError: one does under an option that an earlier one was written without.
         """
-        pair = conversion(operation.src.name, operation.dst.name)
-        wanted = _effective(operation.policy, pair, finite=finite)
+        wanted = _effective(policy, pair, finite=finite)
         for chosen in _choices(self.target, self.needed):
             target = with_options(self.target, {**self.needed, **chosen})
-            for words in _words(pair, operation):
+            for words in _words(pair, policy, part):
                 sought = _Sought(pair, words, wanted, ctrl, finite)
                 if sought.is_met(target):
                     self._need(chosen)
@@ -214,11 +209,11 @@ class Attributes:
                     return Found(words)
         if wanted.overflow is Overflow.WRAP and wanted.infinity_wrap is InfinityWrap.ZERO:
             target = with_options(self.target, self.needed)
-            for words in _words(pair, operation):
+            for words in _words(pair, policy, part):
                 sought = _Sought(pair, words, replace(wanted, infinity_wrap=InfinityWrap.EXTREME), ctrl, finite)
                 if sought.is_met(target):
                     return Found(words, without_infinity=True)
-        raise IllegalError(f"no vcvt {pair.src} -> {pair.dst} matches the tile cast: {_shown(operation.policy)}")
+        raise IllegalError(f"no vcvt {pair.src} -> {pair.dst} matches the tile cast: {_shown(policy)}")
 
     def _need(self, chosen: Mapping[str, str]) -> None:
         self.needed.update(chosen)
@@ -267,13 +262,12 @@ def _choices(target: VectorFunctionTarget, settled: Mapping[str, str]) -> Iterat
     yield from sorted(found, key=len)
 
 
-def _words(pair: Conversion, operation: ConvertLanes) -> Iterator[dict[str, str]]:
-    """Yield the attributes that the pair may have with the rounding and part of an operation."""
-    letters = [letter for letter, mode in ROUNDINGS.items() if mode is operation.policy.rounding]
+def _words(pair: Conversion, policy: Policy, part: str | None) -> Iterator[dict[str, str]]:
+    """Yield the attributes that the pair may have with the rounding of a policy and a part."""
+    letters = [letter for letter, mode in ROUNDINGS.items() if mode is policy.rounding]
     for rounding in [each for each in letters if each in pair.roundings] if pair.roundings else [""]:
         for saturation in reversed(pair.saturations) if pair.saturations else [""]:
-            part = (operation.part or "").removeprefix("PART_")
-            words = {"rnd": rounding, "sat": saturation, "part": part}
+            words = {"rnd": rounding, "sat": saturation, "part": part or ""}
             yield {key: word for key, word in words.items() if word}
 
 
@@ -323,6 +317,7 @@ class NamedRegisters:
     out: FunctionTextWriter
     attributes: Attributes
     ctrl: int
+    policies: Mapping[tuple[str, str], Policy]
     prelude: Prelude | None = None
     """The insertion point of constants; None: where they are first used."""
     registers: dict[str, Held] = field(default_factory=dict)
@@ -360,17 +355,17 @@ class NamedRegisters:
 
     # --------------------------------------------------------------------------------------------------- memory
 
-    def load(self, operation: Load, place: TripAddress) -> str:
+    def load(self, operation: MicroOperation, place: TripAddress) -> str:
         """Write a load; return the pointer that has moved, empty where it does not."""
-        read = distribution_of(operation.distribution)
+        read, dist = distribution_in(operation), operation.word("dist") or "NORM"
         if read.mode is DistributionMode.MASK:  # of lanes of 32 bits it has half as many as the instruction loads
             loaded = min(16, read.bits or 8)
             self.define_mask(operation.results[0], loaded, "plds", place.uses, dist="NORM" if loaded == 8 else "US")
             return ""
         if read.mode not in _LOADS:
-            raise unwritten(f"a load with {operation.distribution}")
+            raise unwritten(f"a load with {dist}")
         mnemonic = "vldsx2" if read.mode is DistributionMode.DINTLV else "vlds"
-        mode = "BRC_BLK" if read.mode is DistributionMode.BLK else operation.distribution
+        mode = "BRC_BLK" if read.mode is DistributionMode.BLK else dist
         words = {} if read.mode is DistributionMode.NORM else {"dist": mode}
         results: list[tuple[str, Type]] = [(name, vector(place.element)) for name in operation.results]
         if place.moves:  # the access is at the pointer itself
@@ -380,52 +375,52 @@ class NamedRegisters:
             self.registers[name] = Held(value, place.element)
         return names[-1] if place.moves else ""
 
-    def store(self, operation: StoreLanes, place: TripAddress) -> None:
+    def store(self, operation: MicroOperation, place: TripAddress) -> None:
         """Write a store; the register takes the element of the pointer."""
-        read = distribution_of(operation.distribution)
+        source, _, predicate = operation.operands
+        read, dist = distribution_in(operation), operation.word("dist") or "NORM"
         if read.mode is DistributionMode.MASK:  # a bit a lane
-            name, kind = self.mask(operation.source)
+            name, kind = self.mask(source)
             self.out.micro("psts", [(name, kind), *place.uses], dist="NORM" if kind.bits == 8 else "PK")
             return
         if read.mode not in _STORES:
-            raise unwritten(f"a store with {operation.distribution}")
-        value = self.use(operation.source, place.element)
-        governing = self.predicates.get(operation.predicate)
+            raise unwritten(f"a store with {dist}")
+        value = self.use(source, place.element)
+        governing = self.predicates.get(predicate)
         if governing is None:  # of the last store of a row
             governing = self.every(min(32, lane_bits(place.element)))
-        mode = f"1PT_B{read.bits}" if read.mode is DistributionMode.ONEPT else operation.distribution
+        mode = f"1PT_B{read.bits}" if read.mode is DistributionMode.ONEPT else dist
         self.out.micro("vsts", [value, *place.uses, governing], dist=mode)
 
     # ------------------------------------------------------------------------------------------------- registers
 
-    def step(self, operation: RegisterOperation) -> None:
+    def step(self, operation: MicroOperation) -> None:
         """Write an operation that touches no memory.
 
         Raises:
             IllegalError: none of the vector instructions does it.
         """
-        match operation:
-            case ConvertLanes():
+        match mnemonic(operation):
+            case "vcvt" | "vtrc":
                 self._convert(operation)
-            case Compute():
-                self._compute(operation)
-            case MemoryBarrier(kinds):
-                self.out.micro("mem_bar", (), barrier=kinds)
-            case SetAll(result, width):
-                self.predicates[result] = self.every(width)
-                self.governing = result
-            case CountDown():
+            case "mem_bar":
+                self.out.micro("mem_bar", (), barrier=operation.word("barrier") or "")
+            case "pset":
+                self.governing = operation.results[0]
+                self.predicates[self.governing] = self.every(width_of(operation))
+            case "plt":
                 self._count_down(operation)
-            case TripSelect(result, full, tail):
-                given = f"{self.last}, {self.scalars[tail]}, {self.out.constant(full, 'i32')}"
+            case "select":
+                (result,), (tail,) = operation.results, operation.operands
+                given = f"{self.last}, {self.scalars[tail]}, {self.out.constant(number_of(operation, 'full'), 'i32')}"
                 self.scalars[result] = self.out.define(result, f"arith.select {given} : i32")
             case _:
-                raise unwritten(f"an instruction {type(operation).__name__}")
+                self._compute(operation)
 
-    def _compute(self, operation: Compute) -> None:
+    def _compute(self, operation: MicroOperation) -> None:
         """Write an instruction of a cast's kernel: on bits, or on lanes that are integers of a width."""
-        name, width, number = operation.mnemonic, operation.width, operation.number or 0
-        integer, (result, *_), sources = f"i{width}", operation.results, operation.sources
+        name, width, number = operation.mnemonic, width_of(operation), number_of(operation, "number")
+        integer, (result, *_), sources = f"i{width}", operation.results, operation.operands
         match name:
             case "vor" | "vand":
                 *registers, predicate = sources
@@ -451,33 +446,30 @@ class NamedRegisters:
             case _:
                 raise unwritten(f"an instruction {name}")
 
-    def spread(self, operation: Compute) -> None:
+    def spread(self, operation: MicroOperation) -> None:
         """Write the widening of a predicate's lower half to lanes twice as wide."""
-        (source,), (result,) = operation.sources, operation.results
+        (source,), (result,) = operation.operands, operation.results
         mask = self.mask(source)
         self.define_mask(result, 2 * mask[1].bits, "punpack", [mask], half="LOWER")
 
-    def _convert(self, operation: ConvertLanes) -> None:
-        source, result = self.use(operation.source, operation.src.name), operation.dst.name
-        mask, finite = self.mask(operation.predicate), self.register(operation.source).finite
-        if operation.integral:
-            letter = next(one for one, mode in ROUNDINGS.items() if mode is operation.policy.rounding)
-            self.define(operation.result, result, "vtrc", [source, mask], rnd=letter)
+    def _convert(self, operation: MicroOperation) -> None:
+        (src, dst), policy = conversion_of(operation, self.policies)
+        (name, predicate), (result,) = operation.operands, operation.results
+        source, mask, finite = self.use(name, src.name), self.mask(predicate), self.register(name).finite
+        if operation.mnemonic == "vtrc":
+            self.define(result, dst.name, "vtrc", [source, mask], rnd=operation.word("rnd") or "")
         else:
-            kind = MaskType(conversion(operation.src.name, result).mask_width)
-            found = self.attributes.of(operation, self.ctrl, finite=finite)
-            mask = mask[0], kind
+            pair = conversion(src.name, dst.name)
+            found = self.attributes.of(pair, policy, operation.word("part"), self.ctrl, finite=finite)
+            mask = mask[0], MaskType(pair.mask_width)
             if found.without_infinity:
-                mask = self._without_infinity(operation, source, mask)
-            self.define(operation.result, result, "vcvt", [source, mask], **found.words)
-        if isinstance(operation.src, IntFormat):
-            self.registers[operation.result] = replace(self.registers[operation.result], finite=True)
+                mask = self._without_infinity(src, source, mask)
+            self.define(result, dst.name, "vcvt", [source, mask], **found.words)
+        if isinstance(src, IntFormat):
+            self.registers[result] = replace(self.registers[result], finite=True)
 
-    def _without_infinity(
-        self, operation: ConvertLanes, source: Use, mask: tuple[str, MaskType]
-    ) -> tuple[str, MaskType]:
+    def _without_infinity(self, fmt: Format, source: Use, mask: tuple[str, MaskType]) -> tuple[str, MaskType]:
         """Return a mask without the lanes that are infinite: they become 0."""
-        fmt = operation.src
         assert isinstance(fmt, FloatFormat) and fmt.infinity_code is not None
         for code in (fmt.infinity_code, fmt.infinity_code | fmt.sign_bit):
             value = self.out.number(f"0x{code:0{fmt.storage_bits // 4}X}", fmt.name)
@@ -487,21 +479,21 @@ class NamedRegisters:
 
     # ------------------------------------------------------------------------------------------------ predicates
 
-    def _count_down(self, operation: CountDown) -> None:
-        result, width, counter = operation.result, operation.width, operation.counter
-        lanes = REGISTER_BITS // width
+    def _count_down(self, operation: MicroOperation) -> None:
+        (result,), width, take = operation.results, width_of(operation), number_of(operation, "take")
+        counter, lanes = next(iter(operation.operands), None), REGISTER_BITS // width
         if counter is None:
-            count = self.out.constant(operation.take, "i32")
+            count = self.out.constant(take, "i32")
         else:
             count = self.scalars[counter]
-            if operation.take < lanes:
-                least = self.out.constant(operation.take, "i32")
+            if take < lanes:
+                least = self.out.constant(take, "i32")
                 self.scalars[counter] = self.out.define(counter, f"arith.subi {count}, {least} : i32")
                 count = self.out.define(counter, f"arith.minsi {count}, {least} : i32")
         kinds: list[tuple[str, Type]] = [(result, MaskType(width)), (counter or "left", I32)]
         name, left = self.out.micro(f"plt_b{width}", [(count, I32)], kinds)
         self.predicates[result], self.governing = (name, MaskType(width)), result
-        if counter is not None and operation.take >= lanes:
+        if counter is not None and take >= lanes:
             self.scalars[counter] = left
 
     def every(self, width: int) -> tuple[str, MaskType]:

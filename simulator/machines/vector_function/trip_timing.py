@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from castsim.execution.transfer_timing import TICKS, ticks
+from castsim.isa.pto.value_types import MicroOperation
 from castsim.machines.vector_function.function_operations import (
     INTEGER_DIVISION,
     LONG_DIVISION,
-    Compute,
-    Computing,
-    ConvertLanes,
-    Load,
-    MemoryBarrier,
     Nest,
-    RegisterOperation,
-    StoreLanes,
     VectorFunction,
-    of_every_trip,
+    computes,
+    distribution_in,
+    formats_of,
     profile,
+    width_of,
 )
 from castsim.machines.vector_function.function_timing import (
     head_penalty,
     path_through,
 )
-from castsim.targets.vector_function import DistributionMode, NamedDistribution, VectorFunctionTarget, distribution_of
+from castsim.targets.vector_function import DistributionMode, VectorFunctionTarget
 
-# What a trip of a loop nest asks of the machine: the same for all trips, so it is worked out once per nest.
+# What a trip of a loop nest asks of the machine.
 
 _PARTS = {DistributionMode.UNPK: 2, DistributionMode.UNPK4: 4, DistributionMode.PK: 2, DistributionMode.PK4: 4}
 """Parts of a register of which an access by this distribution touches one: the distribution's own definition."""
@@ -36,72 +32,14 @@ _ONE_ELEMENT = (DistributionMode.BRC, DistributionMode.ONEPT)
 """Distributions that load one element to all lanes, or store one."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadStep:
-    """One load: the registers it fills from `size` bytes of an operand; `steps` from row to row and trip to trip."""
-
-    results: tuple[str, ...]
-    operand: int
-    steps: tuple[int, int]
-    size: int
-    mask: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StoreStep:
-    """One store: `barrier` if an earlier-stores-first barrier precedes it, `size` its bytes when the trip is full.
-
-    `closing`: it belongs to the row, after its last trip.
-    """
-
-    source: str
-    predicate: str
-    offset: int
-    size: int
-    barrier: bool
-    closing: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TripShape:
-    """The loads of a row and of a trip, and the stores; `closing` marks those that follow the last trip of a row.
-
-    `row_loads` precede the first trip of each row and serve all its trips, `close_loads` follow its last one.
-    """
-
-    row_loads: tuple[LoadStep, ...]
-    loads: tuple[LoadStep, ...]
-    close_loads: tuple[LoadStep, ...]
-    stores: tuple[StoreStep, ...]
-
-
-def trip_shape(nest: Nest, target: VectorFunctionTarget) -> TripShape:
-    """Return the accesses of the trips of a nest."""
-    operations, size = of_every_trip(nest), target.registers.register_bytes
-    row, trip, close = (tuple(_loads(items, nest, target)) for items in (nest.row, operations, nest.close))
-    return TripShape(row, trip, close, (*_stores(operations, size, nest), *_closing_stores(nest, size)))
-
-
-def _loads(operations: Iterable[RegisterOperation], nest: Nest, target: VectorFunctionTarget) -> Iterable[LoadStep]:
-    for item in operations:
-        if isinstance(item, Load):
-            steps = (nest.source_row, nest.source_trip) if item.steps is None else item.steps
-            read = distribution_of(item.distribution)
-            mask = read.mode is DistributionMode.MASK
-            yield LoadStep(item.results, item.operand, steps, _load_bytes(read, target), mask)
-
-
-def _load_bytes(distribution: NamedDistribution, target: VectorFunctionTarget) -> int:
-    if distribution.mode is DistributionMode.BLK:
+def touched_bytes(node: MicroOperation, target: VectorFunctionTarget) -> int:
+    """Return the bytes that a load or a store touches when all lanes take part."""
+    read, register_bytes = distribution_in(node), target.registers.register_bytes
+    mode, bits = read.mode, read.bits or 0
+    if mode is DistributionMode.BLK:
         return target.registers.block_bytes
-    if distribution.mode is DistributionMode.DINTLV:
-        return target.registers.register_bytes * 2
-    return _access_bytes(distribution, target.registers.register_bytes)
-
-
-def _access_bytes(distribution: NamedDistribution, register_bytes: int) -> int:
-    """Return the bytes that an access touches when all lanes take part."""
-    mode, bits = distribution.mode, distribution.bits or 0
+    if mode is DistributionMode.DINTLV:
+        return register_bytes * 2
     if mode is DistributionMode.MASK:
         return max(1, register_bytes // bits)
     if mode in _ONE_ELEMENT:
@@ -142,14 +80,13 @@ def division_ticks(mnemonic: str, width: int, target: VectorFunctionTarget) -> t
     return ticks(held - division.overlap_cycles), ticks(held)
 
 
-def conversion_row(item: Computing, target: VectorFunctionTarget) -> str:
+def conversion_row(node: MicroOperation, target: VectorFunctionTarget) -> str:
     """Return the row of the table of instructions that has the latency of a conversion; '' of other instructions."""
-    if not isinstance(item, ConvertLanes) or item.integral:
-        return ""
-    return target.conversion_row(item.src, item.dst, kernel=True)
+    pair = formats_of(node)
+    return "" if pair is None or node.mnemonic == "vtrc" else target.conversion_row(*pair, kernel=True)
 
 
-def exclusive_ticks(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> int:
+def exclusive_ticks(operations: Iterable[MicroOperation], target: VectorFunctionTarget) -> int:
     """Return the ticks for which trips that split a mask over two predicates keep the next one waiting; else 0.
 
     From the load to the end of the instruction that reads the predicates.
@@ -157,34 +94,14 @@ def exclusive_ticks(operations: Iterable[RegisterOperation], target: VectorFunct
     split: set[str] = set()
     held = 0
     for item in operations:
-        if isinstance(item, Compute):
+        if computes(item):
             row = target.arithmetic.get(item.mnemonic)
             if row is not None and row.port == "exclusive":
                 split.update(item.results)
-            elif not split.isdisjoint(item.sources) and len(item.sources) > 2:  # it chooses between two loaded vectors
-                latency = target.latency(item.mnemonic, item.width) or 0
+            elif not split.isdisjoint(item.operands) and len(item.operands) > 2:  # chooses between two loaded vectors
+                latency = target.latency(item.mnemonic, width_of(item)) or 0
                 held = max(held, ticks(target.timing.access.load_cycles + latency))
     return held if held and target.option("predicate_interleave") == "exclusive" else 0
-
-
-def _stores(operations: Iterable[RegisterOperation], register_bytes: int, nest: Nest) -> Iterable[StoreStep]:
-    barrier = False
-    for item in operations:
-        if isinstance(item, MemoryBarrier):
-            barrier = True
-        elif isinstance(item, StoreLanes):
-            size = _access_bytes(distribution_of(item.distribution), register_bytes)
-            yield StoreStep(
-                item.source, item.predicate, item.offset, min(size, nest.destination_trip - item.offset), barrier
-            )
-            barrier = False
-
-
-def _closing_stores(nest: Nest, register_bytes: int) -> Iterable[StoreStep]:
-    for item in nest.close:
-        if isinstance(item, StoreLanes):
-            size = min(_access_bytes(distribution_of(item.distribution), register_bytes), nest.close_bytes)
-            yield StoreStep(item.source, item.predicate, item.offset, size, barrier=False, closing=True)
 
 
 # What a loop nest costs beside its trips' own work: the numbers that every engine takes from the facts, in ticks.

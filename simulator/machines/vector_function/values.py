@@ -5,7 +5,8 @@ Nothing here knows time. Operations run in program order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -15,27 +16,28 @@ from numpy.lib.stride_tricks import as_strided
 from castsim.execution.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
 from castsim.execution.tree import Tile
 from castsim.isa.errors import TileError
-from castsim.isa.formats import Codes, Format
+from castsim.isa.formats import Codes, Format, format_named
+from castsim.isa.pto.micro_words import ROUNDINGS
+from castsim.isa.pto.value_types import MicroOperation
 from castsim.machines.vector_function.function_operations import (
-    Compute,
-    ConvertLanes,
-    CountDown,
-    Load,
     Nest,
-    RegisterOperation,
-    SetAll,
-    StoreLanes,
-    TripSelect,
     VectorFunction,
     convert_map,
+    formats_of,
+    is_load,
+    mnemonic,
+    number_of,
+    width_of,
 )
-from castsim.machines.vector_function.lane_operations import run_instruction
+from castsim.machines.vector_function.lane_operations import execute
 from castsim.machines.vector_function.loads_stores import load_distribution, store_distribution
 from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
+    Operands,
     PredicateRegister,
     VectorRegister,
     converted,
+    documented_target,
     every_lane,
     mask_of,
 )
@@ -69,17 +71,17 @@ def run_nest(function: VectorFunction, nest: Nest, state: RegisterState, buffer:
             source = function.source + row * nest.source_row + trip * nest.source_trip
             destination = function.destination + row * nest.destination_row + trip * nest.destination_trip
             for operation in nest.trip:
-                if isinstance(operation, Load):
+                if is_load(operation):
                     _load(operation, state, buffer, source)
-                elif isinstance(operation, StoreLanes):
+                elif operation.mnemonic == "vsts":
                     _store(operation, state, buffer, destination)
                 else:
                     state.step(operation, last=trip == nest.trips - 1)
 
 
-def _load(operation: Load, state: RegisterState, buffer: Bytes, address: int) -> None:
+def _load(operation: MicroOperation, state: RegisterState, buffer: Bytes, address: int) -> None:
     """Load without predicate; bytes beyond the buffer read as zero and are never stored."""
-    mode = load_distribution(operation.distribution, len(operation.results))
+    mode = load_distribution(operation.word("dist") or "NORM", len(operation.results))
     memory = np.zeros(mode.size + 1, np.uint8)  # the last byte stays zero: index -1 means "not part of an element"
     window = buffer[address : address + mode.size]
     memory[: window.size] = window
@@ -87,68 +89,86 @@ def _load(operation: Load, state: RegisterState, buffer: Bytes, address: int) ->
         state.registers[name] = VectorRegister(memory[places])
 
 
-def _store(operation: StoreLanes, state: RegisterState, buffer: Bytes, address: int) -> None:
-    mode = store_distribution(operation.distribution)
+def _store(operation: MicroOperation, state: RegisterState, buffer: Bytes, address: int) -> None:
+    source, _, predicate = operation.operands
+    mode = store_distribution(operation.word("dist") or "NORM")
     assert mode.governor is not None  # kernels have no others
-    written = np.flatnonzero(state.predicates[operation.predicate].bits[mode.governor])
+    written = np.flatnonzero(state.predicates[predicate].bits[mode.governor])
     if not written.size:
         return
-    start = address + operation.offset
+    start = address + number_of(operation, "offset")
     if start < 0 or start + int(written[-1]) >= buffer.size:
         raise TileError(f"a store writes bytes {start} .. {start + int(written[-1])} of a buffer of {buffer.size}")
-    buffer[start + written] = state.registers[operation.source].data[mode.source[written]]
+    buffer[start + written] = state.registers[source].data[mode.source[written]]
 
 
 class RegisterState:
-    """Registers, predicates and scalars of one running vector function."""
+    """Registers, predicates and scalars of one running vector function, with the policies of its conversions."""
 
-    def __init__(self) -> None:
+    def __init__(self, policies: Mapping[tuple[str, str], Policy]) -> None:
         self.registers: dict[str, VectorRegister] = {}
         self.predicates: dict[str, PredicateRegister] = {}
         self.scalars: dict[str, int] = {}
+        self._policies = policies
 
-    def step(self, operation: RegisterOperation, *, last: bool = False) -> None:
-        """Execute one operation without memory access; `last` marks the last trip of its row."""
-        match operation:
-            case SetAll(result, width):
-                self.predicates[result] = every_lane(width)
-            case CountDown(result, width, take, counter):
-                count = take if counter is None else self.scalars[counter]
-                self.predicates[result] = mask_of(np.arange(REGISTER_BYTES * 8 // width) < min(count, take), width)
-                if counter is not None:
-                    self.scalars[counter] = max(count - take, 0)
-            case TripSelect(result, full, tail):
-                self.scalars[result] = self.scalars[tail] if last else full
-            case ConvertLanes():
-                self._convert(operation)
-            case Compute():
-                self._compute(operation)
+    def step(self, node: MicroOperation, *, last: bool = False) -> None:
+        """Execute one instruction without memory access; `last` marks the last trip of its row."""
+        match mnemonic(node):
+            case "pset":
+                self.predicates[node.results[0]] = every_lane(width_of(node))
+            case "plt":
+                take, lanes = number_of(node, "take"), np.arange(REGISTER_BYTES * 8 // width_of(node))
+                count = self.scalars[node.operands[0]] if node.operands else take
+                self.predicates[node.results[0]] = mask_of(lanes < min(count, take), width_of(node))
+                self.scalars.update({name: max(count - take, 0) for name in node.operands})
+            case "select":
+                self.scalars[node.results[0]] = self.scalars[node.operands[0]] if last else number_of(node, "full")
+            case "vcvt" | "vtrc":
+                self._convert(node)
+            case "mem_bar":
+                pass
+            case _:
+                self._compute(node)
 
-    def _compute(self, operation: Compute) -> None:
-        found = run_instruction(
-            operation.mnemonic,
-            operation.width or 8,
-            [self.registers[name] for name in operation.sources if name in self.registers],
-            [self.predicates[name] for name in operation.sources if name in self.predicates],
-            operation.number,
-        )
-        for name, value in zip(operation.results, found, strict=True):
+    def _compute(self, node: MicroOperation) -> None:
+        """Execute an instruction on integer lanes; without a mask all of them are active."""
+        bits = width_of(node) or 8
+        element = format_named(f"i{bits}")
+        masks = [self.predicates[name] for name in node.operands if name in self.predicates]
+        operands = Operands(
+            node.mnemonic, element, element, bits, documented_target(),
+            tuple(self.registers[name] for name in node.operands if name in self.registers),
+            tuple(masks) or (every_lane(bits),),
+            tuple(int(word) for key, word in node.attributes if key == "number"),
+            tuple(word for key, word in node.attributes if key != "number"),
+        )  # fmt: skip
+        for name, value in zip(node.results, execute(operands), strict=True):
             if isinstance(value, PredicateRegister):
                 self.predicates[name] = value
             elif isinstance(value, VectorRegister):
                 self.registers[name] = value
 
-    def _convert(self, operation: ConvertLanes) -> None:
-        src, dst, policy = operation.src, operation.dst, operation.policy
-        places = convert_map(src, dst, operation.part, REGISTER_BYTES)
+    def _convert(self, node: MicroOperation) -> None:
+        (src, dst), policy = conversion_of(node, self._policies)
+        places = convert_map(src, dst, node.word("part"), REGISTER_BYTES)
 
         def change(codes: Codes) -> Codes:
-            if operation.integral:
+            if node.mnemonic == "vtrc":
                 return round_to_integral_codes(codes, dst, policy)
             return convert_codes(codes, src, dst, policy)
 
-        source, mask = self.registers[operation.source], self.predicates[operation.predicate]
-        self.registers[operation.result] = converted(source, (src, dst), places, places.governor, mask, change)
+        source, mask = self.registers[node.operands[0]], self.predicates[node.operands[1]]
+        self.registers[node.results[0]] = converted(source, (src, dst), places, places.governor, mask, change)
+
+
+def conversion_of(
+    node: MicroOperation, policies: Mapping[tuple[str, str], Policy]
+) -> tuple[tuple[Format, Format], Policy]:
+    """Return the formats of a conversion, and its policy: that of the formats with the instruction's rounding."""
+    found = formats_of(node)
+    assert found is not None  # of casts, whose kernels state them
+    policy, letter = policies[found[0].name, found[1].name], node.word("rnd")
+    return found, policy if letter is None else replace(policy, rounding=ROUNDINGS[letter])
 
 
 # The steps through which a kernel takes every element: read off its instructions, then checked by running it.
@@ -212,38 +232,45 @@ def _chain_of(function: VectorFunction, nest: Nest) -> Chain | None:
     for operation in nest.row:
         state.step(operation)
     stored: set[Chain | None] = set()
-    for operation in nest.trip:
-        match operation:
-            case Load(results):
-                chains.update(dict.fromkeys(results, ()))
-            case StoreLanes(source):
-                stored.add(chains.get(source))
-            case ConvertLanes(result, source, src=src, dst=dst, policy=policy) if source in chains:
-                if _format_after(chains[source], function.source_format) != src:
+    for node in nest.trip:
+        sources = [name for name in node.operands if name in chains]
+        match node.mnemonic:
+            case "vlds" | "vldsx2":
+                chains.update(dict.fromkeys(node.results, ()))
+            case "vsts":
+                stored.add(chains.get(node.operands[0]))
+            case "vcvt" | "vtrc" if sources:
+                (src, dst), policy = conversion_of(node, function.policies)
+                before = chains[sources[0]]
+                if _format_after(before, function.source_format) != src:
                     return None
-                step = IntegralStep(dst, policy) if operation.integral else ConvertStep(src, dst, policy)
-                chains[result] = (*chains[source], step)
-            case Compute(name, results, sources, width) if not chains.keys().isdisjoint(sources):
-                before = {chains[source] for source in sources if source in chains}
-                if name not in ("vor", "vand", "vintlv", "vselr") or len(before) > 1:
+                step = IntegralStep(dst, policy) if node.mnemonic == "vtrc" else ConvertStep(src, dst, policy)
+                chains[node.results[0]] = (*before, step)
+            case name if sources:
+                known = {chains[source] for source in sources}
+                if name not in ("vor", "vand", "vintlv", "vselr") or len(known) > 1:
                     return None
-                if name == "vand" and width != _bits(_format_after(next(iter(before)), function.source_format)):
-                    return None
-                constants = [state.registers[source] for source in sources if source in state.registers]
-                after: Chain = (MaskStep(int(constants[0].lanes(width)[0])),) if name == "vand" else ()
-                chains.update(dict.fromkeys(results, (*before.pop(), *after)))
+                chain, bits = known.pop(), width_of(node)
+                if name == "vand":
+                    if bits != _bits(_format_after(chain, function.source_format)):
+                        return None
+                    constant = next(state.registers[each] for each in node.operands if each in state.registers)
+                    chain = (*chain, MaskStep(int(constant.lanes(bits)[0])))
+                chains.update(dict.fromkeys(node.results, chain))
             case _:
-                state.step(operation)
+                state.step(node)
     return stored.pop() if len(stored) == 1 else None
 
 
 def _follows(function: VectorFunction, nest: Nest, chain: Chain) -> bool:
     """Whether the last trips of a row store what the chain makes of their elements, and all earlier ones are full."""
-    takes = [item for item in nest.trip if isinstance(item, CountDown) and item.counter]
-    reach = {item.counter: sum(each.take for each in takes if each.counter == item.counter) for item in takes}
+    reach: dict[str, int] = defaultdict(int)
+    for item in nest.trip:
+        for counter in item.operands if mnemonic(item) == "plt" else ():
+            reach[counter] += number_of(item, "take")
     trips = min(nest.trips, _TRIPS)
     left_out = nest.trips - trips
-    counters = {name: start - left_out * reach.get(name, 0) for name, start in nest.counters.items()}
+    counters = {name: start - left_out * reach[name] for name, start in nest.counters.items()}
     count = nest.count - left_out * nest.elements
     if not (trips - 1) * nest.elements < count <= trips * nest.elements:
         return False
@@ -296,7 +323,7 @@ def _probes(chain: Chain, fmt: Format, count: int) -> Iterator[Codes]:
 
 def _started(function: VectorFunction) -> RegisterState:
     """Return the registers behind the setup of a function."""
-    state = RegisterState()
+    state = RegisterState(function.policies)
     for operation in function.setup:
         state.step(operation)
     return state

@@ -244,7 +244,7 @@ def convert(
     """
     chip = documented_target() if target is None else target
     src, dst = format_named(pair.src), format_named(pair.dst)
-    places = convert_map(src, dst, None if part is None else f"PART_{plain_word(part)}", REGISTER_BYTES)
+    places = convert_map(src, dst, None if part is None else plain_word(part), REGISTER_BYTES)
     policy = policy_of(chip, pair, rounding, saturation, ctrl)
     recorded = _is_recorded(chip, pair, saturation) and not holds_for_all(chip, ctrl)
 

@@ -27,6 +27,7 @@ from castsim.isa.pto.value_types import (
     ScalarType,
     Type,
     VmiOperation,
+    vector,
 )
 from castsim.isa.pto.vmi_operations import (
     ConversionRoute,
@@ -52,7 +53,6 @@ from castsim.machines.vector_function.logical_emitter import (
     physical,
     register_count,
     signed,
-    vector,
 )
 
 _BLOCKS = REGISTER_BITS // BLOCK_BITS
