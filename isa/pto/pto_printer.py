@@ -6,7 +6,7 @@ unless the cast itself defines its destination, for which the ins/outs form has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from castsim.isa.formats import Saturation
@@ -95,18 +95,25 @@ def parenthesised(kinds: Iterable[Type]) -> str:
 
 
 _INDENT = "  "
-_Lines = list[str]
 
 
-def print_program(program: Program) -> str:
+class _Lines(list[str]):
+    """Lines of a text, with the comments ahead of operations."""
+
+    def __init__(self, notes: Mapping[int, str]) -> None:
+        super().__init__()
+        self.notes = notes
+
+
+def print_program(program: Program, notes: Mapping[int, str] | None = None) -> str:
     """Return the canonical text of a program, with a final newline.
 
-    A module is written only if it has attributes to carry.
+    A module is written only if it has attributes to carry. `notes` are comments ahead of operations, by their identity.
 
     Raises:
         ReadError: an element format that `.pto` cannot spell.
     """
-    lines: _Lines = []
+    lines = _Lines(notes or {})
     depth = 0
     if program.attributes:
         lines.append(f"module attributes {format_attributes(program.attributes)} {{")
@@ -135,6 +142,8 @@ def _print_function(function: Function, lines: _Lines, depth: int) -> None:
 
 def _print_body(body: Iterable[Operation], lines: _Lines, depth: int) -> None:
     for operation in body:
+        if id(operation) in lines.notes:
+            lines.append(f"{_INDENT * depth}// {lines.notes[id(operation)]}")
         if isinstance(operation, For | If | While | Section):
             _print_nested(operation, lines, depth)
         else:

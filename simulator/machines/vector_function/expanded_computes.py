@@ -22,7 +22,7 @@ from castsim.isa.pto.value_types import MaskType, MicroOperation, ScalarType, ve
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.machines.vector_function.function_operations import LONG_DIVISION, width_of
 from castsim.machines.vector_function.logical_emitter import Use
-from castsim.machines.vector_function.register_operations import Held, NamedRegisters, unwritten
+from castsim.machines.vector_function.register_operations import INDEX, Held, NamedRegisters, unwritten
 
 # What the instructions of a vector operation take beside registers: scalars, neutral values, pads, as text.
 
@@ -104,7 +104,7 @@ def constant_use(held: NamedRegisters, code: int, fmt: Format) -> tuple[str, Sca
     value = float(numbers(np.array([code], f"<u{fmt.storage_bits // 8}"), fmt)[0])
     exact = np.isfinite(value) and len(repr(value)) <= 8 and "e" not in repr(value)
     text = repr(value) if exact else f"0x{code:0{fmt.storage_bits // 4}X}"
-    return held.out.number(text, fmt.name), ScalarType(fmt.name)
+    return held.out.number(value if exact else code, fmt.name, text), ScalarType(fmt.name)
 
 
 def scalar_use(held: NamedRegisters, given: Given) -> tuple[str, ScalarType]:
@@ -114,8 +114,10 @@ def scalar_use(held: NamedRegisters, given: Given) -> tuple[str, ScalarType]:
         return constant_use(held, given.scalar, fmt)
     kind = f"i{fmt.bits}" if isinstance(fmt, IntFormat) else fmt.name
     if given.operation.function == "sub":
-        of_integers = f"arith.subi {held.out.constant(0, kind)}, {name}" if isinstance(fmt, IntFormat) else ""
-        name = held.out.define("minus", f"{of_integers or f'arith.negf {name}'} : {kind}")
+        operation, operands = "negf", (name,)
+        if isinstance(fmt, IntFormat):
+            operation, operands = "subi", (held.out.constant(0, kind), name)
+        name = held.out.arith("minus", operation, operands, ScalarType(kind))
     return name, ScalarType(kind)
 
 
@@ -273,7 +275,7 @@ def _with_scalar(held: NamedRegisters, given: Given, operation: MicroOperation) 
 def _by_amount(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """A shift by the constant, which an i16 holds whatever the element; all amounts beyond that are alike."""
     if given.scalar_name is not None:
-        raise unwritten(f"a shift by {given.scalar_name}, of which {SETTLED}")
+        raise unwritten(f"a shift by %{given.scalar_name}, of which {SETTLED}")
     bits = given.format.bits
     code = given.scalar
     signed = isinstance(given.format, IntFormat) and given.format.signed
@@ -398,12 +400,12 @@ def _choose(held: NamedRegisters, given: Given, operation: MicroOperation) -> No
 
 def _ascend(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Numbers that ascend or descend from the constant, further on in every trip."""
-    kind = f"i{given.work.dst.format.bits}"
+    kind = ScalarType(f"i{given.work.dst.format.bits}")
     start, _ = scalar_use(held, given)
-    moved = held.out.define("moved", f"arith.index_cast {held.position} : index to {kind}")
-    step, order = ("arith.subi", "DESC") if given.work.descending else ("arith.addi", "ASC")
-    base = held.out.define("base", f"{step} {start}, {moved} : {kind}")
-    held.define(operation.results[0], kind, "vci", [(base, ScalarType(kind))], order=order)
+    moved = held.out.converted("moved", held.position, INDEX, kind)
+    step, order = ("subi", "DESC") if given.work.descending else ("addi", "ASC")
+    base = held.out.arith("base", step, (start, moved), kind)
+    held.define(operation.results[0], kind.name, "vci", [(base, kind)], order=order)
 
 
 _Rule = Callable[[NamedRegisters, Given, MicroOperation], None]

@@ -18,11 +18,14 @@ from castsim.execution.tree import Block, Deltas, Instruction, Loop, Lowered, No
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import format_named
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Function
-from castsim.isa.pto.types import format_type, lane_bits
-from castsim.isa.pto.value_types import PointerType
+from castsim.isa.pto.pto_printer import print_program
+from castsim.isa.pto.types import lane_bits
+from castsim.isa.pto.value_types import PointerType, ScalarType
 from castsim.machines.vector_function.expanded_computes import Given, check_structure
 from castsim.machines.vector_function.function_operations import VectorFunction
+from castsim.machines.vector_function.logical_emitter import Use
 from castsim.machines.vector_function.nest_writer import (
     WIDE,
     NestRules,
@@ -36,12 +39,14 @@ from castsim.machines.vector_function.nest_writer import (
 )
 from castsim.machines.vector_function.plan import start_ctrl
 from castsim.machines.vector_function.register_operations import (
+    I64,
+    INDEX,
     Attributes,
-    FunctionTextWriter,
+    FunctionBuilder,
     NamedRegisters,
     Prelude,
+    buffer_pointer,
     far,
-    near,
     unwritten,
 )
 
@@ -52,7 +57,7 @@ from castsim.machines.vector_function.register_operations import (
 class FunctionWriter:
     """Writes vector functions."""
 
-    out: FunctionTextWriter
+    out: FunctionBuilder
     attributes: Attributes
 
     def write(
@@ -90,19 +95,17 @@ class FunctionWriter:
             for each in written(nest, given)
         ]
         pointers = self._pointers(function, [nest for nest, _ in nests], addresses)
-        self.out.open("pto.vecscope {")
-        prelude = None if given is None else Prelude(self.out.aside())
-        start = len(self.out.lines)
-        registers = NamedRegisters(self.out, self.attributes, ctrl, function.policies, prelude)
-        for operation in function.setup:
-            registers.step(operation)
-        for number, (nest, rule) in enumerate(nests):
-            if number and needs_barrier(given):
-                self.out.line('pto.mem_bar "VST_VLD"')
-            NestWriter(self.out, function, nest, given, pointers, rule).write(registers)
-        if prelude is not None:
-            self.out.lines[start:start] = prelude.out.lines
-        self.out.close()
+        with self.out.region() as body:
+            prelude = None if given is None else Prelude(self.out.aside())
+            registers = NamedRegisters(self.out, self.attributes, ctrl, function.policies, prelude)
+            for operation in function.setup:
+                registers.step(operation)
+            for number, (nest, rule) in enumerate(nests):
+                if number and needs_barrier(given):
+                    self.out.micro("mem_bar", (), barrier="VST_VLD")
+                NestWriter(self.out, function, nest, given, pointers, rule).write(registers)
+        before = () if prelude is None else prelude.out.body
+        self.out.add(pto.Section("vecscope", (*before, *body)))
 
     def _pointers(
         self, function: VectorFunction, nests: Sequence[WrittenNest], addresses: tuple[str, ...]
@@ -115,7 +118,7 @@ class FunctionWriter:
         }
         found = {}
         for number, element in sorted(used, key=lambda key: key[0]):
-            found[number, element] = self.out.define("ub", f"pto.castptr {addresses[number]} : i64 -> {near(element)}")
+            found[number, element] = self.out.buffer(addresses[number], element)
         return found
 
 
@@ -127,7 +130,7 @@ def program_writer(function: Function, attributes: Attributes, taken: set[str]) 
     """Return a writer of a function's operations that also sets CTRL; `taken` are reserved names."""
     types = {argument.name: argument.type for argument in function.arguments}
     pointers = {name: kind for name, kind in types.items() if isinstance(kind, PointerType)}
-    program = ProgramWriter(FunctionTextWriter(taken={*types, *taken}), attributes, (), pointers)
+    program = ProgramWriter(FunctionBuilder(taken={*types, *taken}), attributes, (), pointers)
     program.start(start_ctrl(attributes.target))
     return program
 
@@ -136,29 +139,22 @@ def framed(program: ProgramWriter, function: Function) -> str:
     """Return the whole text: the module, the function, all that has been written, and the wait for all pipes."""
     out = program.out
     program.drain()
-    out.line("return")
-    types = {argument.name: argument.type for argument in function.arguments}
-    listed = ", ".join(
-        f"%{name}: {far(kind) if isinstance(kind, PointerType) else format_type(kind)}" for name, kind in types.items()
+    arguments = (
+        pto.Argument(each.name, far(each.type) if isinstance(each.type, PointerType) else each.type)
+        for each in function.arguments
     )
-    target = program.attributes.target
-    arch = f'pto.target_arch = "{target.name}", pto.kernel_kind = #pto.kernel_kind<vector>'
-    lines = [
-        f"module attributes {{{arch}}} {{",
-        f"  func.func @{function.name}({listed}) attributes {{pto.kernel}} {{",
-        *out.head(),
-        *out.lines,
-        "  }",
-        "}",
-    ]
-    return "\n".join(lines) + "\n"
+    body = (*out.head(), *out.body, pto.Return())
+    written = pto.Function(function.name, tuple(arguments), body, (("pto.kernel", ""),))
+    kind = ("pto.kernel_kind", "#pto.kernel_kind<vector>")
+    attributes = (("pto.target_arch", f'"{program.attributes.target.name}"'), kind)
+    return print_program(pto.Program((written,), attributes), out.notes)
 
 
 @dataclass(slots=True)
 class ProgramWriter:
     """A walk through the tree that writes its nodes as vector instructions."""
 
-    out: FunctionTextWriter
+    out: FunctionBuilder
     attributes: Attributes
     instructions: Sequence[Instruction]
     arguments: dict[str, PointerType]
@@ -168,7 +164,7 @@ class ProgramWriter:
     rules: tuple[NestRules, ...] = ()
     """The rules by which the loops of that function follow run-time extents."""
     bases: dict[str, str] = field(default_factory=dict)
-    """The pointers to global memory of the arguments."""
+    """The pointers to global memory of the arguments, where they are others than those."""
     moved: bool = False
     """Whether transfers outside the tree have been written."""
     _pipes: set[str] = field(default_factory=set)
@@ -176,7 +172,7 @@ class ProgramWriter:
     def start(self, ctrl: int) -> None:
         """Set CTRL to its state at the start of tile programs, which differs from that of vector instructions."""
         self.ctrl = ctrl
-        self.out.line(f"pto.set_ctrl {self.out.constant(ctrl, 'i64')} : i64")
+        self.out.micro("set_ctrl", [(self.out.constant(ctrl, "i64"), I64)])
 
     def tree(self, tree: Tree) -> None:
         """Write a whole tree. Loops stay loops; decisions of scalars are already taken."""
@@ -185,9 +181,9 @@ class ProgramWriter:
 
     def drain(self) -> None:
         """Wait for all pipes."""
-        last = "pto.barrier #pto.pipe<PIPE_ALL>"
-        if (self._pipes or self.moved) and self.out.lines[-1].strip() != last:
-            self.out.line(last)
+        last = pto.Barrier(pto.Pipe.ALL)
+        if (self._pipes or self.moved) and self.out.body[-1] != last:
+            self.out.add(last)
 
     def block(self, block: Block, moves: Sequence[_Moves]) -> None:
         """Write the nodes of a block; `moves` are the transfers of its elements."""
@@ -210,19 +206,17 @@ class ProgramWriter:
 
     def _loop(self, node: Loop, moves: Sequence[_Moves]) -> None:
         """Write a loop, unless nothing in it is written."""
-        before = len(self.out.lines)
         variable = self.out.fresh("t")
-        bounds = (self.out.constant(value) for value in (0, node.trips, 1))
-        self.out.open("scf.for {} = {} to {} step {} {{".format(variable, *bounds))
+        bounds = self.out.constant(0), self.out.constant(node.trips), self.out.constant(1)
         inside = [(*each, (variable, step)) for each, step in zip(moves, node.steps, strict=True)]
-        self.block(node.body, inside)
-        self.out.close()
-        if len(self.out.lines) == before + 2:
-            del self.out.lines[before:]
+        with self.out.region() as body:
+            self.block(node.body, inside)
+        if body:
+            self.out.add(pto.For(variable, *bounds, tuple(body)))
 
     def _lowered(self, node: Lowered, moves: Sequence[_Moves]) -> None:
         instruction = self.instructions[node.instruction]
-        before = len(self.out.lines)
+        before = len(self.out.body)
         self.given = self.given_of(node.shortcut)
         try:
             self.block(node.body, moves[1:])
@@ -230,9 +224,8 @@ class ProgramWriter:
             raise IllegalError(
                 f"expand cannot write pto.{instruction.name}: {error.message}", span=instruction.span
             ) from None
-        if len(self.out.lines) > before and instruction.role.value == "work" and not instruction.inserted:
-            note = f"// {instruction.text}, line {instruction.span.line}"
-            self.out.lines.insert(before, "  " * self.out.depth + note)
+        if instruction.role.value == "work" and not instruction.inserted:
+            self.out.note(before, f"{instruction.text}, line {instruction.span.line}")
 
     def given_of(self, shortcut: object) -> Given | None:
         """Return the properties of a vector operation; None for casts and for work outside the vector unit."""
@@ -246,14 +239,14 @@ class ProgramWriter:
             case ScalarWork(kind="arithmetic" | "loop"):
                 return
             case FlagSignal(pipe, waiter, event):
-                self.out.line(f'pto.set_flag["PIPE_{pipe}", "PIPE_{waiter}", "EVENT_ID{event}"]')
+                self.out.add(pto.SetFlag(_pipe(pipe), _pipe(waiter), event))
             case FlagWait(pipe, signaller, event):
-                self.out.line(f'pto.wait_flag["PIPE_{signaller}", "PIPE_{pipe}", "EVENT_ID{event}"]')
+                self.out.add(pto.WaitFlag(_pipe(signaller), _pipe(pipe), event))
             case PipeBarrier(pipe):
-                self.out.line(f"pto.barrier #pto.pipe<PIPE_{pipe}>")
+                self.out.add(pto.Barrier(_pipe(pipe)))
             case ControlWrite(register="ctrl"):
                 self.ctrl = operation.value
-                self.out.line(f"pto.set_ctrl {self.out.constant(operation.value, 'i64')} : i64")
+                self.out.micro("set_ctrl", [(self.out.constant(operation.value, "i64"), I64)])
             case Transfer():
                 self.transfer(operation, moves)
             case VectorFunction():
@@ -271,42 +264,49 @@ class ProgramWriter:
         """Return a byte address of the buffer as an i64."""
         if not any(factor for _, factor in terms):
             return self.out.constant(base, "i64")
-        return self.out.define("byte", f"arith.index_cast {self.out.sum(base, terms)} : index to i64")
+        return self.out.converted("byte", self.out.sum(base, terms), INDEX, I64)
 
     def transfer(self, copy: Transfer, moves: _Moves) -> None:
         """Write a transfer between global memory and the buffer."""
         kind = self.arguments[copy.argument.removeprefix("%")]
-        inner, outer = near(kind.element), far(kind)
-
-        def constant(value: int) -> str:
-            return self.out.constant(value, "i64")
-
+        inner, outer = buffer_pointer(kind.element), far(kind)
         address = self._address(copy.ub_address, tuple((name, deltas[0]) for name, deltas in moves))
-        buffer = self.out.define("ub", f"pto.castptr {address} : i64 -> {inner}")
-        distant = self._far(copy, moves, lane_bits(kind.element) // 8, outer)
-        count, length = constant(copy.bursts), constant(copy.burst_bytes)
+        buffer = self.out.buffer(address, kind.element), inner
+        distant = self._far(copy, moves, lane_bits(kind.element) // 8, outer), outer
+        count, length = (self.out.constant(value, "i64") for value in (copy.bursts, copy.burst_bytes))
         strides = copy.gm_pitch, copy.ub_pitch
         if copy.bursts <= 1:  # they are not used, and need be no multiples of a block
             strides = copy.burst_bytes, -(-copy.burst_bytes // BLOCK) * BLOCK
-        gm, ub = (constant(each) for each in strides)
-        if copy.load:
-            pad, more = "", ""
-            if copy.pad_pattern:
-                name = f"i{8 * len(copy.pad_pattern)}"
-                value = self.out.constant(int.from_bytes(copy.pad_pattern, "little", signed=True), name)
-                pad, more = f" pad({value})", f", pad {name}"
-            text = f"pto.mte_gm_ub {distant}, {buffer}, {constant(0)}, {length} nburst({count}, {gm}, {ub}){pad}"
-            self.out.line(f"{text} : {outer}, {inner}, i64, i64, i64, i64, i64{more}")
-        else:
-            text = f"pto.mte_ub_gm {buffer}, {distant}, {length} nburst({count}, {ub}, {gm})"
-            self.out.line(f"{text} : {inner}, {outer}, i64, i64, i64, i64")
+        gm, ub = (self.out.constant(each, "i64") for each in strides)
+        pad: Use | None = None
+        if copy.load and copy.pad_pattern:
+            name = f"i{8 * len(copy.pad_pattern)}"
+            value = self.out.constant(int.from_bytes(copy.pad_pattern, "little", signed=True), name)
+            pad = value, ScalarType(name)
+        self.copy((distant, buffer), length, (count, gm, ub), pad, load=copy.load)
 
-    def _far(self, copy: Transfer, moves: _Moves, size: int, kind: str) -> str:
+    def copy(
+        self, ends: tuple[Use, Use], length: str, bursts: tuple[str, str, str], pad: Use | None, *, load: bool
+    ) -> None:
+        """Write a transfer between global memory and the buffer; `bursts` are their count and strides at both ends."""
+        (distant, buffer), (count, gm, ub) = ends, bursts
+        groups = (("nburst", 3), *((("pad", 1),) if pad is not None else ()))
+        uses: list[Use] = [distant, buffer, (self.out.constant(0, "i64"), I64)] if load else [buffer, distant]
+        uses += [(name, I64) for name in (length, count, *((gm, ub) if load else (ub, gm)))]
+        uses += [] if pad is None else [pad]
+        names, kinds = (tuple(side) for side in zip(*uses, strict=True))
+        self.out.add(pto.MicroOperation("mte_gm_ub" if load else "mte_ub_gm", names, kinds, groups=groups))
+
+    def _far(self, copy: Transfer, moves: _Moves, size: int, kind: PointerType) -> str:
         """Return the pointer to global memory."""
         name = copy.argument.removeprefix("%")
-        name = self.bases.get(name, f"%{name}")
+        name = self.bases.get(name, name)
         terms = tuple((variable, deltas[1] // size) for variable, deltas in moves)
         if copy.gm_address == 0 and not any(factor for _, factor in terms):
             return name
         offset = self.out.sum(copy.gm_address // size, terms)
-        return self.out.define("gm", f"pto.addptr {name}, {offset} : {kind} -> {kind}")
+        return self.out.moved("gm", name, offset, kind)
+
+
+def _pipe(name: str) -> pto.Pipe:
+    return pto.Pipe(f"PIPE_{name}")

@@ -7,10 +7,9 @@ views offsets of pointers. Source: docs/reference/micro.md section 7.3.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 
 from castsim.execution.interpreter.arguments import ArgumentPointer, partition
 from castsim.execution.interpreter.arguments import View as SettledView
@@ -30,17 +29,19 @@ from castsim.execution.tree import Block, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Part as SettledPart
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.program import Function, nodes
-from castsim.isa.pto.pto_printer import head_text, operation_text, region_arguments
-from castsim.isa.pto.value_types import PointerType, element_format
+from castsim.isa.pto.program import Function, nodes, regions_of, with_regions
+from castsim.isa.pto.pto_printer import operation_text
+from castsim.isa.pto.value_types import PointerType, ScalarType, element_format
 from castsim.isa.pto.vector_operations import ALIASES, PRINT, SUPPORTED, TRANSFERS, text_name
 from castsim.machines.vector_function.expanded_program import ProgramWriter, program_writer
-from castsim.machines.vector_function.nest_writer import Extents, rules_of
+from castsim.machines.vector_function.nest_writer import Extents, named, rules_of
 from castsim.machines.vector_function.register_operations import (
+    I64,
+    INDEX,
     Attributes,
-    FunctionTextWriter,
+    FunctionBuilder,
+    buffer_pointer,
     far,
-    near,
 )
 
 # Views of arguments whose offsets, sizes and strides are values of the program, and the transfers of their parts.
@@ -80,9 +81,8 @@ class ViewPart:
 def add_pointer(program: ProgramWriter, node: pto.AddPointer, base: tuple[str, str, PointerType]) -> ScalarExpression:
     """Write a pointer that is a number of elements after another."""
     argument, text, kind = base
-    outer = far(kind)
-    program.out.line(f"%{node.result} = pto.addptr {text}, %{node.offset} : {outer} -> {outer}")
-    return ScalarExpression(f"%{node.result}", None, argument)
+    program.out.add(pto.AddPointer(node.result, text, node.offset, far(kind)))
+    return ScalarExpression(node.result, None, argument)
 
 
 def view_of(
@@ -133,7 +133,7 @@ def move_part(
     _move_rows(program, part, tile, extents, base, load=load)
 
 
-def _base(out: FunctionTextWriter, part: ViewPart) -> str:
+def _base(out: FunctionBuilder, part: ViewPart) -> str:
     """Write the pointer to the first element of a part."""
     view = part.view
     constant, found = 0, ""
@@ -143,15 +143,12 @@ def _base(out: FunctionTextWriter, part: ViewPart) -> str:
         elif 0 not in (offset.known, stride.known):
             term = offset.text
             if stride.known != 1:
-                term = out.define("at", f"arith.muli {offset.text}, {stride.text} : index")
-            found = term if not found else out.define("at", f"arith.addi {found}, {term} : index")
+                term = out.arith("at", "muli", (offset.text, stride.text))
+            found = term if not found else out.arith("at", "addi", (found, term))
     if constant:
         by = out.constant(constant)
-        found = by if not found else out.define("at", f"arith.addi {found}, {by} : index")
-    if not found:
-        return view.pointer
-    outer = far(view.kind)
-    return out.define("gm", f"pto.addptr {view.pointer}, {found} : {outer} -> {outer}")
+        found = by if not found else out.arith("at", "addi", (found, by))
+    return out.moved("gm", view.pointer, found, far(view.kind)) if found else view.pointer
 
 
 def _settled(part: ViewPart) -> SettledPart:
@@ -194,38 +191,31 @@ def _move_rows(
     size = bits // 8
     rows, length, stride = _long(out, extents[0], 1), _long(out, extents[1], size), _long(out, view.strides[-2], size)
     pitch = out.constant(tile.row_pitch, "i64")
-    outer, ub = far(view.kind), near(view.kind.element)
-    address = out.constant(tile.address, "i64")
-    buffer = out.define("ub", f"pto.castptr {address} : i64 -> {ub}")
-    if not load:
-        text = f"pto.mte_ub_gm {buffer}, {base}, {length} nburst({rows}, {pitch}, {stride})"
-        out.line(f"{text} : {ub}, {outer}, i64, i64, i64, i64")
-        program.moved = True
-        return
-    pad, more = "", ""
-    if tile.type.pad in (ZERO, MAXIMUM, MINIMUM):
+    element = view.kind.element
+    buffer = out.buffer(out.constant(tile.address, "i64"), element)
+    pad = None
+    if load and tile.type.pad in (ZERO, MAXIMUM, MINIMUM):
         code = pad_code(tile.format, tile.type.pad)
         signed = code - (1 << bits) if code >> (bits - 1) & 1 else code
-        pad, more = f" pad({out.constant(signed, f'i{bits}')})", f", pad i{bits}"
-    text = f"pto.mte_gm_ub {base}, {buffer}, {out.constant(0, 'i64')}, {length} nburst({rows}, {stride}, {pitch}){pad}"
-    out.line(f"{text} : {outer}, {ub}, i64, i64, i64, i64, i64{more}")
+        pad = out.constant(signed, f"i{bits}"), ScalarType(f"i{bits}")
+    ends = (base, far(view.kind)), (buffer, buffer_pointer(element))
+    program.copy(ends, length, (rows, stride, pitch), pad, load=load)
     program.moved = True
 
 
-def _long(out: FunctionTextWriter, number: ScalarExpression, times: int) -> str:
+def _long(out: FunctionBuilder, number: ScalarExpression, times: int) -> str:
     """Write a number times a constant, as an i64."""
     if number.known is not None:
         return out.constant(int(number.known) * times, "i64")
     text = number.text
     if times != 1:
-        text = out.define("bytes", f"arith.muli {text}, {out.constant(times)} : index")
-    return out.define("long", f"arith.index_cast {text} : index to i64")
+        text = out.arith("bytes", "muli", (text, out.constant(times)))
+    return out.converted("long", text, INDEX, I64)
 
 
 # Names of a source that its text keeps, and scalars of it that nothing uses any more.
 
-_NAME = re.compile(r"%[\w$.#-]+")
-_SCALAR = re.compile(r"\s*(%\S+) = (?:arith|math)\.")
+_SCALARS = pto.Constant | pto.Arith | pto.Compare | pto.Convert
 
 
 def names_in(function: Function) -> set[str]:
@@ -239,23 +229,38 @@ def names_in(function: Function) -> set[str]:
     return found
 
 
-def drop_unused(out: FunctionTextWriter) -> None:
-    """Leave out scalars and constants that nothing uses."""
-    lines = out.lines
-    while True:
-        counts = Counter(name for line in lines for name in _NAME.findall(line))
-        kept = [line for line in lines if (found := _SCALAR.match(line)) is None or counts[found.group(1)] > 1]
-        if len(kept) == len(lines):
-            break
-        lines[:] = kept
+def drop_unused(out: FunctionBuilder) -> None:
+    """Leave out scalars and constants that nothing uses; a comment ahead of one goes to the next operation."""
+    before = -1
+    while before != len(counts := Counter(_names_of(out.body))):
+        before = len(counts)
+        out.body = [*_used(out.body, counts, out.notes)]
     for key, name in tuple(out.constants.items()):
         if name not in counts:
             del out.constants[key]
 
 
+def _names_of(body: Sequence[pto.Operation]) -> Iterator[str]:
+    """Yield the names that operations define or use, each as often as it occurs."""
+    for node in nodes(body):
+        for place in fields(node):
+            held = getattr(node, place.name)
+            yield from (each for each in (held if isinstance(held, tuple) else (held,)) if isinstance(each, str))
+
+
+def _used(body: Sequence[pto.Operation], counts: Counter[str], notes: dict[int, str]) -> Iterator[pto.Operation]:
+    note: str | None = None
+    for node in body:
+        note = notes.pop(id(node), note)
+        if isinstance(node, _SCALARS) and counts[node.result] < 2:
+            continue
+        kept = with_regions(node, lambda region: tuple(_used(region, counts, notes)))
+        if note is not None:
+            notes[id(kept)], note = note, None
+        yield kept
+
+
 _SETTLED = ("--arg NAME=VALUE, which settles what it decides",)
-_OUTERMOST = 2
-"""The depth of the statements of a function."""
 _WHOLE = ("index", "i8", "i16", "i32", "i64")
 _FOLLOWING = ("compare", "column_reduction", "row_product", "fill", "part")
 """Structures of kernels of which more than the bounds of loops follows the extents."""
@@ -311,7 +316,7 @@ class _Source:
     def __post_init__(self) -> None:
         self.tiles = TileMaker(self.function, self.lowerer)
         for argument in self.function.arguments:
-            self.values[argument.name] = ScalarExpression(f"%{argument.name}")
+            self.values[argument.name] = ScalarExpression(argument.name)
 
     def write(self) -> None:
         """Write the body."""
@@ -335,13 +340,13 @@ class _Source:
             case pto.Constant():
                 self._constant_of(node)
             case pto.Arith() | pto.Compare() | pto.Convert():
-                self.values[node.result] = ScalarExpression(f"%{node.result}", self._known(node))
-                out.line(operation_text(node))
+                self.values[node.result] = ScalarExpression(node.result, self._known(node))
+                out.add(node)
             case pto.For() | pto.While() | pto.If() | pto.Section():
                 self._control(node)
             case pto.Yield() | pto.Condition():
                 if isinstance(node, pto.Condition) or node.values:
-                    out.line(operation_text(node))
+                    out.add(node)
             case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
                 self._synchronise(node)
             case pto.Tcvt() | pto.TileOperation():
@@ -352,12 +357,12 @@ class _Source:
     def _constant_of(self, node: pto.Constant) -> None:
         """Keep a constant; an integer of the whole function is one that instructions may use too."""
         out, value = self.program.out, constant(node.value, node.type.name)
-        self.values[node.result] = ScalarExpression(f"%{node.result}", value)
-        shared = out.depth == _OUTERMOST and node.type.name in _WHOLE
+        self.values[node.result] = ScalarExpression(node.result, value)
+        shared = not out.depth and node.type.name in _WHOLE
         if shared and isinstance(value, int) and (node.type.name, value) not in out.constants:
-            out.constants[node.type.name, value] = f"%{node.result}"
+            out.constants[node.type.name, value] = node.result
         else:
-            out.line(operation_text(node))
+            out.add(node)
 
     def _place(self, node: pto.Operation) -> None:
         """Make tiles and views: nothing of them is written."""
@@ -405,29 +410,24 @@ class _Source:
             self._region(node.body)
             return
         out = self.program.out
-        regions = _regions(node)
-        shaped = [each.tile for region in regions for each in nodes(region) if isinstance(each, pto.SetValidShape)]
+        inner = [each for region in regions_of(node) for each in nodes(region)]
+        own = [each.tile for each in inner if isinstance(each, pto.SetValidShape)]
         if not isinstance(node, pto.If):
-            self._forget(shaped)
-        own = (*getattr(node, "carried", ()), *((node.variable,) if isinstance(node, pto.For) else ()))
-        own += node.arguments if isinstance(node, pto.While) else ()
-        for name in own:
-            self.values[name] = ScalarExpression(f"%{name}")
-        out.open(head_text(node))
-        for number, region in enumerate(regions):
-            if number:
-                out.depth -= 1
-                out.open("} do {" if isinstance(node, pto.While) else "} else {")
-                if isinstance(node, pto.While) and node.arguments:
-                    out.line(region_arguments(node))
-            held = {name: self._held(name).extents for name in shaped if name in self.values}
-            self._region(region)
+            self._forget(own)
+            names = (*node.carried, *((node.variable,) if isinstance(node, pto.For) else node.arguments))
+            self.values.update({name: ScalarExpression(name) for name in names})
+
+        def made(region: Sequence[pto.Operation]) -> tuple[pto.Operation, ...]:
+            held = {name: self._held(name).extents for name in own if name in self.values}
+            with out.region() as body:
+                self._region(region)
             for name, extents in held.items():
                 self._held(name).extents = extents
-        out.close()
-        self._forget(shaped)
-        for name in node.results:
-            self.values[name] = ScalarExpression(f"%{name}")
+            return tuple(body)
+
+        out.add(with_regions(node, made))
+        self._forget(own)
+        self.values.update({name: ScalarExpression(name) for name in node.results})
 
     def _forget(self, names: Sequence[str]) -> None:
         for name in names:
@@ -507,7 +507,7 @@ class _Source:
             for name, bound in each.named().items():
                 most[name] = min(bound, most.get(name, bound))
         kind = "tcvt" if isinstance(node, pto.Tcvt) else node.mnemonic
-        start = len(program.out.lines)
+        start = len(program.out.body)
         whole = lower(lambda name: held[name].at(most))
         program.given = program.given_of(whole.shortcut)
         body = whole.body
@@ -516,7 +516,7 @@ class _Source:
                 program.given.scalar_name = self._run_time_scalar(node)
             if most:
                 if program.given is not None and program.given.structure in _FOLLOWING:
-                    raise IllegalError(f"its loops follow {' and '.join(most)}", legal=_SETTLED)
+                    raise IllegalError(f"its loops follow {named(most)}", legal=_SETTLED)
                 body, program.rules = rules_of(most, lambda extents: lower(lambda name: held[name].at(extents)).body)
             self._guarded(body, most)
         except CastsimError as error:
@@ -526,7 +526,7 @@ class _Source:
         finally:
             program.rules = ()
         if not is_inserted(node):
-            program.out.lines.insert(start, f"{'  ' * program.out.depth}// pto.{kind}, line {node.span.line}")
+            program.out.note(start, f"pto.{kind}, line {node.span.line}")
 
     def _guarded(self, body: Block, most: Extents) -> None:
         """Write an operation; one that closes rows leaves everything as it is where there are no columns."""
@@ -536,10 +536,10 @@ class _Source:
         if columns is None or columns not in most:
             program.block(body, [()] * body.width)
             return
-        some = out.define("some", f"arith.cmpi sgt, {columns}, {out.constant(0)} : index")
-        out.open(f"scf.if {some} {{")
-        program.block(body, [()] * body.width)
-        out.close()
+        some = out.compared("some", "sgt", columns, out.constant(0))
+        with out.region() as then:
+            program.block(body, [()] * body.width)
+        out.add(pto.If(some, tuple(then)))
 
     def _columns(self) -> str | None:
         """Return the name of the valid columns of the source of the operation that is written."""
@@ -562,10 +562,10 @@ class _Source:
             raise IllegalError(
                 f"expand cannot write pto.{node.mnemonic} with these operands", legal=("a partition and a tile",)
             )
-        named = held.named()
-        self.program.out.line(f"// pto.{node.mnemonic}, line {node.span.line}")
+        tile, start = held.at(held.named()), len(self.program.out.body)
         assert held.extents is not None
-        move_part(self.program, self.lowerer, node, part, held.at(named), held.extents, load=load)
+        move_part(self.program, self.lowerer, node, part, tile, held.extents, load=load)
+        self.program.out.note(start, f"pto.{node.mnemonic}, line {node.span.line}")
 
     # ------------------------------------------------------------------------------------------------------ values
 
@@ -595,11 +595,3 @@ class _Source:
 
 def _fixed(value: int) -> ScalarExpression:
     return ScalarExpression("", value)
-
-
-def _regions(node: pto.For | pto.While | pto.If) -> list[Sequence[pto.Operation]]:
-    if isinstance(node, pto.For):
-        return [node.body]
-    if isinstance(node, pto.While):
-        return [node.before, node.after]
-    return [node.then_body, *([node.else_body] if node.else_body else [])]

@@ -9,7 +9,7 @@ from itertools import product
 from castsim.execution.tree import Block, Node
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
-from castsim.isa.pto.pto_printer import types_text
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.value_types import AlignType, MicroOperation, Type, VectorType, vector
 from castsim.machines.vector_function.expanded_computes import Given, accumulated, constant_register, write_compute
 from castsim.machines.vector_function.function_operations import (
@@ -26,14 +26,13 @@ from castsim.machines.vector_function.function_operations import (
     width_of,
     with_words,
 )
-from castsim.machines.vector_function.logical_emitter import Use
 from castsim.machines.vector_function.register_operations import (
     I32,
-    FunctionTextWriter,
+    INDEX,
+    FunctionBuilder,
     NamedRegisters,
     TripAddress,
     buffer_pointer,
-    near,
     pointed,
     unwritten,
 )
@@ -63,18 +62,18 @@ class TripCount:
             return self.less
         return max(-(-extents[self.name] * self.times // self.over) - self.less, 0)
 
-    def text(self, out: FunctionTextWriter) -> str:
+    def text(self, out: FunctionBuilder) -> str:
         """Write its computation; return a value of type index."""
         if self.name is None:
             return out.constant(self.less)
         found = self.name
         if self.times != 1:
-            found = out.define("many", f"arith.muli {found}, {out.constant(self.times)} : index")
+            found = out.arith("many", "muli", (found, out.constant(self.times)))
         if self.over != 1:
-            found = out.define("trips", f"arith.ceildivsi {found}, {out.constant(self.over)} : index")
+            found = out.arith("trips", "ceildivsi", (found, out.constant(self.over)))
         if self.less:
-            found = out.define("less", f"arith.subi {found}, {out.constant(self.less)} : index")
-            found = out.define("left", f"arith.maxsi {found}, {out.constant(0)} : index")
+            found = out.arith("less", "subi", (found, out.constant(self.less)))
+            found = out.arith("left", "maxsi", (found, out.constant(0)))
         return found
 
 
@@ -168,9 +167,14 @@ def _rule(seen: Sequence[tuple[Extents, int]], divisors: Sequence[int], factors:
     raise _unsteady(extents)
 
 
+def named(extents: Extents) -> str:
+    """Return the names of extents as an error lists them."""
+    return " and ".join(f"%{name}" for name in extents)
+
+
 def _unsteady(extents: Extents) -> IllegalError:
-    names = " and ".join(extents)
-    return IllegalError(f"its loops depend on {names} in a way that expand cannot write", legal=("--arg NAME=VALUE",))
+    why = f"its loops depend on {named(extents)} in a way that expand cannot write"
+    return IllegalError(why, legal=("--arg NAME=VALUE",))
 
 
 # The loop nests of a function as they are written: what differs from the nests that are timed.
@@ -347,7 +351,7 @@ def is_access(item: MicroOperation) -> bool:
 class NestWriter:
     """Writes one loop nest."""
 
-    out: FunctionTextWriter
+    out: FunctionBuilder
     function: VectorFunction
     written: WrittenNest
     given: Given | None
@@ -372,20 +376,25 @@ class NestWriter:
             self.sides[item] = self._side(item)
         rows, counters = self._bounds()
         inside = outer.inner()
-        if nest.row_loop:
-            self.row = self.out.fresh("row")
-            zero, one = self.out.constant(0), self.out.constant(1)
-            self.out.open(f"scf.for {self.row} = {zero} to {rows} step {one} {{")
         inside.scalars.update(counters)
-        for operation in nest.row:
+        if not nest.row_loop:
+            self._row(inside)
+            return
+        self.row = self.out.fresh("row")
+        zero, one = self.out.constant(0), self.out.constant(1)
+        with self.out.region() as body:
+            self._row(inside)
+        self.out.add(pto.For(self.row, zero, rows, one, tuple(body)))
+
+    def _row(self, inside: NamedRegisters) -> None:
+        """Write what a row does."""
+        for operation in self.nest.row:
             self._step(operation, inside)
-        if self.given is not None and self.given.structure == "fill" and nest.close:
+        if self.given is not None and self.given.structure == "fill" and self.nest.close:
             self._unaligned(inside)
         else:
             self._trips(inside)
             self._close(inside)
-        if nest.row_loop:
-            self.out.close()
 
     def _bounds(self) -> tuple[str, dict[str, str]]:
         """Return the number of rows, and the initial value of each counter."""
@@ -398,9 +407,7 @@ class NestWriter:
         for name in used:
             rule = rules.counters[name]
             starts[name] = (
-                out.constant(rule.less, "i32")
-                if rule.name is None
-                else out.define(name, f"arith.index_cast {rule.text(out)} : index to i32")
+                out.constant(rule.less, "i32") if rule.name is None else out.converted(name, rule.text(out), INDEX, I32)
             )
         self.trips = rules.trips.text(out)
         return rules.rows.text(out), starts
@@ -411,13 +418,13 @@ class NestWriter:
             return self.out.constant(self.nest.trips * step)
         if step == 1:
             return self.trips
-        return self.out.define("end", f"arith.muli {self.trips}, {self.out.constant(step)} : index")
+        return self.out.arith("end", "muli", (self.trips, self.out.constant(step)))
 
     def _last(self, step: int) -> str:
         """Return the value of the variable in the last trip."""
         if self.rules is None or self.rules.trips.name is None:
             return self.out.constant((self.nest.trips - 1) * step)
-        return self.out.define("last", f"arith.subi {self._end(step)}, {self.out.constant(step)} : index")
+        return self.out.arith("last", "subi", (self._end(step), self.out.constant(step)))
 
     def _side(self, item: MicroOperation) -> _Side:
         """Return the operand of an access."""
@@ -448,26 +455,22 @@ class NestWriter:
         step = moving.pop() if len(moving) == 1 and moving != {0} else 1
         variable = out.fresh("i")
         carried, first = self._carried(outer)
-        start, end = out.constant(first * step), self._end(step)
-        head = f"scf.for {variable} = {start} to {end} step {out.constant(step)}"
+        start, end, by = out.constant(first * step), self._end(step), out.constant(step)
         inside = outer.inner()
-        results = [out.fresh("end") for _ in carried]
-        if carried:
-            passed = ", ".join(f"{each.name} = {each.start}" for each in carried)
-            head = f"{', '.join(results)} = {head} iter_args({passed}) -> ({_kinds(carried)})"
-        out.open(f"{head} {{")
+        results = tuple(out.fresh("end") for _ in carried)
         for each in carried:
             if each.key in nest.counters:
                 inside.scalars[each.key] = each.name
             elif isinstance(each.kind, VectorType):
                 inside.registers[each.key] = replace(inside.registers[each.key], name=each.name)
-        self._body(inside, {each.key: each.name for each in carried}, variable, step)
-        if carried:
-            values = ", ".join(
-                inside.scalars.get(each.key) or self._handed_on(inside, each) for each in carried
-            )  # fmt: skip
-            out.line(f"scf.yield {values} : {_kinds(carried)}")
-        out.close()
+        names, kinds = tuple(each.name for each in carried), tuple(each.kind for each in carried)
+        with out.region() as body:
+            self._body(inside, {each.key: each.name for each in carried}, variable, step)
+            if carried:
+                values = (inside.scalars.get(each.key) or self._handed_on(inside, each) for each in carried)
+                out.add(pto.Yield(tuple(values), kinds))
+        initial = tuple(each.start for each in carried)
+        out.add(pto.For(variable, start, end, by, tuple(body), names, initial, results, kinds))
         for each, result in zip(carried, results, strict=True):
             if isinstance(each.kind, VectorType):
                 outer.registers[each.key] = replace(inside.registers[each.key], name=result)
@@ -477,7 +480,7 @@ class NestWriter:
         out, nest = self.out, self.nest
         if any(operation.mnemonic == "select" for operation in nest.trip):
             last = self._last(step)
-            inside.last = out.define("last", f"arith.cmpi eq, {variable}, {last} : index")
+            inside.last = out.compared("last", "eq", variable, last)
         if self.given is not None and self.given.structure == "ramp":
             inside.position = out.sum(0, [(variable, nest.elements // step)])
         for operation in nest.trip:
@@ -520,9 +523,7 @@ class NestWriter:
                 start = side.pointer
                 if self.row and side.row:
                     by = out.sum(0, [(self.row, side.row)])
-                    start = out.define(
-                        "from", f"pto.addptr {start}, {by} : {near(side.element)} -> {near(side.element)}"
-                    )
+                    start = out.moved("from", start, by, buffer_pointer(side.element))
                 found.append(_Carried(_moved(item), buffer_pointer(side.element), start, out.fresh("at")))
         return found, first
 
@@ -575,8 +576,8 @@ class NestWriter:
         left = self.out.constant(columns, "i32")
         if self.row:
             done = self.out.sum(0, [(self.row, 2048 // width)])
-            number = self.out.define("done", f"arith.index_cast {done} : index to i32")
-            left = self.out.define("left", f"arith.subi {left}, {number} : i32")
+            number = self.out.converted("done", done, INDEX, I32)
+            left = self.out.arith("left", "subi", (left, number), I32)
         inside.scalars["columns"] = left
         inside.step(count_step("p", width, 2048 // width, "columns"))
 
@@ -584,28 +585,24 @@ class NestWriter:
         """Write consecutive stores of a constant from any byte on, and the flush after them."""
         out, nest = self.out, self.nest
         (store,) = (item for item in nest.trip if item.mnemonic == "vsts")
-        side, kind = self.sides[store], near(self.sides[store].element)
-        pointer = side.pointer
+        side = self.sides[store]
+        pointer, align, element = side.pointer, AlignType(), buffer_pointer(side.element)
         if self.row:
-            pointer = out.define(
-                "from", f"pto.addptr {pointer}, {out.sum(0, [(self.row, side.row)])} : {kind} -> {kind}"
-            )
-        align, element = AlignType(), buffer_pointer(side.element)
+            pointer = out.moved("from", pointer, out.sum(0, [(self.row, side.row)]), element)
         (empty,) = out.micro("init_align", (), [("state", align)])
         state, left, variable = out.fresh("state"), out.fresh("n"), out.fresh("i")
-        end, rest = out.fresh("end"), out.fresh("end")
+        results = out.fresh("end"), out.fresh("end")
         (count,) = nest.counters.values()
-        bounds = f"{out.constant(0)} to {out.constant(nest.trips)} step {out.constant(1)}"
-        args = f"iter_args({state} = {empty}, {left} = {out.constant(count, 'i32')}) -> (!pto.align, i32)"
-        out.open(f"{end}, {rest} = scf.for {variable} = {bounds} {args} {{")
-        most = out.constant(nest.elements, "i32")
-        some = out.define("some", f"arith.minsi {left}, {most} : i32")
-        uses: list[Use] = [(state, align), (some, I32), inside.use(store.operands[0], side.element), (pointer, element)]
-        (further,) = out.micro("vstus", uses, [("state", align)])
-        after = out.define("n", f"arith.subi {left}, {some} : i32")
-        out.line(f"scf.yield {further}, {after} : !pto.align, i32")
-        out.close()
-        out.micro("vstas", [(end, align), (pointer, element), (out.constant(0, "i32"), I32)])
+        bounds = out.constant(0), out.constant(nest.trips), out.constant(1)
+        initial = empty, out.constant(count, "i32")
+        with out.region() as body:
+            some = out.arith("some", "minsi", (left, out.constant(nest.elements, "i32")), I32)
+            uses = [(state, align), (some, I32), inside.use(store.operands[0], side.element), (pointer, element)]
+            (further,) = out.micro("vstus", uses, [("state", align)])
+            after = out.arith("n", "subi", (left, some), I32)
+            out.add(pto.Yield((further, after), (align, I32)))
+        out.add(pto.For(variable, *bounds, tuple(body), (state, left), initial, results, (align, I32)))
+        out.micro("vstas", [(results[0], align), (pointer, element), (out.constant(0, "i32"), I32)])
 
     def _place(self, side: _Side, variable: str, step: int, offset: int, moved: str | None) -> TripAddress:
         """Return where an access of a trip, or of a row without a variable, is."""
@@ -615,10 +612,6 @@ class NestWriter:
         if variable:
             terms.append((variable, side.trip // step))
         return TripAddress(side.pointer, side.element, self.out.sum(offset // side.size, terms))
-
-
-def _kinds(carried: Sequence[_Carried]) -> str:
-    return types_text(each.kind for each in carried)
 
 
 def _moved(item: MicroOperation) -> str:

@@ -1,15 +1,17 @@
-"""Register operations as lines of micro text: all that touch no memory, and loads and stores."""
+"""The instructions of a kernel with the registers, types and words of a program of vector instructions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, Overflow, Rounding, format_named
-from castsim.isa.pto.micro_words import ROUNDINGS, Conversion, conversion, micro_text
-from castsim.isa.pto.types import format_type, lane_bits
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro_words import ROUNDINGS, Conversion, conversion
+from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, PointerType, ScalarType, Type, vector
 from castsim.machines.vector_function.function_operations import (
     distribution_in,
@@ -24,37 +26,45 @@ from castsim.numerics.policy import InfinityWrap, Policy
 from castsim.targets.description import with_options
 from castsim.targets.vector_function import DistributionMode, VectorFunctionTarget
 
-# Lines of micro text: indentation, fresh names, constants at the head of the function.
+# The operations of a function of vector instructions while they are made: fresh names, constants ahead of everything.
 
 Terms = Sequence[tuple[str, int]]
 """Loop variables of type index, each with its factor."""
 
-INDEX, I32 = ScalarType("index"), ScalarType("i32")
+INDEX, I16, I32, I64 = (ScalarType(name) for name in ("index", "i16", "i32", "i64"))
 
 
 @dataclass(slots=True)
-class FunctionTextWriter:
-    """Text of one function. Names of values are fresh; a constant is defined once, ahead of everything."""
+class FunctionBuilder:
+    """Operations of one function. Names of values are fresh; a constant is defined once, ahead of everything.
 
-    lines: list[str] = field(default_factory=list)
-    constants: dict[tuple[str, int | str], str] = field(default_factory=dict)
+    `body` is the region that operations are added to; `notes` are comments on the operations that they precede.
+    """
+
+    body: list[pto.Operation] = field(default_factory=list)
+    constants: dict[tuple[str, float], str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
-    depth: int = 2
+    notes: dict[int, str] = field(default_factory=dict)
+    depth: int = 0
     _numbers: dict[str, int] = field(default_factory=dict)
 
-    def line(self, text: str) -> None:
-        """Add a line."""
-        self.lines.append("  " * self.depth + text)
+    def add(self, node: pto.Operation) -> None:
+        """Add an operation."""
+        self.body.append(node)
 
-    def open(self, text: str) -> None:
-        """Add a line that begins a region."""
-        self.line(text)
-        self.depth += 1
+    def note(self, start: int, text: str) -> None:
+        """Put a comment ahead of the operations from number `start` of the region on, if there are any."""
+        if len(self.body) > start:
+            self.notes[id(self.body[start])] = text
 
-    def close(self) -> None:
-        """End a region."""
-        self.depth -= 1
-        self.line("}")
+    @contextmanager
+    def region(self) -> Iterator[list[pto.Operation]]:
+        """Add operations to a region of its own meanwhile."""
+        outer, self.body, self.depth = self.body, [], self.depth + 1
+        try:
+            yield self.body
+        finally:
+            self.body, self.depth = outer, self.depth - 1
 
     def fresh(self, stem: str) -> str:
         """Return a name that nothing has yet."""
@@ -64,29 +74,45 @@ class FunctionTextWriter:
             name = f"{stem}{number}" if number else stem
             if name not in self.taken:
                 self.taken.add(name)
-                return f"%{name}"
-
-    def define(self, stem: str, text: str) -> str:
-        """Add the definition of a value and return its name."""
-        name = self.fresh(stem)
-        self.line(f"{name} = {text}")
-        return name
+                return name
 
     def micro(
         self, mnemonic: str, uses: Sequence[Use], results: Sequence[tuple[str, Type]] = (), **words: str
     ) -> list[str]:
         """Add a vector instruction; return the names of its results, which are given by stem and type."""
-        names = [self.fresh(stem) for stem, _ in results]
-        node = MicroOperation(
-            mnemonic,
-            tuple(name.removeprefix("%") for name, _ in uses),
-            tuple(kind for _, kind in uses),
-            tuple(names),
-            tuple(kind for _, kind in results),
-            tuple(words.items()),
-        )
-        self.line(f"{', '.join(names)} = {micro_text(node)}" if names else micro_text(node))
-        return names
+        names = tuple(self.fresh(stem) for stem, _ in results)
+        operands, kinds = tuple(name for name, _ in uses), tuple(kind for _, kind in uses)
+        of_results = tuple(kind for _, kind in results)
+        self.add(MicroOperation(mnemonic, operands, kinds, names, of_results, tuple(words.items())))
+        return [*names]
+
+    def arith(self, stem: str, operation: str, operands: Sequence[str], kind: ScalarType = INDEX) -> str:
+        """Add scalar arithmetic and return the name of its result."""
+        name = self.fresh(stem)
+        self.add(pto.Arith(name, operation, tuple(operands), kind))
+        return name
+
+    def compared(self, stem: str, predicate: str, one: str, other: str) -> str:
+        """Add a comparison of indices and return the name of its result."""
+        name = self.fresh(stem)
+        self.add(pto.Compare(name, predicate, (one, other), INDEX))
+        return name
+
+    def converted(self, stem: str, operand: str, source: ScalarType, result: ScalarType) -> str:
+        """Add the conversion of an index from or to another type and return the name of its result."""
+        name = self.fresh(stem)
+        self.add(pto.Convert(name, "index_cast", operand, source, result))
+        return name
+
+    def buffer(self, address: str, element: str) -> str:
+        """Return a pointer to elements at a byte address (i64) of the buffer."""
+        return self.micro("castptr", [(address, I64)], [("ub", buffer_pointer(element))])[0]
+
+    def moved(self, stem: str, pointer: str, offset: str, kind: PointerType) -> str:
+        """Return a pointer that is a number of elements after another."""
+        name = self.fresh(stem)
+        self.add(pto.AddPointer(name, pointer, offset, kind))
+        return name
 
     def constant(self, value: int, kind: str = "index") -> str:
         """Return the name of a constant."""
@@ -97,12 +123,12 @@ class FunctionTextWriter:
             found = self.constants[kind, value] = self.fresh(f"c{sign}{abs(value)}{suffix}")
         return found
 
-    def number(self, text: str, kind: str) -> str:
-        """Return the name of a constant of a float type; `text` is a decimal number or a bit pattern."""
-        found = self.constants.get((kind, text))
+    def number(self, value: float, kind: str, text: str) -> str:
+        """Return the name of a constant of a float type: a number, or as an integer its bit pattern."""
+        found = self.constants.get((kind, value))
         if found is None:
             plain = "".join(each if each.isalnum() else "_" for each in text.replace("-", "m"))
-            found = self.constants[kind, text] = self.fresh(f"c{plain}_{kind}")
+            found = self.constants[kind, value] = self.fresh(f"c{plain}_{kind}")
         return found
 
     def sum(self, base: int, terms: Terms) -> str:
@@ -111,24 +137,22 @@ class FunctionTextWriter:
         for variable, factor in terms:
             if factor == 0:
                 continue
-            by = variable
-            if factor != 1:
-                by = self.define("at", f"arith.muli {variable}, {self.constant(factor)} : index")
-            found = by if found is None else self.define("at", f"arith.addi {found}, {by} : index")
+            by = variable if factor == 1 else self.arith("at", "muli", (variable, self.constant(factor)))
+            found = by if found is None else self.arith("at", "addi", (found, by))
         if found is None:
             return self.constant(base)
-        return found if base == 0 else self.define("at", f"arith.addi {found}, {self.constant(base)} : index")
+        return found if base == 0 else self.arith("at", "addi", (found, self.constant(base)))
 
-    def aside(self) -> FunctionTextWriter:
-        """Return a writer of lines that are put in later; names and constants are shared."""
-        return replace(self, lines=[])
+    def aside(self) -> FunctionBuilder:
+        """Return a builder of operations that are put in later; names and constants are shared."""
+        return replace(self, body=[])
 
-    def head(self) -> list[str]:
-        """Return the lines that define the constants."""
-        return [f"    {name} = arith.constant {value} : {kind}" for (kind, value), name in self.constants.items()]
+    def head(self) -> tuple[pto.Constant, ...]:
+        """Return the definitions of the constants."""
+        return tuple(pto.Constant(name, value, ScalarType(kind)) for (kind, value), name in self.constants.items())
 
 
-# How types are written, and how an operation is refused.
+# The types of pointers, and how an operation is refused.
 
 
 _SPELLINGS = {"hif8": "!pto.hif8", "e2m1": "!pto.f4E2M1x2", "e1m2": "!pto.f4E1M2x2"}
@@ -140,18 +164,12 @@ def buffer_pointer(element: str) -> PointerType:
     return PointerType(element, "ub", _SPELLINGS.get(element, ""))
 
 
-def near(element: str) -> str:
-    """Return the same as it is written."""
-    return format_type(buffer_pointer(element))
-
-
-def far(kind: PointerType) -> str:
+def far(kind: PointerType) -> PointerType:
     """Return the type of an argument's pointer as one into global memory.
 
     4-bit elements keep their spelling: in the other one, an argument is an array of bytes.
     """
-    spelling = _SPELLINGS["hif8"] if kind.element == "hif8" else kind.spelling
-    return format_type(PointerType(kind.element, "gm", spelling))
+    return PointerType(kind.element, "gm", _SPELLINGS["hif8"] if kind.element == "hif8" else kind.spelling)
 
 
 def unwritten(what: str) -> IllegalError:
@@ -305,7 +323,7 @@ class TripAddress:
 class Prelude:
     """The code before the loops of a vecscope: constants in registers, predicates of all lanes."""
 
-    out: FunctionTextWriter
+    out: FunctionBuilder
     registers: dict[str, Held] = field(default_factory=dict)
     masks: dict[int, str] = field(default_factory=dict)
 
@@ -314,7 +332,7 @@ class Prelude:
 class NamedRegisters:
     """Registers, predicates and counters by their names in the kernel, as values of the text."""
 
-    out: FunctionTextWriter
+    out: FunctionBuilder
     attributes: Attributes
     ctrl: int
     policies: Mapping[tuple[str, str], Policy]
@@ -412,8 +430,8 @@ class NamedRegisters:
                 self._count_down(operation)
             case "select":
                 (result,), (tail,) = operation.results, operation.operands
-                given = f"{self.last}, {self.scalars[tail]}, {self.out.constant(number_of(operation, 'full'), 'i32')}"
-                self.scalars[result] = self.out.define(result, f"arith.select {given} : i32")
+                full = self.out.constant(number_of(operation, "full"), "i32")
+                self.scalars[result] = self.out.arith(result, "select", (self.last, self.scalars[tail], full), I32)
             case _:
                 self._compute(operation)
 
@@ -472,7 +490,7 @@ class NamedRegisters:
         """Return a mask without the lanes that are infinite: they become 0."""
         assert isinstance(fmt, FloatFormat) and fmt.infinity_code is not None
         for code in (fmt.infinity_code, fmt.infinity_code | fmt.sign_bit):
-            value = self.out.number(f"0x{code:0{fmt.storage_bits // 4}X}", fmt.name)
+            value = self.out.number(code, fmt.name, f"0x{code:0{fmt.storage_bits // 4}X}")
             uses = [source, (value, ScalarType(fmt.name)), mask]
             mask = self.out.micro("vcmps", uses, [("finite", mask[1])], cmp="ne")[0], mask[1]
         return mask
@@ -488,8 +506,8 @@ class NamedRegisters:
             count = self.scalars[counter]
             if take < lanes:
                 least = self.out.constant(take, "i32")
-                self.scalars[counter] = self.out.define(counter, f"arith.subi {count}, {least} : i32")
-                count = self.out.define(counter, f"arith.minsi {count}, {least} : i32")
+                self.scalars[counter] = self.out.arith(counter, "subi", (count, least), I32)
+                count = self.out.arith(counter, "minsi", (count, least), I32)
         kinds: list[tuple[str, Type]] = [(result, MaskType(width)), (counter or "left", I32)]
         name, left = self.out.micro(f"plt_b{width}", [(count, I32)], kinds)
         self.predicates[result], self.governing = (name, MaskType(width)), result
