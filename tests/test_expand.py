@@ -126,11 +126,6 @@ def test_published_sequences_differ_from_the_instructions(pair: tuple[str, str],
     assert any(differences)
 
 
-def test_the_text_is_what_the_printer_reads(tmp_path: Path) -> None:
-    parsed = parse(expand(PROGRAMS / "a5_hif8_round_trip.pto", LoadRequest()), "x.pto")
-    assert parse(print_program(parsed), "x.pto") == parsed
-
-
 def test_another_target_is_refused() -> None:
     with pytest.raises(IllegalError) as caught:
         expand(PROGRAMS / "f32_to_f16.pto", LoadRequest())
@@ -343,12 +338,13 @@ def texts() -> list[tuple[str, str]]:
 
 
 def accepted(text: str) -> None:
-    """Check a text by its lines, by the reader with its rules, and by the printer."""
+    """Check a text by its lines, by the reader with its rules; it is what the printer of programs makes."""
     assert check(text) > 0
     parsed = parse(text, "x.pto")
     assert not parsed.refused
     assert all("f4E" in str(each) for each in parsed.warnings)  # arguments that are arrays of 4-bit elements
-    assert parse(print_program(parsed), "x.pto") == parsed
+    uncommented = "".join(line for line in text.splitlines(keepends=True) if not line.lstrip().startswith("//"))
+    assert print_program(parsed) == uncommented
 
 
 @pytest.mark.parametrize("path", EXPANDABLE, ids=lambda path: path.stem)

@@ -56,7 +56,7 @@ exploration       16   7000
 files              1    300
 isa               32  15000
 lowering          25  10500
-machines          61  28000
+machines          61  27700
 numerics          12   3900
 pto_cpp            3   1800
 reports           52  16000

@@ -22,11 +22,12 @@ from typing import TypeVar
 
 from castsim.execution.interpreter.vector_unit import LOAD as BODY_LOAD
 from castsim.execution.interpreter.vector_unit import STORE as BODY_STORE
-from castsim.execution.interpreter.vector_unit import Body, BodyStep
+from castsim.execution.interpreter.vector_unit import Body
 from castsim.execution.run_limits import MAX_CYCLES
 from castsim.isa.errors import CastsimError, ReadError, Span, closest
 from castsim.isa.formats import Format
 from castsim.isa.pto.micro_words import BARRIERS
+from castsim.isa.pto.value_types import MicroOperation
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.reading import read_text
 from castsim.targets.description import SourceKind
@@ -68,24 +69,21 @@ def body_of(text: str, loops: int, trips: int, unroll: int, element: Format, bet
     return Body(loops, trips, unroll, steps, element.storage_bits, between)
 
 
-def _steps(text: str, span: Span) -> Iterator[BodyStep]:
+def _steps(text: str, span: Span) -> Iterator[MicroOperation]:
     repeated = _REPEATED.fullmatch(text)
     times, text = (int(repeated[1]), repeated[2]) if repeated else (1, text)
     found = _STEP.fullmatch(text)
     if found is None:
         legal = ("a=vlds A", "r=vmul a b", "vsts B r", "4 x (a=vadds a)", "mem_bar VST_VLD")
         raise ReadError(f"'{text}' is not an instruction of a program", span=span, legal=legal)
-    result, mnemonic, operands = found["result"] or "", found["mnemonic"], tuple(found["operands"].split())
-    buffer = ""
-    if mnemonic in (BODY_LOAD, BODY_STORE):
-        if not operands:
-            raise ReadError(f"'{text}' does not name a buffer", span=span)
-        buffer, *rest = operands
-        operands = tuple(rest)
+    results, mnemonic, operands = (found["result"],), found["mnemonic"], tuple(found["operands"].split())
+    if mnemonic in (BODY_LOAD, BODY_STORE) and not operands:
+        raise ReadError(f"'{text}' does not name a buffer", span=span)
+    words = (("barrier", operands[0]),) if mnemonic == "mem_bar" and operands else ()
     if mnemonic == "mem_bar" and (len(operands) != 1 or operands[0] not in BARRIERS):
         raise ReadError(f"'{text}' does not name a barrier", span=span, legal=BARRIERS)
     for _ in range(times):
-        yield BodyStep(mnemonic, result, operands, buffer)
+        yield MicroOperation(mnemonic, operands, (), results if results[0] else (), attributes=words)
 
 
 NEEDED = ("src", "dst", "rows", "cols", "measured_cycles")

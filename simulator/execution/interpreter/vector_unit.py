@@ -536,29 +536,16 @@ LOAD, STORE = "vlds", "vsts"
 
 
 @dataclass(frozen=True, slots=True)
-class BodyStep:
-    """One instruction of a body: `mnemonic`, the register that it makes ('' for a store), those it reads.
-
-    `buffer` names the memory of a load or store.
-    """
-
-    mnemonic: str
-    result: str
-    sources: tuple[str, ...]
-    buffer: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Body:
     """`loops` loops after each other, a barrier `between` them ('' for none), of `trips` executions of `steps`.
 
     The compiler has put `unroll` executions into a trip of the hardware's loop; their instructions alternate. Lanes
-    have `width` bits.
+    have `width` bits. A load or a store names its buffer as its first operand; no types are stated.
     """
 
     loops: int
     trips: int
     unroll: int
-    steps: tuple[BodyStep, ...]
+    steps: tuple[MicroOperation, ...]
     width: int = 32
     between: str = ""

@@ -7,7 +7,7 @@ is the constant of the operation. Source: docs/reference/micro.md sections 3.6 t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import MaskType, MicroOperation, ScalarType, vector
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.machines.vector_function.function_operations import LONG_DIVISION, width_of
-from castsim.machines.vector_function.logical_emitter import Use
-from castsim.machines.vector_function.register_operations import INDEX, Held, NamedRegisters, unwritten
+from castsim.machines.vector_function.logical_emitter import Pred, Reg, Use
+from castsim.machines.vector_function.register_operations import INDEX, NamedRegisters, unwritten
 
 # What the instructions of a vector operation take beside registers: scalars, neutral values, pads, as text.
 
@@ -95,59 +95,53 @@ class Given:
         return fmt.sign_bit if function == "add" else neutral_code(function, fmt)
 
 
-def constant_use(held: NamedRegisters, code: int, fmt: Format) -> tuple[str, ScalarType]:
+def constant_use(held: NamedRegisters, code: int, fmt: Format) -> Use:
     """Return a constant scalar by its code; unsigned integers are written as signless ones."""
     if isinstance(fmt, IntFormat):
         signed = code - (1 << fmt.bits) if code >> (fmt.bits - 1) & 1 else code
-        kind = f"i{fmt.bits}"
-        return held.out.constant(signed, kind), ScalarType(kind)
+        return held.integer(signed, f"i{fmt.bits}")
     value = float(numbers(np.array([code], f"<u{fmt.storage_bits // 8}"), fmt)[0])
     exact = np.isfinite(value) and len(repr(value)) <= 8 and "e" not in repr(value)
-    text = repr(value) if exact else f"0x{code:0{fmt.storage_bits // 4}X}"
-    return held.out.number(value if exact else code, fmt.name, text), ScalarType(fmt.name)
+    return held.out.scalar(value if exact else code, ScalarType(fmt.name))
 
 
-def scalar_use(held: NamedRegisters, given: Given) -> tuple[str, ScalarType]:
+def scalar_use(held: NamedRegisters, given: Given) -> Use:
     """Return the constant operand."""
     fmt, name = given.format, given.scalar_name
     if name is None:
         return constant_use(held, given.scalar, fmt)
-    kind = f"i{fmt.bits}" if isinstance(fmt, IntFormat) else fmt.name
+    kind = ScalarType(f"i{fmt.bits}" if isinstance(fmt, IntFormat) else fmt.name)
     if given.operation.function == "sub":
-        operation, operands = "negf", (name,)
-        if isinstance(fmt, IntFormat):
-            operation, operands = "subi", (held.out.constant(0, kind), name)
-        name = held.out.arith("minus", operation, operands, ScalarType(kind))
-    return name, ScalarType(kind)
+        operands = (held.out.constant(0, kind), name) if isinstance(fmt, IntFormat) else (name,)
+        name = held.out.arith("subi" if len(operands) > 1 else "negf", operands, kind, "minus")
+    return name, kind
 
 
 def scalar_register(held: NamedRegisters, given: Given) -> str:
     """Return the key of a register that holds the constant operand in all lanes."""
     if given.scalar_name is None:
         return constant_register(held, "scalar", given.scalar, given.format)
-    return _made_once(held, f"scalar {given.scalar_name}", "scalar", given.format, lambda: scalar_use(held, given))
+    return _at_head(held, f"scalar {given.scalar_name}", 0, given.format, lambda: scalar_use(held, given))
 
 
 def constant_register(held: NamedRegisters, name: str, code: int, fmt: Format) -> str:
     """Return the key of a register that holds a code in all lanes; it is created on first use."""
-    key = f"{name} {fmt.name} {code}"
     if fmt.storage_bits == 8 and not isinstance(fmt, IntFormat):
         fmt = format_named("u8")  # there are no scalars of such floats
-    return _made_once(held, key, name, fmt, lambda: constant_use(held, code, fmt))
+    return _at_head(held, f"{name} {fmt.name}", code, fmt, lambda: constant_use(held, code, fmt))
 
 
-def _made_once(
-    held: NamedRegisters, key: str, stem: str, fmt: Format, scalar: Callable[[], tuple[str, ScalarType]]
-) -> str:
-    """Return the key of a register before the loops that holds a scalar in all lanes."""
-    prelude = held.prelude
-    assert prelude is not None  # of every function that is no cast
-    if key not in prelude.registers:
+def _at_head(held: NamedRegisters, name: str, code: int, fmt: Format, scalar: Callable[[], Use]) -> str:
+    """Return the key of a register that holds a scalar in all lanes, made ahead of the loops."""
+    out, bits = held.out, fmt.storage_bits
+
+    def made() -> Reg:
         value = scalar()
-        kind = value[1].name
-        (name,) = prelude.out.micro("vdup", [value, held.every(fmt.storage_bits)], [(stem, vector(kind))])
-        prelude.registers[key] = Held(name, kind)
-    held.registers[key] = prelude.registers[key]
+        assert isinstance(value[1], ScalarType)
+        return out.register("vdup", [value, out.whole(bits).use], value[1].name)
+
+    key = f"{name} {code}"
+    held.registers[key] = out.kept((name, bits, code), made)
     return key
 
 
@@ -213,10 +207,8 @@ def write_compute(held: NamedRegisters, given: Given, operation: MicroOperation)
 def _governing(held: NamedRegisters, width: int, operation: MicroOperation) -> Use:
     """Return the mask of an instruction: that of the trip, all lanes where registers are accumulated."""
     accumulates = not set(operation.results).isdisjoint(operation.operands)
-    if accumulates or held.governing not in held.predicates:
-        return held.every(width)
-    found = held.mask(held.governing)
-    return found if found[1].bits == width else held.every(width)
+    governing = None if accumulates else held.predicates.get(held.governing)
+    return (governing if governing is not None and governing.bits == width else held.out.whole(width)).use
 
 
 def _apply(
@@ -261,7 +253,7 @@ def _pair(held: NamedRegisters, given: Given, operation: MicroOperation) -> None
 def _filled(held: NamedRegisters, given: Given, name: str) -> str:
     """Return a register whose lanes beyond the row are ones."""
     ones = constant_register(held, "ones", given.neutral(given.format) or 0, given.format)
-    element, governing = held.register(name).element, held.mask(held.governing)
+    element, governing = held.register(name).element, held.mask(held.governing).use
     held.define("filled", element, "vsel", [held.use(name, element), held.use(ones, element), governing])
     return "filled"
 
@@ -296,11 +288,12 @@ def _duplicate(held: NamedRegisters, given: Given, operation: MicroOperation) ->
     (result,) = operation.results
     if given.structure == "row_broadcast":
         element = held.register(operation.operands[0]).element
-        uses = [held.use(operation.operands[0], element), held.every(min(32, lane_bits(element)))]
+        uses = [held.use(operation.operands[0], element), held.out.whole(min(32, lane_bits(element))).use]
         held.define(result, element, "vdup", uses, position="LOWEST")
         return
-    value = scalar_use(held, given)
-    held.define(result, value[1].name, "vdup", [value, held.every(given.work.dst.format.storage_bits)])
+    value, kind = scalar_use(held, given)
+    assert isinstance(kind, ScalarType)
+    held.define(result, kind.name, "vdup", [(value, kind), held.out.whole(given.work.dst.format.storage_bits).use])
 
 
 def _accumulated_product(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
@@ -323,7 +316,7 @@ def _reduce(held: NamedRegisters, given: Given, operation: MicroOperation) -> No
 def _narrow(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """The low halves of 32-bit sums."""
     (source,), (result,) = operation.operands, operation.results
-    uses = [held.use(source, held.register(source).element), held.every(32)]
+    uses = [held.use(source, held.register(source).element), held.out.whole(32).use]
     held.define(result, given.work.dst.format.name, "vcvt", uses, sat="NOSAT", part="EVEN")
 
 
@@ -332,10 +325,9 @@ def _halves(held: NamedRegisters, given: Given, operation: MicroOperation) -> No
     del given
     (source,), (odd,) = operation.operands, operation.results
     element = held.register(source).element
-    names = held.out.micro(
-        "vdintlv", [held.use(source, element)] * 2, [(each, vector(element)) for each in ("even", odd)]
-    )
-    held.registers[source], held.registers[odd] = (Held(name, element) for name in names)
+    results = [(each, vector(element)) for each in ("even", odd)]
+    names, home = held.out.micro("vdintlv", [held.use(source, element)] * 2, results)
+    held.registers[source], held.registers[odd] = (Reg(name, element, home) for name in names)
 
 
 def _compare(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
@@ -355,7 +347,7 @@ def _select(held: NamedRegisters, given: Given, operation: MicroOperation) -> No
     if len(names) == 1:
         names.append(scalar_register(held, given))
     element = held.register(names[0]).element
-    mask = held.mask(chosen)
+    mask = held.mask(chosen).use
     held.define(operation.results[0], element, "vsel", [*(held.use(each, element) for each in names), mask])
 
 
@@ -368,43 +360,42 @@ def _spread(held: NamedRegisters, given: Given, operation: MicroOperation) -> No
 def _spread_both(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write the spread of both halves of a predicate: interleaved with itself, it holds every bit twice."""
     del given
-    name, kind = held.mask(operation.operands[0])
-    uses, results = [(name, kind)] * 2, [(each, kind) for each in operation.results]
-    found = held.out.micro(f"pintlv_b{kind.bits}", uses, results)
-    for result, value in zip(operation.results, found, strict=True):
-        held.define_mask(result, 2 * kind.bits, "pbitcast", [(value, kind)])
+    (mask,) = (held.mask(each) for each in operation.operands)
+    results = [(each, MaskType(mask.bits)) for each in operation.results]
+    names, home = held.out.micro(f"pintlv_b{mask.bits}", [mask.use] * 2, results)
+    for result, name in zip(operation.results, names, strict=True):
+        held.predicates[result] = held.out.as_bits(Pred(name, mask.bits, home), 2 * mask.bits)
 
 
 def _join(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """The predicates of two registers of 32-bit lanes as one of 16-bit lanes."""
     del given
-    masks, (result,), kind = [held.mask(each) for each in operation.operands], operation.results, MaskType(8)
-    narrow = [(held.out.micro("pbitcast", [mask], [("half", kind)])[0], kind) for mask in masks]
-    both = held.out.micro("pdintlv_b8", narrow, [(result, kind), ("rest", kind)])
-    held.define_mask(result, 16, "pbitcast", [(both[0], kind)])
+    narrow = [held.out.as_bits(held.mask(each), 8).use for each in operation.operands]
+    results = [(each, MaskType(8)) for each in (*operation.results, "rest")]
+    (name, _), home = held.out.micro("pdintlv_b8", narrow, results)
+    held.predicates[operation.results[0]] = held.out.as_bits(Pred(name, 8, home), 16)
 
 
 def _pack(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write the predicate of 32-bit lanes as one of 16-bit lanes with a clear upper half."""
     del given
-    held.define_mask(operation.results[0], 16, "ppack", [held.mask(operation.operands[0])], half="LOWER")
+    held.define_mask(operation.results[0], 16, "ppack", [held.mask(operation.operands[0]).use], half="LOWER")
 
 
 def _choose(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Write the bits of one predicate where a third is set, else of another."""
     del given
-    held.define_mask(
-        operation.results[0], width_of(operation), "psel", [held.mask(each) for each in operation.operands]
-    )
+    masks = [held.mask(each).use for each in operation.operands]
+    held.define_mask(operation.results[0], width_of(operation), "psel", masks)
 
 
 def _ascend(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
     """Numbers that ascend or descend from the constant, further on in every trip."""
     kind = ScalarType(f"i{given.work.dst.format.bits}")
     start, _ = scalar_use(held, given)
-    moved = held.out.converted("moved", held.position, INDEX, kind)
+    moved = held.out.converted("index_cast", held.position, INDEX, kind)
     step, order = ("subi", "DESC") if given.work.descending else ("addi", "ASC")
-    base = held.out.arith("base", step, (start, moved), kind)
+    base = held.out.arith(step, (start, moved), kind, "base")
     held.define(operation.results[0], kind.name, "vci", [(base, kind)], order=order)
 
 
@@ -442,6 +433,6 @@ def accumulated(held: NamedRegisters, given: Given, name: str, width: int) -> st
         return None
     key = constant_register(held, "neutral", code, fmt)
     if held.registers[key].element != fmt.name:
-        held.registers[name] = replace(held.registers[key], name=held.as_element(key, fmt.name), element=fmt.name)
+        held.registers[name] = held.out.as_element(held.registers[key], fmt.name)
         return name
     return key

@@ -24,13 +24,12 @@ from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import PointerType, ScalarType
 from castsim.machines.vector_function.expanded_computes import Given, check_structure
-from castsim.machines.vector_function.function_operations import VectorFunction
+from castsim.machines.vector_function.function_operations import Nest, VectorFunction
 from castsim.machines.vector_function.logical_emitter import Use
 from castsim.machines.vector_function.nest_writer import (
     WIDE,
     NestRules,
     NestWriter,
-    WrittenNest,
     accesses,
     element_of,
     needs_barrier,
@@ -42,9 +41,8 @@ from castsim.machines.vector_function.register_operations import (
     I64,
     INDEX,
     Attributes,
-    FunctionBuilder,
+    FunctionEmitter,
     NamedRegisters,
-    Prelude,
     buffer_pointer,
     far,
     unwritten,
@@ -57,7 +55,7 @@ from castsim.machines.vector_function.register_operations import (
 class FunctionWriter:
     """Writes vector functions."""
 
-    out: FunctionBuilder
+    out: FunctionEmitter
     attributes: Attributes
 
     def write(
@@ -95,26 +93,26 @@ class FunctionWriter:
             for each in written(nest, given)
         ]
         pointers = self._pointers(function, [nest for nest, _ in nests], addresses)
+        self.out.begin_scope()
         with self.out.region() as body:
-            prelude = None if given is None else Prelude(self.out.aside())
-            registers = NamedRegisters(self.out, self.attributes, ctrl, function.policies, prelude)
+            body.items.append(self.out.scope)
+            registers = NamedRegisters(self.out, self.attributes, ctrl, function.policies)
             for operation in function.setup:
                 registers.step(operation)
             for number, (nest, rule) in enumerate(nests):
                 if number and needs_barrier(given):
                     self.out.micro("mem_bar", (), barrier="VST_VLD")
                 NestWriter(self.out, function, nest, given, pointers, rule).write(registers)
-        before = () if prelude is None else prelude.out.body
-        self.out.add(pto.Section("vecscope", (*before, *body)))
+        self.out.add(pto.Section("vecscope", body.flat()))
 
     def _pointers(
-        self, function: VectorFunction, nests: Sequence[WrittenNest], addresses: tuple[str, ...]
+        self, function: VectorFunction, nests: Sequence[Nest], addresses: tuple[str, ...]
     ) -> dict[tuple[int, str], str]:
         """Cast each address to pointers to the elements of its accesses."""
         used = {
-            (pointer_number(each.nest, item), element_of(function, each.nest, item)): None
+            (pointer_number(each, item), element_of(function, each, item)): None
             for each in nests
-            for item in accesses(each.nest)
+            for item in accesses(each)
         }
         found = {}
         for number, element in sorted(used, key=lambda key: key[0]):
@@ -130,7 +128,7 @@ def program_writer(function: Function, attributes: Attributes, taken: set[str]) 
     """Return a writer of a function's operations that also sets CTRL; `taken` are reserved names."""
     types = {argument.name: argument.type for argument in function.arguments}
     pointers = {name: kind for name, kind in types.items() if isinstance(kind, PointerType)}
-    program = ProgramWriter(FunctionBuilder(taken={*types, *taken}), attributes, (), pointers)
+    program = ProgramWriter(FunctionEmitter({*types, *taken}, {}), attributes, (), pointers)
     program.start(start_ctrl(attributes.target))
     return program
 
@@ -143,10 +141,10 @@ def framed(program: ProgramWriter, function: Function) -> str:
         pto.Argument(each.name, far(each.type) if isinstance(each.type, PointerType) else each.type)
         for each in function.arguments
     )
-    body = (*out.head(), *out.body, pto.Return())
+    body = (*out.head.flat(), *out.current.flat(), pto.Return())
     written = pto.Function(function.name, tuple(arguments), body, (("pto.kernel", ""),))
-    kind = ("pto.kernel_kind", "#pto.kernel_kind<vector>")
-    attributes = (("pto.target_arch", f'"{program.attributes.target.name}"'), kind)
+    arch = ("pto.target_arch", f'"{program.attributes.target.name}"')
+    attributes = (("pto.kernel_kind", "#pto.kernel_kind<vector>"), arch)
     return print_program(pto.Program((written,), attributes), out.notes)
 
 
@@ -154,7 +152,7 @@ def framed(program: ProgramWriter, function: Function) -> str:
 class ProgramWriter:
     """A walk through the tree that writes its nodes as vector instructions."""
 
-    out: FunctionBuilder
+    out: FunctionEmitter
     attributes: Attributes
     instructions: Sequence[Instruction]
     arguments: dict[str, PointerType]
@@ -172,7 +170,7 @@ class ProgramWriter:
     def start(self, ctrl: int) -> None:
         """Set CTRL to its state at the start of tile programs, which differs from that of vector instructions."""
         self.ctrl = ctrl
-        self.out.micro("set_ctrl", [(self.out.constant(ctrl, "i64"), I64)])
+        self.out.micro("set_ctrl", [self.out.scalar(ctrl, I64)])
 
     def tree(self, tree: Tree) -> None:
         """Write a whole tree. Loops stay loops; decisions of scalars are already taken."""
@@ -182,7 +180,7 @@ class ProgramWriter:
     def drain(self) -> None:
         """Wait for all pipes."""
         last = pto.Barrier(pto.Pipe.ALL)
-        if (self._pipes or self.moved) and self.out.body[-1] != last:
+        if (self._pipes or self.moved) and self.out.current.flat()[-1] != last:
             self.out.add(last)
 
     def block(self, block: Block, moves: Sequence[_Moves]) -> None:
@@ -207,25 +205,24 @@ class ProgramWriter:
     def _loop(self, node: Loop, moves: Sequence[_Moves]) -> None:
         """Write a loop, unless nothing in it is written."""
         variable = self.out.fresh("t")
-        bounds = self.out.constant(0), self.out.constant(node.trips), self.out.constant(1)
+        bounds = self.out.index(0), self.out.index(node.trips), self.out.index(1)
         inside = [(*each, (variable, step)) for each, step in zip(moves, node.steps, strict=True)]
         with self.out.region() as body:
             self.block(node.body, inside)
-        if body:
-            self.out.add(pto.For(variable, *bounds, tuple(body)))
+        if body.flat():
+            self.out.add(pto.For(variable, *bounds, body.flat()))
 
     def _lowered(self, node: Lowered, moves: Sequence[_Moves]) -> None:
         instruction = self.instructions[node.instruction]
-        before = len(self.out.body)
         self.given = self.given_of(node.shortcut)
+        written = instruction.role.value == "work" and not instruction.inserted
         try:
-            self.block(node.body, moves[1:])
+            with self.out.noted(f"{instruction.text}, line {instruction.span.line}" if written else ""):
+                self.block(node.body, moves[1:])
         except CastsimError as error:
             raise IllegalError(
                 f"expand cannot write pto.{instruction.name}: {error.message}", span=instruction.span
             ) from None
-        if instruction.role.value == "work" and not instruction.inserted:
-            self.out.note(before, f"{instruction.text}, line {instruction.span.line}")
 
     def given_of(self, shortcut: object) -> Given | None:
         """Return the properties of a vector operation; None for casts and for work outside the vector unit."""
@@ -246,7 +243,7 @@ class ProgramWriter:
                 self.out.add(pto.Barrier(_pipe(pipe)))
             case ControlWrite(register="ctrl"):
                 self.ctrl = operation.value
-                self.out.micro("set_ctrl", [(self.out.constant(operation.value, "i64"), I64)])
+                self.out.micro("set_ctrl", [self.out.scalar(operation.value, I64)])
             case Transfer():
                 self.transfer(operation, moves)
             case VectorFunction():
@@ -263,8 +260,8 @@ class ProgramWriter:
     def _address(self, base: int, terms: tuple[tuple[str, int], ...]) -> str:
         """Return a byte address of the buffer as an i64."""
         if not any(factor for _, factor in terms):
-            return self.out.constant(base, "i64")
-        return self.out.converted("byte", self.out.sum(base, terms), INDEX, I64)
+            return self.out.constant(base, I64)
+        return self.out.converted("index_cast", self.out.total(base, terms), INDEX, I64)
 
     def transfer(self, copy: Transfer, moves: _Moves) -> None:
         """Write a transfer between global memory and the buffer."""
@@ -273,16 +270,15 @@ class ProgramWriter:
         address = self._address(copy.ub_address, tuple((name, deltas[0]) for name, deltas in moves))
         buffer = self.out.buffer(address, kind.element), inner
         distant = self._far(copy, moves, lane_bits(kind.element) // 8, outer), outer
-        count, length = (self.out.constant(value, "i64") for value in (copy.bursts, copy.burst_bytes))
+        count, length = (self.out.constant(value, I64) for value in (copy.bursts, copy.burst_bytes))
         strides = copy.gm_pitch, copy.ub_pitch
         if copy.bursts <= 1:  # they are not used, and need be no multiples of a block
             strides = copy.burst_bytes, -(-copy.burst_bytes // BLOCK) * BLOCK
-        gm, ub = (self.out.constant(each, "i64") for each in strides)
+        gm, ub = (self.out.constant(each, I64) for each in strides)
         pad: Use | None = None
         if copy.load and copy.pad_pattern:
-            name = f"i{8 * len(copy.pad_pattern)}"
-            value = self.out.constant(int.from_bytes(copy.pad_pattern, "little", signed=True), name)
-            pad = value, ScalarType(name)
+            kind_of_pad = ScalarType(f"i{8 * len(copy.pad_pattern)}")
+            pad = self.out.scalar(int.from_bytes(copy.pad_pattern, "little", signed=True), kind_of_pad)
         self.copy((distant, buffer), length, (count, gm, ub), pad, load=copy.load)
 
     def copy(
@@ -291,7 +287,7 @@ class ProgramWriter:
         """Write a transfer between global memory and the buffer; `bursts` are their count and strides at both ends."""
         (distant, buffer), (count, gm, ub) = ends, bursts
         groups = (("nburst", 3), *((("pad", 1),) if pad is not None else ()))
-        uses: list[Use] = [distant, buffer, (self.out.constant(0, "i64"), I64)] if load else [buffer, distant]
+        uses: list[Use] = [distant, buffer, self.out.scalar(0, I64)] if load else [buffer, distant]
         uses += [(name, I64) for name in (length, count, *((gm, ub) if load else (ub, gm)))]
         uses += [] if pad is None else [pad]
         names, kinds = (tuple(side) for side in zip(*uses, strict=True))
@@ -304,8 +300,8 @@ class ProgramWriter:
         terms = tuple((variable, deltas[1] // size) for variable, deltas in moves)
         if copy.gm_address == 0 and not any(factor for _, factor in terms):
             return name
-        offset = self.out.sum(copy.gm_address // size, terms)
-        return self.out.moved("gm", name, offset, kind)
+        offset = self.out.total(copy.gm_address // size, terms)
+        return self.out.moved(name, offset, kind, "gm")
 
 
 def _pipe(name: str) -> pto.Pipe:

@@ -39,7 +39,7 @@ from castsim.machines.vector_function.register_operations import (
     I64,
     INDEX,
     Attributes,
-    FunctionBuilder,
+    FunctionEmitter,
     buffer_pointer,
     far,
 )
@@ -133,7 +133,7 @@ def move_part(
     _move_rows(program, part, tile, extents, base, load=load)
 
 
-def _base(out: FunctionBuilder, part: ViewPart) -> str:
+def _base(out: FunctionEmitter, part: ViewPart) -> str:
     """Write the pointer to the first element of a part."""
     view = part.view
     constant, found = 0, ""
@@ -143,12 +143,11 @@ def _base(out: FunctionBuilder, part: ViewPart) -> str:
         elif 0 not in (offset.known, stride.known):
             term = offset.text
             if stride.known != 1:
-                term = out.arith("at", "muli", (offset.text, stride.text))
-            found = term if not found else out.arith("at", "addi", (found, term))
+                term = out.arith("muli", (offset.text, stride.text), INDEX)
+            found = term if not found else out.arith("addi", (found, term), INDEX)
     if constant:
-        by = out.constant(constant)
-        found = by if not found else out.arith("at", "addi", (found, by))
-    return out.moved("gm", view.pointer, found, far(view.kind)) if found else view.pointer
+        found = out.plus(found, constant) if found else out.index(constant)
+    return out.moved(view.pointer, found, far(view.kind), "gm") if found else view.pointer
 
 
 def _settled(part: ViewPart) -> SettledPart:
@@ -190,27 +189,24 @@ def _move_rows(
         )
     size = bits // 8
     rows, length, stride = _long(out, extents[0], 1), _long(out, extents[1], size), _long(out, view.strides[-2], size)
-    pitch = out.constant(tile.row_pitch, "i64")
+    pitch = out.constant(tile.row_pitch, I64)
     element = view.kind.element
-    buffer = out.buffer(out.constant(tile.address, "i64"), element)
+    buffer = out.buffer(out.constant(tile.address, I64), element)
     pad = None
     if load and tile.type.pad in (ZERO, MAXIMUM, MINIMUM):
         code = pad_code(tile.format, tile.type.pad)
         signed = code - (1 << bits) if code >> (bits - 1) & 1 else code
-        pad = out.constant(signed, f"i{bits}"), ScalarType(f"i{bits}")
+        pad = out.scalar(signed, ScalarType(f"i{bits}"))
     ends = (base, far(view.kind)), (buffer, buffer_pointer(element))
     program.copy(ends, length, (rows, stride, pitch), pad, load=load)
     program.moved = True
 
 
-def _long(out: FunctionBuilder, number: ScalarExpression, times: int) -> str:
+def _long(out: FunctionEmitter, number: ScalarExpression, times: int) -> str:
     """Write a number times a constant, as an i64."""
     if number.known is not None:
-        return out.constant(int(number.known) * times, "i64")
-    text = number.text
-    if times != 1:
-        text = out.arith("bytes", "muli", (text, out.constant(times)))
-    return out.converted("long", text, INDEX, I64)
+        return out.constant(int(number.known) * times, I64)
+    return out.converted("index_cast", out.times(number.text, times), INDEX, I64)
 
 
 # Names of a source that its text keeps, and scalars of it that nothing uses any more.
@@ -229,15 +225,13 @@ def names_in(function: Function) -> set[str]:
     return found
 
 
-def drop_unused(out: FunctionBuilder) -> None:
+def drop_unused(out: FunctionEmitter) -> None:
     """Leave out scalars and constants that nothing uses; a comment ahead of one goes to the next operation."""
-    before = -1
-    while before != len(counts := Counter(_names_of(out.body))):
+    runs, before = (out.head, out.current), -1
+    while before != len(counts := Counter(_names_of([node for run in runs for node in run.flat()]))):
         before = len(counts)
-        out.body = [*_used(out.body, counts, out.notes)]
-    for key, name in tuple(out.constants.items()):
-        if name not in counts:
-            del out.constants[key]
+        for run in runs:
+            run.items = [*_used(run.flat(), counts, out.notes)]
 
 
 def _names_of(body: Sequence[pto.Operation]) -> Iterator[str]:
@@ -358,9 +352,12 @@ class _Source:
         """Keep a constant; an integer of the whole function is one that instructions may use too."""
         out, value = self.program.out, constant(node.value, node.type.name)
         self.values[node.result] = ScalarExpression(node.result, value)
-        shared = not out.depth and node.type.name in _WHOLE
-        if shared and isinstance(value, int) and (node.type.name, value) not in out.constants:
-            out.constants[node.type.name, value] = node.result
+        key = repr(value), node.type.name
+        if not out.depth and node.type.name in _WHOLE and isinstance(value, int) and key not in out.constants:
+            out.constants[key] = node.result
+            out.head.items.append(node)
+            if node.type == INDEX:
+                out.known[node.result] = value
         else:
             out.add(node)
 
@@ -423,7 +420,7 @@ class _Source:
                 self._region(region)
             for name, extents in held.items():
                 self._held(name).extents = extents
-            return tuple(body)
+            return body.flat()
 
         out.add(with_regions(node, made))
         self._forget(own)
@@ -507,7 +504,6 @@ class _Source:
             for name, bound in each.named().items():
                 most[name] = min(bound, most.get(name, bound))
         kind = "tcvt" if isinstance(node, pto.Tcvt) else node.mnemonic
-        start = len(program.out.body)
         whole = lower(lambda name: held[name].at(most))
         program.given = program.given_of(whole.shortcut)
         body = whole.body
@@ -518,15 +514,14 @@ class _Source:
                 if program.given is not None and program.given.structure in _FOLLOWING:
                     raise IllegalError(f"its loops follow {named(most)}", legal=_SETTLED)
                 body, program.rules = rules_of(most, lambda extents: lower(lambda name: held[name].at(extents)).body)
-            self._guarded(body, most)
+            with program.out.noted("" if is_inserted(node) else f"pto.{kind}, line {node.span.line}"):
+                self._guarded(body, most)
         except CastsimError as error:
             raise IllegalError(
                 f"expand cannot write pto.{kind}: {error.message}", span=node.span, legal=error.legal
             ) from None
         finally:
             program.rules = ()
-        if not is_inserted(node):
-            program.out.note(start, f"pto.{kind}, line {node.span.line}")
 
     def _guarded(self, body: Block, most: Extents) -> None:
         """Write an operation; one that closes rows leaves everything as it is where there are no columns."""
@@ -536,10 +531,10 @@ class _Source:
         if columns is None or columns not in most:
             program.block(body, [()] * body.width)
             return
-        some = out.compared("some", "sgt", columns, out.constant(0))
+        some = out.compared("sgt", columns, out.index(0), "some")
         with out.region() as then:
             program.block(body, [()] * body.width)
-        out.add(pto.If(some, tuple(then)))
+        out.add(pto.If(some, then.flat()))
 
     def _columns(self) -> str | None:
         """Return the name of the valid columns of the source of the operation that is written."""
@@ -562,10 +557,10 @@ class _Source:
             raise IllegalError(
                 f"expand cannot write pto.{node.mnemonic} with these operands", legal=("a partition and a tile",)
             )
-        tile, start = held.at(held.named()), len(self.program.out.body)
+        tile = held.at(held.named())
         assert held.extents is not None
-        move_part(self.program, self.lowerer, node, part, tile, held.extents, load=load)
-        self.program.out.note(start, f"pto.{node.mnemonic}, line {node.span.line}")
+        with self.program.out.noted(f"pto.{node.mnemonic}, line {node.span.line}"):
+            move_part(self.program, self.lowerer, node, part, tile, held.extents, load=load)
 
     # ------------------------------------------------------------------------------------------------------ values
 

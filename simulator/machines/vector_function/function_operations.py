@@ -30,7 +30,7 @@ from castsim.execution.tree import Deltas
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.value_types import MaskType, MicroOperation, Type, VectorType, vector
 from castsim.numerics.policy import Policy
-from castsim.targets.vector_function import DESTINATION, DistributionMode, NamedDistribution, distribution_of
+from castsim.targets.vector_function import DESTINATION, NamedDistribution, distribution_of
 
 # The instructions of a loop nest: operations of the micro level (`MicroOperation`) under the names of the kernel text.
 #
@@ -204,11 +204,6 @@ class Nest:
     paced: str | None = None
 
     @property
-    def loops(self) -> bool:
-        """Whether it needs a loop: for several trips, or as nobody knew that there is one."""
-        return self.rows > 1 or self.trips > 1 or (self.runtime_trips and self.row_loop)
-
-    @property
     def runs(self) -> bool:
         """Whether any trip is executed."""
         return self.rows > 0 and self.trips > 0
@@ -256,51 +251,6 @@ class VectorFunction:
 VectorFunctionOperation = VectorFunction | Transfer | ControlWrite | ScalarWork | FlagSignal | FlagWait | PipeBarrier
 
 
-# What an engine needs to know of a loop nest: counts and the chain of a trip, no values.
-#
-# Source of what matters: docs/reference/a5.md section 6.2 (rules 1 to 9 of the published cycles).
-
-
-@dataclass(frozen=True, slots=True)
-class NestProfile:
-    """One loop nest as an engine sees it.
-
-    `rows` x `trips` executions of the trip; `row_loop` tells whether the row loop exists at all. `barrier`: a barrier
-    between stores precedes each store. `branch`: the trip holds a scalar select that does not fold away.
-    `unpacks`: the load unpacks. `half_bytes`: an address counts half bytes (4-bit tiles). `source_bytes` are the bytes
-    that a row reads, tails included.
-    """
-
-    rows: int
-    trips: int
-    row_loop: bool
-    loads: int
-    stores: int
-    barrier: bool
-    branch: bool
-    unpacks: bool
-    half_bytes: bool
-    source_bytes: int
-
-
-def profile(function: VectorFunction, nest: Nest) -> NestProfile:
-    """Return the profile of one nest of a function (of `nests` or of `timed`)."""
-    loads = [operation for operation in nest.trip if is_load(operation)]
-    source_bits = nest.source_trip * 8 // nest.elements
-    return NestProfile(
-        rows=nest.rows,
-        trips=nest.trips,
-        row_loop=nest.row_loop,
-        loads=len(loads),
-        stores=sum(operation.mnemonic == "vsts" for operation in nest.trip),
-        barrier=any(operation.mnemonic == "mem_bar" for operation in nest.trip),
-        branch=nest.trips > 1 and any(operation.mnemonic == "select" for operation in nest.trip),
-        unpacks=any(distribution_in(operation).mode is DistributionMode.UNPK for operation in loads),
-        half_bytes=4 in (function.source_format.bits, function.destination_format.bits),
-        source_bytes=-(-nest.count * source_bits // 8),
-    )
-
-
 def of_every_trip(nest: Nest) -> tuple[MicroOperation, ...]:
     """Return the operations of a trip without predicates that do not change from row to row.
 
@@ -328,12 +278,6 @@ def of_every_trip(nest: Nest) -> tuple[MicroOperation, ...]:
 Index = NDArray[np.int64]
 
 _PART = {"EVEN": 0, "ODD": 1, "P0": 0, "P1": 1, "P2": 2, "P3": 3}
-
-
-@lru_cache(maxsize=16)
-def lane_starts(width: int, register_bytes: int) -> Index:
-    """Return, for every register byte, the first byte of its lane of `width` bits: the bit that governs it."""
-    return np.arange(register_bytes) // (width // 8) * (width // 8)
 
 
 @lru_cache(maxsize=16)

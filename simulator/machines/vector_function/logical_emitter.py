@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from castsim.isa.errors import NOWHERE, Span
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.statement_forms import FLOATS
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, ScalarType, Type, vector
 
@@ -140,7 +141,7 @@ class VectorEmitter:
     current: OperationRun = field(default_factory=OperationRun)
     span: Span = NOWHERE
     _numbers: dict[str, int] = field(default_factory=dict)
-    _constants: dict[tuple[float, str], str] = field(default_factory=dict)
+    constants: dict[tuple[str, str], str] = field(default_factory=dict)
     _elements: dict[tuple[str, str], Reg] = field(default_factory=dict)
     _widths: dict[tuple[str, int], Pred] = field(default_factory=dict)
     _origins: dict[str, Reg] = field(default_factory=dict)
@@ -157,7 +158,7 @@ class VectorEmitter:
         while True:
             number = self._numbers.get(stem, 0)
             self._numbers[stem] = number + 1
-            name = f"{stem}.{number}"
+            name = f"{stem}{number}" if number else stem
             if name not in self.taken:
                 self.taken.add(name)
                 return name
@@ -233,11 +234,13 @@ class VectorEmitter:
 
     def constant(self, value: float, kind: ScalarType) -> str:
         """Return the name of a constant; an integer of a float type is a bit pattern."""
-        key = value, kind.name
-        if key not in self._constants:
-            name = self._constants[key] = self.fresh("k")
-            self.head.items.append(pto.Constant(name, value, kind, span=self.span))
-        return self._constants[key]
+        text = f"0x{value:X}" if isinstance(value, int) and kind.name in FLOATS else repr(value)
+        key = text, kind.name
+        if key not in self.constants:
+            plain = "".join(each if each.isalnum() else "_" for each in text.replace("-", "m"))
+            self.constants[key] = self.fresh(f"c{plain}" if kind == INDEX else f"c{plain}_{kind.name}")
+            self.head.items.append(pto.Constant(self.constants[key], value, kind, span=self.span))
+        return self.constants[key]
 
     def scalar(self, value: float, kind: ScalarType) -> Use:
         """Return a constant with its type."""
@@ -246,16 +249,16 @@ class VectorEmitter:
     @contextmanager
     def isolated(self) -> Iterator[None]:
         """Make the constants of a region that sees none from outside; they are in `head` at its end."""
-        outer = self.head, self._constants
-        self.head, self._constants = OperationRun(), {}
+        outer = self.head, self.constants
+        self.head, self.constants = OperationRun(), {}
         try:
             yield
         finally:
-            self.head, self._constants = outer
+            self.head, self.constants = outer
 
-    def arith(self, operation: str, operands: Sequence[str], kind: ScalarType) -> str:
+    def arith(self, operation: str, operands: Sequence[str], kind: ScalarType, stem: str = "n") -> str:
         """Make scalar arithmetic."""
-        name = self.fresh("n")
+        name = self.fresh(stem)
         self.add(pto.Arith(name, operation, tuple(operands), kind, span=self.span))
         return name
 
@@ -504,7 +507,8 @@ class VectorEmitter:
 
     # ------------------------------------------------------------------------------------------------------- lanes
 
-    def _index(self, key: tuple[str, int, int], make: Callable[[], Reg]) -> Reg:
+    def kept(self, key: tuple[str, int, int], make: Callable[[], Reg]) -> Reg:
+        """Return a register that is made once, at the head of the vecscope."""
         if key not in self._indices:
             with self.at(self.scope):
                 self._indices[key] = make()
@@ -518,19 +522,17 @@ class VectorEmitter:
             first = self.scalar(signed(start, bits), kind)
             return self.as_element(self.register("vci", [first], kind.name, order="ASC"), f"u{bits}")
 
-        return self._index(("lanes", bits, start), make)
+        return self.kept(("lanes", bits, start), make)
 
     def same_number(self, bits: int, number: int) -> Reg:
         """Return the register of one number in all lanes, kept at the head of the vecscope."""
         kind, wrapped = ScalarType(f"i{bits}"), signed(number, bits)
-        return self._index(
-            ("same", bits, number), lambda: self.register("vbr", [self.scalar(wrapped, kind)], f"u{bits}")
-        )
+        return self.kept(("same", bits, number), lambda: self.register("vbr", [self.scalar(wrapped, kind)], f"u{bits}"))
 
     def group_numbers(self, bits: int, start: int, size: int) -> Reg:
         """Return the register whose lane i is (start + i) div size less start div size, created at the head."""
         start %= size
-        return self._index((f"groups of {size}", bits, start), lambda: self._group_numbers(bits, start, size))
+        return self.kept((f"groups of {size}", bits, start), lambda: self._group_numbers(bits, start, size))
 
     def _group_numbers(self, bits: int, start: int, size: int) -> Reg:
         lanes, kind = per_register(bits), f"u{bits}"

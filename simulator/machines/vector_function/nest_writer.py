@@ -26,10 +26,11 @@ from castsim.machines.vector_function.function_operations import (
     width_of,
     with_words,
 )
+from castsim.machines.vector_function.logical_emitter import Reg, Use
 from castsim.machines.vector_function.register_operations import (
     I32,
     INDEX,
-    FunctionBuilder,
+    FunctionEmitter,
     NamedRegisters,
     TripAddress,
     buffer_pointer,
@@ -62,18 +63,15 @@ class TripCount:
             return self.less
         return max(-(-extents[self.name] * self.times // self.over) - self.less, 0)
 
-    def text(self, out: FunctionBuilder) -> str:
+    def text(self, out: FunctionEmitter) -> str:
         """Write its computation; return a value of type index."""
         if self.name is None:
-            return out.constant(self.less)
-        found = self.name
-        if self.times != 1:
-            found = out.arith("many", "muli", (found, out.constant(self.times)))
+            return out.index(self.less)
+        found = out.times(self.name, self.times)
         if self.over != 1:
-            found = out.arith("trips", "ceildivsi", (found, out.constant(self.over)))
+            found = out.arith("ceildivsi", (found, out.index(self.over)), INDEX, "trips")
         if self.less:
-            found = out.arith("less", "subi", (found, out.constant(self.less)))
-            found = out.arith("left", "maxsi", (found, out.constant(0)))
+            found = out.arith("maxsi", (out.plus(found, -self.less), out.index(0)), INDEX, "left")
         return found
 
 
@@ -188,28 +186,20 @@ MASK_ELEMENT = "u8"
 """The element of pointers to predicates in memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenNest:
-    """A written nest; `offsets` are the bytes between a load and its trip's address."""
-
-    nest: Nest
-    offsets: Mapping[MicroOperation, int] = field(default_factory=dict)
-
-
-def written(nest: Nest, given: Given | None) -> tuple[WrittenNest, ...]:
+def written(nest: Nest, given: Given | None) -> tuple[Nest, ...]:
     """Return a nest in the form in which it is written."""
     if given is None:
-        return (WrittenNest(nest),)
+        return (nest,)
     if given.structure == "compare":
         keeps = ("spare_mask_bits", "keep") in given.behaviour.choices
         return _comparisons(nest, given.format.storage_bits, keeps=keeps)
     if given.structure == "row_expansion":  # a block is not its first element again and again
-        return (WrittenNest(replace(nest, row=tuple(_spread(item, given.format.storage_bits) for item in nest.row))),)
+        return (replace(nest, row=tuple(_spread(item, given.format.storage_bits) for item in nest.row)),)
     if given.operation.accumulates:
-        return (WrittenNest(_with_destination(nest)),)
+        return (_with_destination(nest),)
     if given.format.storage_bits == WIDE:
-        return (WrittenNest(_in_words(nest)),)
-    return (WrittenNest(nest),)
+        return (_in_words(nest),)
+    return (nest,)
 
 
 def _spread(item: MicroOperation, width: int) -> MicroOperation:
@@ -235,7 +225,7 @@ def _in_words(nest: Nest) -> Nest:
     return replace(nest, trip=tuple(trip), counters={name: 2 * start for name, start in nest.counters.items()})
 
 
-def _comparisons(nest: Nest, width: int, *, keeps: bool) -> tuple[WrittenNest, ...]:
+def _comparisons(nest: Nest, width: int, *, keeps: bool) -> tuple[Nest, ...]:
     """Return a comparison as its stores of predicates can be: of 16 bytes or 32.
 
     What a row has beyond them comes first, with the bits that are there kept, then all full ones.
@@ -248,34 +238,30 @@ def _comparisons(nest: Nest, width: int, *, keeps: bool) -> tuple[WrittenNest, .
     )
 
 
-def _comparison(nest: Nest, width: int, first: int, count: int, *, keeps: bool) -> WrittenNest:
+def _comparison(nest: Nest, width: int, first: int, count: int, *, keeps: bool) -> Nest:
     """Return the comparison of some columns. 32-bit lanes go two registers a trip, unless there are fewer."""
     counter = next(iter(nest.counters))
     counters = {counter: count}
     each = 256 if width == 8 else 128
     registers = 2 if width == 32 and count > nest.elements else 1
-    trip, offsets, found = _compared(nest, width, first, registers, counter)
+    trip, found = _compared(nest, width, first, registers, counter)
     bits = min(16, width)
     if first or count < each:
         old = load_step(("old",), f"MASK_B{bits}", int(DESTINATION), (nest.destination_row, each // 8))
-        offsets[old] = first // 8
+        old = with_words(old, offset=first // 8)
         counters["bits"] = count if keeps else -(-count // 8) * 8
         chosen = compute_step("psel", ("kept",), (found, "old", "taken"), bits)
         trip, found = [old, *trip, count_step("taken", bits, each, "bits"), chosen], "kept"
     store = store_step(found, "p", f"MASK_B{bits}", first // 8)
-    whole = replace(
+    return replace(
         nest, trips=-(-count // each), count=count, elements=each, counters=counters, trip=(*trip, store),
         destination_trip=each // 8,
     )  # fmt: skip
-    return WrittenNest(whole, offsets)
 
 
-def _compared(
-    nest: Nest, width: int, first: int, registers: int, counter: str
-) -> tuple[list[MicroOperation], dict[MicroOperation, int], str]:
-    """Return the instructions up to a predicate of lanes of 8 or 16 bits, the places of their loads, its name."""
+def _compared(nest: Nest, width: int, first: int, registers: int, counter: str) -> tuple[list[MicroOperation], str]:
+    """Return the instructions up to a predicate of lanes of 8 or 16 bits, and its name."""
     trip: list[MicroOperation] = []
-    offsets: dict[MicroOperation, int] = {}
     loads = [item for item in nest.trip if is_load(item)]
     (compare,) = (item for item in nest.trip if computes(item))
     for number in range(registers):
@@ -283,17 +269,16 @@ def _compared(
             step = number_of(load, "trip", nest.source_trip)
             one = replace(load, results=tuple(f"{name}{number}" for name in load.results))
             one = with_words(one, row=number_of(load, "row", nest.source_row), trip=registers * step)
-            offsets[one] = first * width // 8 + number * step
-            trip.append(one)
+            trip.append(with_words(one, offset=first * width // 8 + number * step))
     for number in range(registers):
         sources = tuple(f"{name}{number}" for name in compare.operands)
         trip.append(count_step(f"p{number}", width, nest.elements, counter))
         trip.append(replace(compare, results=(f"q{number}",), operands=sources))
     if width < 32:
-        return trip, offsets, "q0"
+        return trip, "q0"
     names = tuple(f"q{number}" for number in range(registers))
     trip.append(compute_step("pdintlv" if registers > 1 else "ppack", ("q",), names, width))
-    return trip, offsets, "q"
+    return trip, "q"
 
 
 def needs_barrier(given: Given | None) -> bool:
@@ -351,9 +336,9 @@ def is_access(item: MicroOperation) -> bool:
 class NestWriter:
     """Writes one loop nest."""
 
-    out: FunctionBuilder
+    out: FunctionEmitter
     function: VectorFunction
-    written: WrittenNest
+    nest: Nest
     given: Given | None
     pointers: dict[tuple[int, str], str]
     rules: NestRules | None = None
@@ -362,11 +347,6 @@ class NestWriter:
     trips: str = ""
     """The trip count of the inner loop, where extents decide it."""
     sides: dict[MicroOperation, _Side] = field(default_factory=dict)
-
-    @property
-    def nest(self) -> Nest:
-        """The nest."""
-        return self.written.nest
 
     def write(self, outer: NamedRegisters) -> None:
         """Write the nest; registers that its row makes are seen by its trips."""
@@ -381,10 +361,10 @@ class NestWriter:
             self._row(inside)
             return
         self.row = self.out.fresh("row")
-        zero, one = self.out.constant(0), self.out.constant(1)
+        zero, one = self.out.index(0), self.out.index(1)
         with self.out.region() as body:
             self._row(inside)
-        self.out.add(pto.For(self.row, zero, rows, one, tuple(body)))
+        self.out.add(pto.For(self.row, zero, rows, one, body.flat()))
 
     def _row(self, inside: NamedRegisters) -> None:
         """Write what a row does."""
@@ -401,30 +381,29 @@ class NestWriter:
         nest, out, rules = self.nest, self.out, self.rules
         used = [name for name in nest.counters if any(_takes(item, name) for item in (*nest.row, *nest.trip))]
         if rules is None:
-            starts = {name: out.constant(nest.counters[name], "i32") for name in used}
-            return (out.constant(nest.rows) if nest.row_loop else ""), starts
+            starts = {name: out.constant(nest.counters[name], I32) for name in used}
+            return (out.index(nest.rows) if nest.row_loop else ""), starts
         starts = {}
         for name in used:
             rule = rules.counters[name]
-            starts[name] = (
-                out.constant(rule.less, "i32") if rule.name is None else out.converted(name, rule.text(out), INDEX, I32)
-            )
+            if rule.name is None:
+                starts[name] = out.constant(rule.less, I32)
+            else:
+                starts[name] = out.converted("index_cast", rule.text(out), INDEX, I32)
         self.trips = rules.trips.text(out)
         return rules.rows.text(out), starts
 
     def _end(self, step: int) -> str:
         """Return where the variable of the inner loop ends."""
         if self.rules is None or self.rules.trips.name is None:
-            return self.out.constant(self.nest.trips * step)
-        if step == 1:
-            return self.trips
-        return self.out.arith("end", "muli", (self.trips, self.out.constant(step)))
+            return self.out.index(self.nest.trips * step)
+        return self.out.times(self.trips, step)
 
     def _last(self, step: int) -> str:
         """Return the value of the variable in the last trip."""
         if self.rules is None or self.rules.trips.name is None:
-            return self.out.constant((self.nest.trips - 1) * step)
-        return self.out.arith("last", "subi", (self._end(step), self.out.constant(step)))
+            return self.out.index((self.nest.trips - 1) * step)
+        return self.out.plus(self._end(step), -step)
 
     def _side(self, item: MicroOperation) -> _Side:
         """Return the operand of an access."""
@@ -455,49 +434,44 @@ class NestWriter:
         step = moving.pop() if len(moving) == 1 and moving != {0} else 1
         variable = out.fresh("i")
         carried, first = self._carried(outer)
-        start, end, by = out.constant(first * step), self._end(step), out.constant(step)
+        start, end, by = out.index(first * step), self._end(step), out.index(step)
         inside = outer.inner()
         results = tuple(out.fresh("end") for _ in carried)
-        for each in carried:
-            if each.key in nest.counters:
-                inside.scalars[each.key] = each.name
-            elif isinstance(each.kind, VectorType):
-                inside.registers[each.key] = replace(inside.registers[each.key], name=each.name)
         names, kinds = tuple(each.name for each in carried), tuple(each.kind for each in carried)
         with out.region() as body:
+            for each in carried:
+                if each.key in nest.counters:
+                    inside.scalars[each.key] = each.name
+                elif isinstance(each.kind, VectorType):
+                    inside.registers[each.key] = Reg(each.name, each.kind.element, out.place())
             self._body(inside, {each.key: each.name for each in carried}, variable, step)
             if carried:
                 values = (inside.scalars.get(each.key) or self._handed_on(inside, each) for each in carried)
                 out.add(pto.Yield(tuple(values), kinds))
         initial = tuple(each.start for each in carried)
-        out.add(pto.For(variable, start, end, by, tuple(body), names, initial, results, kinds))
+        home = out.add(pto.For(variable, start, end, by, body.flat(), names, initial, results, kinds))
         for each, result in zip(carried, results, strict=True):
             if isinstance(each.kind, VectorType):
-                outer.registers[each.key] = replace(inside.registers[each.key], name=result)
+                outer.registers[each.key] = Reg(result, each.kind.element, home)
 
     def _body(self, inside: NamedRegisters, carried: dict[str, str], variable: str, step: int) -> None:
         """Write the operations of a trip."""
         out, nest = self.out, self.nest
         if any(operation.mnemonic == "select" for operation in nest.trip):
             last = self._last(step)
-            inside.last = out.compared("last", "eq", variable, last)
+            inside.last = out.compared("eq", variable, last, "last")
         if self.given is not None and self.given.structure == "ramp":
-            inside.position = out.sum(0, [(variable, nest.elements // step)])
+            inside.position = out.total(0, [(variable, nest.elements // step)])
         for operation in nest.trip:
             if is_access(operation):
-                side = self.sides[operation]
-                place = self._place(side, variable, step, self._offset(operation), carried.get(_moved(operation)))
+                side, offset = self.sides[operation], number_of(operation, "offset")
+                place = self._place(side, variable, step, offset, carried.get(_moved(operation)))
                 if is_load(operation):
                     inside.scalars[_moved(operation)] = inside.load(operation, place)
                 else:
                     inside.store(operation, place)
             else:
                 self._step(operation, inside)
-
-    def _offset(self, operation: MicroOperation) -> int:
-        if not is_load(operation):
-            return number_of(operation, "offset")
-        return self.written.offsets.get(operation, 0)
 
     def _handed_on(self, inside: NamedRegisters, each: _Carried) -> str:
         element = inside.registers[each.key].element
@@ -522,8 +496,8 @@ class NestWriter:
                 side = self.sides[item]
                 start = side.pointer
                 if self.row and side.row:
-                    by = out.sum(0, [(self.row, side.row)])
-                    start = out.moved("from", start, by, buffer_pointer(side.element))
+                    by = out.times(self.row, side.row)
+                    start = out.moved(start, by, buffer_pointer(side.element), "from")
                 found.append(_Carried(_moved(item), buffer_pointer(side.element), start, out.fresh("at")))
         return found, first
 
@@ -565,7 +539,7 @@ class NestWriter:
             self._count_columns(inside)
         for operation in self.nest.close:
             if operation.mnemonic == "vsts":
-                inside.store(operation, self._place(self.sides[operation], "", 1, self._offset(operation), None))
+                inside.store(operation, self._place(self.sides[operation], "", 1, number_of(operation, "offset"), None))
             else:
                 self._step(operation, inside)
 
@@ -573,11 +547,10 @@ class NestWriter:
         """Make the predicate of the columns that a row of registers has."""
         assert self.given is not None
         columns, width = self.given.work.sources[0].valid_cols, self.given.format.storage_bits
-        left = self.out.constant(columns, "i32")
+        left = self.out.constant(columns, I32)
         if self.row:
-            done = self.out.sum(0, [(self.row, 2048 // width)])
-            number = self.out.converted("done", done, INDEX, I32)
-            left = self.out.arith("left", "subi", (left, number), I32)
+            done = self.out.converted("index_cast", self.out.times(self.row, 2048 // width), INDEX, I32)
+            left = self.out.arith("subi", (left, done), I32, "left")
         inside.scalars["columns"] = left
         inside.step(count_step("p", width, 2048 // width, "columns"))
 
@@ -588,30 +561,35 @@ class NestWriter:
         side = self.sides[store]
         pointer, align, element = side.pointer, AlignType(), buffer_pointer(side.element)
         if self.row:
-            pointer = out.moved("from", pointer, out.sum(0, [(self.row, side.row)]), element)
-        (empty,) = out.micro("init_align", (), [("state", align)])
+            pointer = out.moved(pointer, out.times(self.row, side.row), element, "from")
+        (empty,), _ = out.micro("init_align", (), [("state", align)])
         state, left, variable = out.fresh("state"), out.fresh("n"), out.fresh("i")
         results = out.fresh("end"), out.fresh("end")
         (count,) = nest.counters.values()
-        bounds = out.constant(0), out.constant(nest.trips), out.constant(1)
-        initial = empty, out.constant(count, "i32")
+        bounds = out.index(0), out.index(nest.trips), out.index(1)
+        initial = empty, out.constant(count, I32)
         with out.region() as body:
-            some = out.arith("some", "minsi", (left, out.constant(nest.elements, "i32")), I32)
-            uses = [(state, align), (some, I32), inside.use(store.operands[0], side.element), (pointer, element)]
-            (further,) = out.micro("vstus", uses, [("state", align)])
-            after = out.arith("n", "subi", (left, some), I32)
+            some = out.arith("minsi", (left, out.constant(nest.elements, I32)), I32, "some")
+            uses: list[Use] = [
+                (state, align),
+                (some, I32),
+                inside.use(store.operands[0], side.element),
+                (pointer, element),
+            ]
+            (further,), _ = out.micro("vstus", uses, [("state", align)])
+            after = out.arith("subi", (left, some), I32)
             out.add(pto.Yield((further, after), (align, I32)))
-        out.add(pto.For(variable, *bounds, tuple(body), (state, left), initial, results, (align, I32)))
-        out.micro("vstas", [(results[0], align), (pointer, element), (out.constant(0, "i32"), I32)])
+        out.add(pto.For(variable, *bounds, body.flat(), (state, left), initial, results, (align, I32)))
+        out.micro("vstas", [(results[0], align), (pointer, element), out.scalar(0, I32)])
 
     def _place(self, side: _Side, variable: str, step: int, offset: int, moved: str | None) -> TripAddress:
         """Return where an access of a trip, or of a row without a variable, is."""
         if moved is not None:
-            return TripAddress(moved, side.element, self.out.constant(side.trip), moves=True)
+            return TripAddress(moved, side.element, self.out.index(side.trip), moves=True)
         terms = [(self.row, side.row)] if self.row else []
         if variable:
             terms.append((variable, side.trip // step))
-        return TripAddress(side.pointer, side.element, self.out.sum(offset // side.size, terms))
+        return TripAddress(side.pointer, side.element, self.out.total(offset // side.size, terms))
 
 
 def _moved(item: MicroOperation) -> str:

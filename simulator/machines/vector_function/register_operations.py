@@ -19,137 +19,69 @@ from castsim.machines.vector_function.function_operations import (
     number_of,
     width_of,
 )
-from castsim.machines.vector_function.logical_emitter import Use
+from castsim.machines.vector_function.logical_emitter import OperationRun, Pred, Reg, Use, VectorEmitter
 from castsim.machines.vector_function.values import conversion_of
 from castsim.machines.vector_function.vector_registers import policy_of
 from castsim.numerics.policy import InfinityWrap, Policy
 from castsim.targets.description import with_options
 from castsim.targets.vector_function import DistributionMode, VectorFunctionTarget
 
-# The operations of a function of vector instructions while they are made: fresh names, constants ahead of everything.
+# The operations of a function of vector instructions that stand for tile operations, while they are made.
 
-Terms = Sequence[tuple[str, int]]
-"""Loop variables of type index, each with its factor."""
-
-INDEX, I16, I32, I64 = (ScalarType(name) for name in ("index", "i16", "i32", "i64"))
+INDEX, I32, I64 = (ScalarType(name) for name in ("index", "i32", "i64"))
 
 
 @dataclass(slots=True)
-class FunctionBuilder:
-    """Operations of one function. Names of values are fresh; a constant is defined once, ahead of everything.
+class FunctionEmitter(VectorEmitter):
+    """Makes the operations of one function; `notes` are comments on the operations that they precede.
 
-    `body` is the region that operations are added to; `notes` are comments on the operations that they precede.
+    `depth` is the number of regions around the current one.
     """
 
-    body: list[pto.Operation] = field(default_factory=list)
-    constants: dict[tuple[str, float], str] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
     notes: dict[int, str] = field(default_factory=dict)
     depth: int = 0
-    _numbers: dict[str, int] = field(default_factory=dict)
-
-    def add(self, node: pto.Operation) -> None:
-        """Add an operation."""
-        self.body.append(node)
-
-    def note(self, start: int, text: str) -> None:
-        """Put a comment ahead of the operations from number `start` of the region on, if there are any."""
-        if len(self.body) > start:
-            self.notes[id(self.body[start])] = text
 
     @contextmanager
-    def region(self) -> Iterator[list[pto.Operation]]:
-        """Add operations to a region of its own meanwhile."""
-        outer, self.body, self.depth = self.body, [], self.depth + 1
-        try:
-            yield self.body
-        finally:
-            self.body, self.depth = outer, self.depth - 1
+    def region(self) -> Iterator[OperationRun]:
+        """Make the operations of a region meanwhile."""
+        self.depth += 1
+        with self.at(OperationRun()):
+            yield self.current
+        self.depth -= 1
 
-    def fresh(self, stem: str) -> str:
-        """Return a name that nothing has yet."""
-        while True:
-            number = self._numbers.get(stem, 0)
-            self._numbers[stem] = number + 1
-            name = f"{stem}{number}" if number else stem
-            if name not in self.taken:
-                self.taken.add(name)
-                return name
+    @contextmanager
+    def noted(self, text: str) -> Iterator[None]:
+        """Put a comment ahead of the operations that are made meanwhile, if there are any."""
+        run = OperationRun()
+        with self.at(run):
+            yield
+        self.current.items.append(run)
+        self.notes.update({id(node): text for node in run.flat()[:1] if text})
 
-    def micro(
-        self, mnemonic: str, uses: Sequence[Use], results: Sequence[tuple[str, Type]] = (), **words: str
-    ) -> list[str]:
-        """Add a vector instruction; return the names of its results, which are given by stem and type."""
-        names = tuple(self.fresh(stem) for stem, _ in results)
-        operands, kinds = tuple(name for name, _ in uses), tuple(kind for _, kind in uses)
-        of_results = tuple(kind for _, kind in results)
-        self.add(MicroOperation(mnemonic, operands, kinds, names, of_results, tuple(words.items())))
-        return [*names]
-
-    def arith(self, stem: str, operation: str, operands: Sequence[str], kind: ScalarType = INDEX) -> str:
-        """Add scalar arithmetic and return the name of its result."""
-        name = self.fresh(stem)
-        self.add(pto.Arith(name, operation, tuple(operands), kind))
-        return name
-
-    def compared(self, stem: str, predicate: str, one: str, other: str) -> str:
-        """Add a comparison of indices and return the name of its result."""
+    def compared(self, predicate: str, one: str, other: str, stem: str) -> str:
+        """Make a comparison of indices."""
         name = self.fresh(stem)
         self.add(pto.Compare(name, predicate, (one, other), INDEX))
         return name
 
-    def converted(self, stem: str, operand: str, source: ScalarType, result: ScalarType) -> str:
-        """Add the conversion of an index from or to another type and return the name of its result."""
-        name = self.fresh(stem)
-        self.add(pto.Convert(name, "index_cast", operand, source, result))
-        return name
-
     def buffer(self, address: str, element: str) -> str:
-        """Return a pointer to elements at a byte address (i64) of the buffer."""
-        return self.micro("castptr", [(address, I64)], [("ub", buffer_pointer(element))])[0]
+        """Make a pointer to elements at a byte address (i64) of the buffer."""
+        return self.micro("castptr", [(address, I64)], [("ub", buffer_pointer(element))])[0][0]
 
-    def moved(self, stem: str, pointer: str, offset: str, kind: PointerType) -> str:
-        """Return a pointer that is a number of elements after another."""
+    def moved(self, pointer: str, offset: str, kind: PointerType, stem: str) -> str:
+        """Make a pointer that is a number of elements after another."""
         name = self.fresh(stem)
         self.add(pto.AddPointer(name, pointer, offset, kind))
         return name
 
-    def constant(self, value: int, kind: str = "index") -> str:
-        """Return the name of a constant."""
-        found = self.constants.get((kind, value))
-        if found is None:
-            sign = "m" if value < 0 else ""
-            suffix = "" if kind == "index" else f"_{kind}"
-            found = self.constants[kind, value] = self.fresh(f"c{sign}{abs(value)}{suffix}")
-        return found
-
-    def number(self, value: float, kind: str, text: str) -> str:
-        """Return the name of a constant of a float type: a number, or as an integer its bit pattern."""
-        found = self.constants.get((kind, value))
-        if found is None:
-            plain = "".join(each if each.isalnum() else "_" for each in text.replace("-", "m"))
-            found = self.constants[kind, value] = self.fresh(f"c{plain}_{kind}")
-        return found
-
-    def sum(self, base: int, terms: Terms) -> str:
-        """Return the name of a constant plus multiples of loop variables, of type index."""
+    def total(self, base: int, terms: Sequence[tuple[str, int]]) -> str:
+        """Return a number plus loop variables of type index, each times its factor."""
         found: str | None = None
         for variable, factor in terms:
-            if factor == 0:
-                continue
-            by = variable if factor == 1 else self.arith("at", "muli", (variable, self.constant(factor)))
-            found = by if found is None else self.arith("at", "addi", (found, by))
-        if found is None:
-            return self.constant(base)
-        return found if base == 0 else self.arith("at", "addi", (found, self.constant(base)))
-
-    def aside(self) -> FunctionBuilder:
-        """Return a builder of operations that are put in later; names and constants are shared."""
-        return replace(self, body=[])
-
-    def head(self) -> tuple[pto.Constant, ...]:
-        """Return the definitions of the constants."""
-        return tuple(pto.Constant(name, value, ScalarType(kind)) for (kind, value), name in self.constants.items())
+            if factor:
+                by = self.times(variable, factor)
+                found = by if found is None else self.sum(found, by)
+        return self.index(base) if found is None else self.plus(found, base)
 
 
 # The types of pointers, and how an operation is refused.
@@ -294,16 +226,6 @@ def _shown(policy: Policy) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A register: the name of its value and its element."""
-
-    name: str
-    element: str
-    finite: bool = False
-    """Whether its lanes are known to be finite."""
-
-
-@dataclass(frozen=True, slots=True)
 class TripAddress:
     """The address of a trip's load or store: a pointer and an offset in its elements."""
 
@@ -320,56 +242,39 @@ class TripAddress:
 
 
 @dataclass(slots=True)
-class Prelude:
-    """The code before the loops of a vecscope: constants in registers, predicates of all lanes."""
-
-    out: FunctionBuilder
-    registers: dict[str, Held] = field(default_factory=dict)
-    masks: dict[int, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class NamedRegisters:
-    """Registers, predicates and counters by their names in the kernel, as values of the text."""
+    """Registers, predicates and counters by their names in the kernel, as values of the function."""
 
-    out: FunctionBuilder
+    out: FunctionEmitter
     attributes: Attributes
     ctrl: int
     policies: Mapping[tuple[str, str], Policy]
-    prelude: Prelude | None = None
-    """The insertion point of constants; None: where they are first used."""
-    registers: dict[str, Held] = field(default_factory=dict)
-    predicates: dict[str, tuple[str, MaskType]] = field(default_factory=dict)
+    registers: dict[str, Reg] = field(default_factory=dict)
+    predicates: dict[str, Pred] = field(default_factory=dict)
     scalars: dict[str, str] = field(default_factory=dict)
+    finite: set[str] = field(default_factory=set)
+    """Values whose lanes are known to be finite."""
     last: str = ""
     """The condition that a trip is the last of its row."""
     position: str = ""
     """The ramp's position: the number of the trip's first element, of type index."""
     governing: str = ""
     """The predicate that was made last."""
-    _casts: dict[tuple[str, str], str] = field(default_factory=dict)
-    _full: dict[int, str] = field(default_factory=dict)
 
     def inner(self) -> NamedRegisters:
         """Return a copy for a region, whose definitions are invisible outside."""
-        return replace(
-            self,
-            registers=dict(self.registers),
-            predicates=dict(self.predicates),
-            scalars=dict(self.scalars),
-            _casts=dict(self._casts),
-            _full=dict(self._full),
-        )
+        registers, predicates, scalars = dict(self.registers), dict(self.predicates), dict(self.scalars)
+        return replace(self, registers=registers, predicates=predicates, scalars=scalars)
 
     def define(self, result: str, element: str, mnemonic: str, uses: Sequence[Use], **words: str) -> None:
         """Write the definition of a kernel's register."""
-        (name,) = self.out.micro(mnemonic, uses, [(result, vector(element))], **words)
-        self.registers[result] = Held(name, element)
+        (name,), home = self.out.micro(mnemonic, uses, [(result, vector(element))], **words)
+        self.registers[result] = Reg(name, element, home)
 
     def define_mask(self, result: str, width: int, mnemonic: str, uses: Sequence[Use], **words: str) -> None:
         """Write the definition of a kernel's predicate for lanes of `width` bits."""
-        (name,) = self.out.micro(mnemonic, uses, [(result, MaskType(width))], **words)
-        self.predicates[result] = name, MaskType(width)
+        (name,), home = self.out.micro(mnemonic, uses, [(result, MaskType(width))], **words)
+        self.predicates[result] = Pred(name, width, home)
 
     # --------------------------------------------------------------------------------------------------- memory
 
@@ -388,9 +293,9 @@ class NamedRegisters:
         results: list[tuple[str, Type]] = [(name, vector(place.element)) for name in operation.results]
         if place.moves:  # the access is at the pointer itself
             results.append(("at", buffer_pointer(place.element)))
-        names = self.out.micro(mnemonic, place.uses, results, **words)
+        names, home = self.out.micro(mnemonic, place.uses, results, **words)
         for name, value in zip(operation.results, names, strict=False):
-            self.registers[name] = Held(value, place.element)
+            self.registers[name] = Reg(value, place.element, home)
         return names[-1] if place.moves else ""
 
     def store(self, operation: MicroOperation, place: TripAddress) -> None:
@@ -398,17 +303,17 @@ class NamedRegisters:
         source, _, predicate = operation.operands
         read, dist = distribution_in(operation), operation.word("dist") or "NORM"
         if read.mode is DistributionMode.MASK:  # a bit a lane
-            name, kind = self.mask(source)
-            self.out.micro("psts", [(name, kind), *place.uses], dist="NORM" if kind.bits == 8 else "PK")
+            mask = self.mask(source)
+            self.out.micro("psts", [mask.use, *place.uses], dist="NORM" if mask.bits == 8 else "PK")
             return
         if read.mode not in _STORES:
             raise unwritten(f"a store with {dist}")
         value = self.use(source, place.element)
         governing = self.predicates.get(predicate)
         if governing is None:  # of the last store of a row
-            governing = self.every(min(32, lane_bits(place.element)))
+            governing = self.out.whole(min(32, lane_bits(place.element)))
         mode = f"1PT_B{read.bits}" if read.mode is DistributionMode.ONEPT else dist
-        self.out.micro("vsts", [value, *place.uses, governing], dist=mode)
+        self.out.micro("vsts", [value, *place.uses, governing.use], dist=mode)
 
     # ------------------------------------------------------------------------------------------------- registers
 
@@ -425,13 +330,13 @@ class NamedRegisters:
                 self.out.micro("mem_bar", (), barrier=operation.word("barrier") or "")
             case "pset":
                 self.governing = operation.results[0]
-                self.predicates[self.governing] = self.every(width_of(operation))
+                self.predicates[self.governing] = self.out.whole(width_of(operation))
             case "plt":
                 self._count_down(operation)
             case "select":
                 (result,), (tail,) = operation.results, operation.operands
-                full = self.out.constant(number_of(operation, "full"), "i32")
-                self.scalars[result] = self.out.arith(result, "select", (self.last, self.scalars[tail], full), I32)
+                full = self.out.constant(number_of(operation, "full"), I32)
+                self.scalars[result] = self.out.arith("select", (self.last, self.scalars[tail], full), I32, result)
             case _:
                 self._compute(operation)
 
@@ -442,25 +347,25 @@ class NamedRegisters:
         match name:
             case "vor" | "vand":
                 *registers, predicate = sources
-                element, mask = self._element(registers[0], width), self.mask(predicate)
+                element, mask = self._element(registers[0], width), self.mask(predicate).use
                 self.define(result, element, name, [*(self.use(each, element) for each in registers), mask])
             case "vintlv":
                 element = self._element(sources[0], width)
                 uses, results = [self.use(each, element) for each in sources], operation.results
-                names = self.out.micro(name, uses, [(each, vector(element)) for each in results])
-                self.registers.update(zip(results, (Held(each, element) for each in names), strict=True))
+                names, home = self.out.micro(name, uses, [(each, vector(element)) for each in results])
+                self.registers.update(zip(results, (Reg(each, element, home) for each in names), strict=True))
             case "vselr":
                 self.define(result, "u8", name, [self.use(each, "u8") for each in sources])
             case "punpack":
                 self.spread(operation)
             case "vdup":
                 signed = number - (1 << width) if number >> (width - 1) & 1 else number
-                self.define(result, integer, name, [self.integer(signed, integer), self.every(width)])
+                self.define(result, integer, name, [self.integer(signed, integer), self.out.whole(width).use])
             case "vci":
                 self.define(result, integer, name, [self.integer(number, integer)])
             case "vmuls":
                 value = self.use(sources[0], integer)
-                self.define(result, integer, name, [value, self.integer(number, integer), self.every(width)])
+                self.define(result, integer, name, [value, self.integer(number, integer), self.out.whole(width).use])
             case _:
                 raise unwritten(f"an instruction {name}")
 
@@ -468,31 +373,30 @@ class NamedRegisters:
         """Write the widening of a predicate's lower half to lanes twice as wide."""
         (source,), (result,) = operation.operands, operation.results
         mask = self.mask(source)
-        self.define_mask(result, 2 * mask[1].bits, "punpack", [mask], half="LOWER")
+        self.define_mask(result, 2 * mask.bits, "punpack", [mask.use], half="LOWER")
 
     def _convert(self, operation: MicroOperation) -> None:
         (src, dst), policy = conversion_of(operation, self.policies)
         (name, predicate), (result,) = operation.operands, operation.results
-        source, mask, finite = self.use(name, src.name), self.mask(predicate), self.register(name).finite
+        source, mask = self.use(name, src.name), self.mask(predicate)
         if operation.mnemonic == "vtrc":
-            self.define(result, dst.name, "vtrc", [source, mask], rnd=operation.word("rnd") or "")
+            self.define(result, dst.name, "vtrc", [source, mask.use], rnd=operation.word("rnd") or "")
         else:
-            pair = conversion(src.name, dst.name)
+            pair, finite = conversion(src.name, dst.name), self.register(name).name in self.finite
             found = self.attributes.of(pair, policy, operation.word("part"), self.ctrl, finite=finite)
-            mask = mask[0], MaskType(pair.mask_width)
+            governing = mask.name, MaskType(pair.mask_width)
             if found.without_infinity:
-                mask = self._without_infinity(src, source, mask)
-            self.define(result, dst.name, "vcvt", [source, mask], **found.words)
+                governing = self._without_infinity(src, source, governing)
+            self.define(result, dst.name, "vcvt", [source, governing], **found.words)
         if isinstance(src, IntFormat):
-            self.registers[result] = replace(self.registers[result], finite=True)
+            self.finite.add(self.registers[result].name)
 
     def _without_infinity(self, fmt: Format, source: Use, mask: tuple[str, MaskType]) -> tuple[str, MaskType]:
         """Return a mask without the lanes that are infinite: they become 0."""
         assert isinstance(fmt, FloatFormat) and fmt.infinity_code is not None
         for code in (fmt.infinity_code, fmt.infinity_code | fmt.sign_bit):
-            value = self.out.number(code, fmt.name, f"0x{code:0{fmt.storage_bits // 4}X}")
-            uses = [source, (value, ScalarType(fmt.name)), mask]
-            mask = self.out.micro("vcmps", uses, [("finite", mask[1])], cmp="ne")[0], mask[1]
+            uses = [source, self.out.scalar(code, ScalarType(fmt.name)), mask]
+            mask = self.out.micro("vcmps", uses, [("finite", mask[1])], cmp="ne")[0][0], mask[1]
         return mask
 
     # ------------------------------------------------------------------------------------------------ predicates
@@ -500,29 +404,19 @@ class NamedRegisters:
     def _count_down(self, operation: MicroOperation) -> None:
         (result,), width, take = operation.results, width_of(operation), number_of(operation, "take")
         counter, lanes = next(iter(operation.operands), None), REGISTER_BITS // width
-        if counter is None:
-            count = self.out.constant(take, "i32")
-        else:
-            count = self.scalars[counter]
-            if take < lanes:
-                least = self.out.constant(take, "i32")
-                self.scalars[counter] = self.out.arith(counter, "subi", (count, least), I32)
-                count = self.out.arith(counter, "minsi", (count, least), I32)
+        count = self.out.constant(take, I32) if counter is None else self.scalars[counter]
+        if counter is not None and take < lanes:
+            least = self.out.constant(take, I32)
+            self.scalars[counter] = self.out.arith("subi", (count, least), I32, counter)
+            count = self.out.arith("minsi", (count, least), I32, counter)
         kinds: list[tuple[str, Type]] = [(result, MaskType(width)), (counter or "left", I32)]
-        name, left = self.out.micro(f"plt_b{width}", [(count, I32)], kinds)
-        self.predicates[result], self.governing = (name, MaskType(width)), result
+        (name, left), home = self.out.micro(f"plt_b{width}", [(count, I32)], kinds)
+        self.predicates[result], self.governing = Pred(name, width, home), result
         if counter is not None and take >= lanes:
             self.scalars[counter] = left
 
-    def every(self, width: int) -> tuple[str, MaskType]:
-        """Return the predicate of all lanes of `width` bits."""
-        out, made = (self.out, self._full) if self.prelude is None else (self.prelude.out, self.prelude.masks)
-        if width not in made:
-            (made[width],) = out.micro(f"pset_b{width}", (), [("every", MaskType(width))], pattern="PAT_ALL")
-        return made[width], MaskType(width)
-
-    def mask(self, name: str) -> tuple[str, MaskType]:
-        """Return a predicate and its type."""
+    def mask(self, name: str) -> Pred:
+        """Return a predicate."""
         found = self.predicates.get(name)
         if found is None:
             raise unwritten(f"the predicate {name}, which is never defined")
@@ -532,29 +426,18 @@ class NamedRegisters:
 
     def integer(self, value: int, kind: str) -> Use:
         """Return a constant of an integer type."""
-        return self.out.constant(value, kind), ScalarType(kind)
+        return self.out.scalar(value, ScalarType(kind))
 
     def use(self, name: str, element: str) -> Use:
         """Return a register as lanes of an element."""
-        return self.as_element(name, element), vector(element)
+        return self.out.as_element(self.register(name), element).use
 
     def _element(self, name: str, width: int) -> str:
         """Return the element under which an operation on lanes of `width` bits sees a register."""
         element = self.register(name).element
         return element if lane_bits(element) == width else f"u{width}"
 
-    def as_element(self, name: str, element: str) -> str:
-        """Return a register with lanes of `element`."""
-        held = self.register(name)
-        if held.element == element:
-            return held.name
-        key = held.name, element
-        if key not in self._casts:
-            uses = [(held.name, vector(held.element))]
-            (self._casts[key],) = self.out.micro("vbitcast", uses, [(name, vector(element))])
-        return self._casts[key]
-
-    def register(self, name: str) -> Held:
+    def register(self, name: str) -> Reg:
         """Return the value of a kernel's register."""
         found = self.registers.get(name)
         if found is None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from castsim.execution.interpreter.micro_interpreter import BLOCK_ACCESSES
 from castsim.execution.interpreter.rerolling import DependentScalar
-from castsim.execution.interpreter.vector_unit import LOAD, STORE, Body, BodyStep, BytePointer, Copy, Value, VectorIssue
+from castsim.execution.interpreter.vector_unit import LOAD, STORE, Body, BytePointer, Copy, Value, VectorIssue
 from castsim.execution.pipe_operations import (
     BLOCK,
     FlagSignal,
@@ -614,7 +614,7 @@ def body_cycles(body: Body, target: VectorFunctionTarget) -> int:
 def _scope(body: Body, register_bytes: int) -> Scope:
     """Unroll the loops; every buffer has room for the trips of one, after earlier ones."""
     scope = Scope()
-    buffers = list(dict.fromkeys(step.buffer for step in body.steps if step.buffer))
+    buffers = list(dict.fromkeys(step.operands[0] for step in body.steps if step.mnemonic in (LOAD, STORE)))
     places = {name: number * register_bytes * body.trips for number, name in enumerate(buffers)}
     for loop in range(body.loops):
         if loop and body.between:
@@ -632,14 +632,15 @@ def _trip(scope: Scope, body: Body, places: dict[str, int], register_bytes: int,
     names: list[dict[str, int]] = [{} for _ in numbers]
     for step in body.steps:
         for number, own in zip(numbers, names, strict=True):
-            reads = [own[name] for name in step.sources if name in own]
-            place = places.get(step.buffer, 0) + number * register_bytes
-            made = scope.issue(_instruction(step, body.width, register_bytes), reads, int(bool(step.result)), place)
-            own.update(zip((step.result,), made, strict=False))
+            buffer, *values = step.operands if step.mnemonic in (LOAD, STORE) else ("", *step.operands)
+            reads = [own[name] for name in values if name in own]
+            place = places.get(buffer, 0) + number * register_bytes
+            made = scope.issue(_instruction(step, body.width, register_bytes), reads, len(step.results), place)
+            own.update(zip(step.results, made, strict=True))
 
 
-def _instruction(step: BodyStep, width: int, register_bytes: int) -> ScopeInstruction:
+def _instruction(step: MicroOperation, width: int, register_bytes: int) -> ScopeInstruction:
     if step.mnemonic == "mem_bar":
-        return ScopeInstruction("mem_bar", TimingKind.BARRIER, word=" ".join(step.sources))
+        return ScopeInstruction("mem_bar", TimingKind.BARRIER, word=step.word("barrier") or "")
     kind = {LOAD: TimingKind.LOAD, STORE: TimingKind.STORE}.get(step.mnemonic, TimingKind.COMPUTE)
     return ScopeInstruction(step.mnemonic, kind, width, size=0 if kind is TimingKind.COMPUTE else register_bytes)

@@ -14,7 +14,7 @@ from castsim.machines.vector_function.function_operations import (
     computes,
     distribution_in,
     formats_of,
-    profile,
+    is_load,
     width_of,
 )
 from castsim.machines.vector_function.function_timing import (
@@ -112,10 +112,11 @@ def row_address(function: VectorFunction, nest: Nest, target: VectorFunctionTarg
 
     Source: docs/reference/a5.md section 6.2, rule 10.
     """
-    seen = profile(function, nest)
-    if not seen.half_bytes or not seen.loads:
+    half_bytes = 4 in (function.source_format.bits, function.destination_format.bits)
+    if not half_bytes or not any(is_load(item) for item in nest.trip):
         return 0
-    if nest.trips == 1 and (seen.barrier or not nest.row_loop):  # a barrier in each row takes longer and hides it
+    ordered = any(item.mnemonic == "mem_bar" for item in nest.trip)
+    if nest.trips == 1 and (ordered or not nest.row_loop):  # a barrier in each row takes longer and hides it
         return 0
     loops = target.timing.loops
     return ticks(loops.half_byte_row_cycles if nest.trips > 1 else loops.half_byte_trip_row_cycles)
