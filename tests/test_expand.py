@@ -276,6 +276,10 @@ def test_instructions_of_an_operation_give_its_bytes(case: Case, tmp_path: Path)
     assert least <= more <= most
 
 
+def test_elements_of_64_bits_are_moved_as_words(tmp_path: Path) -> None:
+    assert checked(Case("tmov", "i64", WORK_SHAPES[1]), tmp_path)[0] == 0
+
+
 @pytest.mark.parametrize("case", [each for each in WORKS if unwritten(each) and each.shape == WORK_SHAPES[1]], ids=str)
 def test_what_has_no_instructions_is_refused_by_name(case: Case, tmp_path: Path) -> None:
     with pytest.raises(IllegalError) as caught:

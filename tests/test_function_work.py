@@ -569,3 +569,10 @@ def test_every_legal_operation_takes_time(operation: str, fmt: str) -> None:
 
 def test_every_operation_of_the_text_has_a_kernel() -> None:
     assert {rule.mnemonic for rule in A5.tile_operations} == set(VECTOR_OPERATIONS)
+
+
+def test_elements_of_64_bits_take_the_time_of_as_many_bytes() -> None:
+    for rows, cols in ((1, 32), (3, 96), (4, 70)):
+        wide = tile("i64", rows, 96, (rows, cols))
+        half = tile("i32", rows, 192, (rows, 2 * cols))
+        assert work_cycles(work_of("tmov", wide, wide)) == work_cycles(work_of("tmov", half, half))

@@ -43,6 +43,7 @@ from castsim.targets.vector_function import DESTINATION, NamedDistribution, dist
 
 LOADS = ("vlds", "vldsx2")
 _UNTIMED = frozenset((*LOADS, "vsts", "pset", "plt", "select", "mem_bar"))
+_WIDTHS = ("_b8", "_b16", "_b32", "_b64")
 _OF_MASKS = frozenset(("vcmp", "vcmps", "punpack", "ppack", "pintlv", "pdintlv", "psel"))
 
 
@@ -112,7 +113,7 @@ def with_words(node: MicroOperation, **words: str | int) -> MicroOperation:
 @lru_cache(maxsize=256)
 def family(name: str) -> str:
     """Return an instruction's name without the width of its lanes."""
-    return name.removesuffix("_b8").removesuffix("_b16").removesuffix("_b32")
+    return name.rpartition("_b")[0] if name.endswith(_WIDTHS) else name
 
 
 def mnemonic(node: MicroOperation) -> str:
