@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from castsim.isa.errors import Located
 from castsim.isa.formats import FloatFormat, Format, Specials, format_named
@@ -239,6 +240,7 @@ def element_format(name: str) -> Format:
     return PAIRS.get(name) or format_named(name)
 
 
+@lru_cache(maxsize=64)
 def vector(element: str) -> VectorType:
     """Return the type of a register of an element; two of 4 bits make one of 8."""
     return VectorType(REGISTER_BITS // max(8, element_format(element).bits), element)

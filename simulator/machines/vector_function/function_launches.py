@@ -545,6 +545,7 @@ class FunctionLaunch:
         self._function, self._target = function, target
         self._names: dict[str, int] = {}
         self._numbers: dict[tuple[int, str, int], int] = {}
+        self._steps: dict[tuple[int, str, int], _Step | None] = {}
         for number, nest in enumerate(function.timed):
             if nest.runs:
                 self._nest(number, nest)
@@ -582,21 +583,55 @@ class FunctionLaunch:
 
     def _issue(self, number: int, part: str, items: Iterable[MicroOperation], trip: _Trip) -> None:
         for index, item in enumerate(items):
-            if mnemonic(item) in ("plt", "pset"):  # predicates by counters are ready when wanted
+            key = number, part, index
+            if key not in self._steps:
+                self._steps[key] = self._step(item, key, trip)
+            step = self._steps[key]
+            if step is None:  # predicates by counters are ready when wanted
                 self._names.pop(item.results[0], None)
                 continue
-            line = self._line(number, part, index)
-            if is_load(item):
-                self._load(item, line, trip)
-            elif item.mnemonic == "vsts":
-                self._store(item, line, trip)
-            else:
-                self._put(self._instruction(item, line), item.operands, item.results if computes(item) else ())
+            instruction, rows, start = step.instruction, None, trip.turn * step.trip
+            if instruction.unpacks:  # the start of the function depends on the bytes of the tile
+                rows = 1, 0, max(0, min(instruction.size, trip.row_bytes(trip.nest.source_trip) - start))
+            elif instruction.kind is TimingKind.STORE and not trip.closing:
+                left = trip.row_bytes(trip.nest.destination_trip) - start - step.offset
+                if left < instruction.size:
+                    instruction = replace(instruction, size=max(0, left))
+            address = step.base + trip.row * step.row + start
+            known = [self._names[name] for name in step.reads if name in self._names]
+            made = self.scope.issue(instruction, known, len(step.writes), address, rows)
+            self._names.update(zip(step.writes, made, strict=True))
 
-    def _instruction(self, item: MicroOperation, line: int) -> ScopeInstruction:
-        """Return an instruction that touches no memory."""
+    def _step(self, item: MicroOperation, key: tuple[int, str, int], trip: _Trip) -> _Step | None:
+        """Return an instruction of a nest as all of its executions have it; None: it takes no time."""
+        if mnemonic(item) in ("plt", "pset"):
+            return None
+        line, nest = self._line(*key), trip.nest
+        if is_load(item):
+            read, pointer = distribution_in(item), int(item.operands[0])
+            instruction = ScopeInstruction(
+                "vlds",
+                TimingKind.LOAD,
+                word=item.word("dist") or "",
+                size=touched_bytes(item, self._target),
+                unpacks=read.mode is DistributionMode.UNPK and not nest.row_loop,
+                updates=nest.post_update,
+                masks=read.mode is DistributionMode.MASK,
+                line=line,
+                text=_text(item),
+            )
+            moves = number_of(item, "row", nest.source_row), number_of(item, "trip", nest.source_trip)
+            return _Step(instruction, (), item.results, self._function.operand(pointer), *moves)
+        if item.mnemonic == "vsts":
+            offset = number_of(item, "offset")
+            room = nest.close_bytes if trip.closing else nest.destination_trip - offset
+            size = max(0, min(touched_bytes(item, self._target), room))
+            instruction = ScopeInstruction("vsts", TimingKind.STORE, size=size, line=line, text=_text(item))
+            base = self._function.destination if nest.writes is None else self._function.operand(nest.writes)
+            moves = nest.destination_row, nest.destination_trip
+            return _Step(instruction, item.operands, (), base + offset, *moves, offset)
         kind = _KINDS.get(item.mnemonic, TimingKind.COMPUTE)
-        return ScopeInstruction(
+        instruction = ScopeInstruction(
             item.mnemonic,
             kind,
             width_of(item) or 32,
@@ -608,52 +643,7 @@ class FunctionLaunch:
             text=_text(item),
             held=number_of(item, "held") if item.word("held") else None,
         )
-
-    def _load(self, item: MicroOperation, line: int, trip: _Trip) -> None:
-        nest, read, size = trip.nest, distribution_in(item), touched_bytes(item, self._target)
-        far, near = number_of(item, "row", nest.source_row), number_of(item, "trip", nest.source_trip)
-        unpacks = read.mode is DistributionMode.UNPK and not nest.row_loop
-        kind = ScopeInstruction(
-            "vlds",
-            TimingKind.LOAD,
-            word=item.word("dist") or "",
-            size=size,
-            unpacks=unpacks,
-            updates=nest.post_update,
-            masks=read.mode is DistributionMode.MASK,
-            line=line,
-            text=_text(item),
-        )
-        rows = None
-        if unpacks:  # the start of the function depends on the bytes of the tile
-            row_bytes = bytes_of_row(nest.count, nest.source_trip, nest.elements)
-            rows = 1, 0, max(0, min(size, row_bytes - trip.turn * near))
-        address = self._function.operand(int(item.operands[0])) + trip.row * far + trip.turn * near
-        self._put(kind, (), item.results, address, rows)
-
-    def _store(self, item: MicroOperation, line: int, trip: _Trip) -> None:
-        nest, offset, size = trip.nest, number_of(item, "offset"), touched_bytes(item, self._target)
-        start = trip.turn * nest.destination_trip + offset
-        if trip.closing:
-            size = min(size, nest.close_bytes)
-        else:
-            row_bytes = bytes_of_row(nest.count, nest.destination_trip, nest.elements)
-            size = max(0, min(size, nest.destination_trip - offset, row_bytes - start))
-        kind = ScopeInstruction("vsts", TimingKind.STORE, size=size, line=line, text=_text(item))
-        base = self._function.destination if nest.writes is None else self._function.operand(nest.writes)
-        self._put(kind, item.operands, (), base + trip.row * nest.destination_row + start)
-
-    def _put(
-        self,
-        kind: ScopeInstruction,
-        reads: Iterable[str],
-        writes: tuple[str, ...],
-        address: int = 0,
-        rows: tuple[int, int, int] | None = None,
-    ) -> None:
-        known = [self._names[name] for name in reads if name in self._names]
-        made = self.scope.issue(kind, known, len(writes), address, rows)
-        self._names.update(zip(writes, made, strict=True))
+        return _Step(instruction, item.operands, item.results if computes(item) else ())
 
 
 class _Trip(NamedTuple):
@@ -663,6 +653,22 @@ class _Trip(NamedTuple):
     row: int
     turn: int
     closing: bool = False
+
+    def row_bytes(self, trip_bytes: int) -> int:
+        """Return the bytes of a row of which full trips have so many."""
+        return bytes_of_row(self.nest.count, trip_bytes, self.nest.elements)
+
+
+class _Step(NamedTuple):
+    """An instruction of a nest: the names that it reads and writes, its first address and how far that moves."""
+
+    instruction: ScopeInstruction
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    base: int = 0
+    row: int = 0
+    trip: int = 0
+    offset: int = 0
 
 
 _KINDS = {"mem_bar": TimingKind.BARRIER, "select": TimingKind.SELECT}
