@@ -1,7 +1,6 @@
 """The vocabulary of the machine's state: numbers that stand for something, row classes, the rows of a vector function.
 
-Times are ticks of 1/100 cycle. Rows of functions are named after the objects of `event_function` and
-`vector_function.trip_shape`.
+Times are ticks of 1/100 cycle. Rows of functions are named after the objects of `event_function`.
 """
 
 from __future__ import annotations
