@@ -199,7 +199,8 @@ class StridedForm:
         first = self.steps[0]
         # What follows a change of the mask arrives before that has taken effect, and finds the pipe empty.
         ahead = control + synchronise + 3 * max(issue, control) <= self.mask_change
-        ahead = ahead and all(max(step.tail) <= self.mask_change for step in self.steps)
+        # The last results before it are written before the first ones behind it.
+        ahead = ahead and max(self.steps[-1].tail) <= self.mask_change + first.head + min(first.tail)
         if self.plan.sequence is not None or self.plan.rule.action == "scaled":
             # Behind a barrier at least a tail passes, and until the results of one repeat are there.
             between = [step.head + step.busy[1] + step.tail[1] for step in self.steps]
@@ -230,15 +231,23 @@ class StridedForm:
         rest_end = choose(calls.tails > 0, choose(calls.rest_last > 0, rest_last, full), 0)
         return rows, rest, row_end, rest_end
 
+    def _fills(self, tail: tuple[int, ...], calls: Calls, arithmetic: NumberFunctions) -> tuple[Number, Number]:
+        """Return how many calls of whole repeats, and how many others, fill the pipe.
+
+        The first one does, and any behind a call that ends without a tail: by repeats, calls end with `tail`.
+        """
+        alone = tuple(int(self.fills_always or not cycles) for cycles in tail)
+        heads, others, head_end, other_end = self._sums(alone, calls, arithmetic)
+        choose = arithmetic.choose
+        return choose(calls.heads > 0, 1 + heads - head_end, 0), choose(calls.tails > 0, 1 + others - other_end, 0)
+
     def _plain(self, calls: Calls, arithmetic: NumberFunctions) -> CastCycles:
-        """One instruction per call; only the first one finds the pipe idle, and the first of the rest."""
+        """One instruction per call."""
         (times,), choose = self.steps, arithmetic.choose
-        each = times.head if self.fills_always else 0
         heads, tails = calls.heads, calls.tails
+        head_fill, rest_fill = (times.head * fills for fills in self._fills(times.tail, calls, arithmetic))
         head_busy, tail_busy, _, _ = self._sums(times.busy, calls, arithmetic)
         _, _, head_end, tail_end = self._sums(times.tail, calls, arithmetic)
-        head_fill = choose(heads > 0, times.head + (heads - 1) * each, 0)
-        rest_fill = choose(tails > 0, times.head + (tails - 1) * each, 0)
         free = self.control + choose(heads > 0, self.issue + head_fill + head_busy, 0)
         written = self.control + heads * self.issue + self.control
         changed = choose(tails > 0, arithmetic.larger(free, written), free)
@@ -267,7 +276,8 @@ class StridedForm:
         # Without whole repeats the mask is written first, and holds after the barrier has let the first call through.
         both = (calls.tails > 0) & (calls.heads > 0)
         alone = (calls.tails > 0) & (calls.heads == 0)
-        mask = choose(both, self.mask_change - head_end, choose(alone, self.mask_change - per_call, 0))
+        behind = arithmetic.larger(self.mask_change - head_end, 0)
+        mask = choose(both, behind, choose(alone, self.mask_change - per_call, 0))
         start = self.control + choose(alone, self.control, 0) + per_call
         busy, fill = head_busy + tail_busy, number * times.head
         causes = ((Cause.BUSY, busy), (Cause.FILL, fill), (Cause.DRAIN, mask + last), (Cause.BARRIER, drained))
@@ -283,8 +293,7 @@ class StridedForm:
         head_wait, tail_wait, _, _ = self._sums(first.tail, calls, arithmetic)
         _, _, head_end, tail_end = self._sums(second.tail, calls, arithmetic)
         busy = first_busy + first_rest + second_busy + second_rest
-        firsts = choose(both, 2, 1) if not self.fills_always else number
-        fill = first.head * firsts + second.head * number
+        fill = first.head * sum(self._fills(second.tail, calls, arithmetic)) + second.head * number
         barrier = head_wait + tail_wait
         last = choose(calls.tails > 0, tail_end, head_end)
         mask = choose(both, self.mask_change, choose(alone, self.mask_change - self.control - self.issue, 0))
@@ -304,7 +313,7 @@ class StridedForm:
         # The mask of the first sub-chunk is written before it arrives; that of others while the results drain.
         arrival = self.control + alone + 2 * self.control + self.issue
         first = self.mask_change - self.control - self.issue
-        between = self.mask_change - steps[-1].tail[1]
+        between = max(self.mask_change - steps[-1].tail[1], 0)
         causes = (
             (Cause.BUSY, pieces * sum(step.busy[1] for step in steps)),
             (Cause.FILL, pieces * sum(step.head for step in steps)),
