@@ -132,12 +132,10 @@ def test_an_instruction_of_unknown_latency_has_no_cycles(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "published", "within"), [("sub_exp_vcvt_u2", 681, 0.05), ("expdif_mulcvt_u1", 713, 0.17)]
+    ("name", "published", "within"), [("sub_exp_vcvt_u2", 681, 0.05), ("expdif_mulcvt_u1", 713, 0.10)]
 )
 def test_softmax_pieces_take_about_what_is_published(name: str, published: int, within: float) -> None:
-    """Of the vendor's cycle simulator (VfSimulator cce_code/softmax); the second carries one sum from row to row, whose
-    waits for ports castsim understates (docs/reference/micro.md 6.2).
-    """
+    """Of the vendor's cycle simulator (VfSimulator cce_code/softmax); the second carries one sum from row to row."""
     file = Path(__file__).parent / "vectors" / "softmax" / f"{name}.pto"
     fast, event = (run(file, timing_only=True, engine=engine) for engine in ("fast", "event"))
     assert abs(launch(fast) / published - 1) <= within

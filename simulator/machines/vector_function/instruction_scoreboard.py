@@ -125,8 +125,8 @@ class PortSpans:
 
 # What the instructions of a launch compete for: places in the queue, registers, execution ports, the buffer.
 #
-# Instructions are placed in program order, each as early as the older ones allow. That is what a machine does that
-# picks the oldest ready instruction: a younger one only takes a slot that no older one wanted. Times are ticks.
+# An instruction joins the queue of an execution port at dispatch, and no other port can start it. Instructions are
+# placed in program order, each as early as the older ones allow: a port starts its oldest ready one. Times are ticks.
 
 _LONG = 1000 * TICKS
 """Longer than any special function holds its port."""
@@ -191,16 +191,23 @@ class ExecutionPorts:
 
     def __init__(self, ports: int, special: int) -> None:
         self._starts = [_Cycles() for _ in range(ports)]
+        self._queued: list[list[int]] = [[] for _ in range(ports)]
+        """When the instructions of each port start, in order of time."""
         self._results: list[set[int]] = [set() for _ in range(ports)]
         self._special: list[list[int]] = [[] for _ in range(special)]
         self._turn = 0
         self._serial: list[tuple[int, int]] = []
         """When instructions for the first port alone hold it."""
 
-    def start(self, ready: int, latency: int, cycles: int = 1) -> int:
-        """Start an instruction on the port that is free first and hold it for `cycles`; return the start."""
-        tick, port = min((self._first(port, ready, latency, cycles), -port) for port in range(len(self._starts)))
-        return self._take(-port, tick, latency, cycles)
+    def start(self, dispatched: int, ready: int, latency: int, cycles: int = 1) -> int:
+        """Start an instruction and hold its port for `cycles`; return the start.
+
+        It joins the port where fewest wait when it is dispatched, of two equal ones the port that is free first.
+        """
+        firsts = [self._first(port, ready, latency, cycles) for port in range(len(self._starts))]
+        waiting = [len(starts) - bisect_right(starts, dispatched) for starts in self._queued]
+        port = min(range(len(firsts)), key=lambda each: (waiting[each], firsts[each]))
+        return self._take(port, firsts[port], latency, cycles)
 
     def start_serial(self, ready: int, held: int) -> int:
         """Start an instruction on the first port only; its result has a separate path."""
@@ -219,6 +226,7 @@ class ExecutionPorts:
         for cycle in range(first, first + cycles):
             starts.take(cycle)
         insort(serial, (tick, tick + held))
+        insort(self._queued[0], tick)
         return tick
 
     def start_special(self, ready: int, latency: int, held: int) -> int:
@@ -234,6 +242,7 @@ class ExecutionPorts:
         for starts in self._starts:
             starts.forget(cycle)
         self._results = [{each for each in results if each >= cycle} for results in self._results]
+        self._queued = [starts[bisect_right(starts, tick) :] for starts in self._queued]
         self._serial = [each for each in self._serial if each[1] >= tick - _LONG]
         self._special = [[each for each in special if each >= tick - _LONG] for special in self._special]
 
@@ -260,6 +269,7 @@ class ExecutionPorts:
         for cycle in range(tick // TICKS, tick // TICKS + cycles):
             self._starts[port].take(cycle)
         self._results[port].add((tick + latency) // TICKS)
+        insort(self._queued[port], tick)
         return tick
 
 
@@ -535,7 +545,7 @@ class Board:
             value = self._values.get(name)
             if value is None:
                 continue
-            there = self._usable(value, instruction)
+            there = self._usable(value, instruction, first=name == issue.reads[0])
             if there > ready:
                 ready, port, buffer, barrier, chain = there, value.port, value.buffer, value.barrier, value.chain
         use = self.account.uses[instruction.line]
@@ -551,7 +561,7 @@ class Board:
         elif cost.special:
             start = self._ports.start_special(ready, cost.latency, cost.special)
         else:
-            start = self._ports.start(ready, cost.latency, cost.held)
+            start = self._ports.start(self.account.now, ready, cost.latency, cost.held)
         use.wait(Cause.PORT, 0, start - ready)
         self.used.update(cost.facts)
         chain = (*chain[1 - _LINKS :], (instruction.line, start))
@@ -581,7 +591,7 @@ class Board:
                 held.barrier = value.barrier
         if instruction.mnemonic in facts.target.timing.micro.store_port.stores:
             self.used.add("timing.micro.store_port")
-            passed_port = self._ports.start(data, function.store_latency)
+            passed_port = self._ports.start(self.account.now, data, function.store_latency)
             held.port += passed_port - data
             data = passed_port
         blocked = max(0, self._no_store_before - data)
@@ -642,9 +652,11 @@ class Board:
             for name in issue.writes:
                 self._values[name] = replace(latest, physical=False)
 
-    def _usable(self, value: ScoreboardValue, consumer: ScopeInstruction) -> int:
-        """Return when an instruction can compute with a value."""
-        return value.loaded if value.loaded != NO_TICK else value.start + self.facts.forwarded(value.producer, consumer)
+    def _usable(self, value: ScoreboardValue, consumer: ScopeInstruction, *, first: bool = True) -> int:
+        """Return when an instruction can compute with a value, which is its `first` operand or another."""
+        if value.loaded != NO_TICK:
+            return value.loaded
+        return value.start + self.facts.forwarded(value.producer, consumer, first=first)
 
     def _order(self, word: str) -> None:
         """Make later accesses of the second kind wait for earlier ones of the first (docs/reference/micro.md 6.4)."""

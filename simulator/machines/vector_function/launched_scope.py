@@ -220,11 +220,14 @@ class ScopeFacts:
             known = self._costs[key] = self._cost(instruction)
         return known
 
-    def forwarded(self, producer: ScopeInstruction, consumer: ScopeInstruction) -> int:
-        """Return the time from the start of an instruction to that of one which computes with its result, or itself."""
+    def forwarded(self, producer: ScopeInstruction, consumer: ScopeInstruction, *, first: bool = True) -> int:
+        """Return the time from the start of an instruction to that of one which computes with its result, or itself.
+
+        `first`: the result is the first operand, through which an instruction accumulates fastest.
+        """
         row = self.target.arithmetic.get(producer.mnemonic)
         if row is not None and row.again is not None and 0 != producer.line == consumer.line:
-            return ticks(row.again)
+            return ticks(row.again) if first else self.cost(producer).to_store
         key = producer.mnemonic, consumer.mnemonic, producer.width, producer.integers, producer.row
         known = self._forwarding.get(key)
         if known is None:
