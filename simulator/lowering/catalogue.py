@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain as all_of
@@ -320,6 +320,10 @@ class Planning(Protocol):
 
     def casts(self, target: Target) -> Catalogue:
         """Return all casts, and the rereads among all formats."""
+        ...
+
+    def behaviours(self, target: Target) -> Mapping[tuple[str, str], Hashable]:
+        """Return what the casts of each pair do to elements: equal where options change nothing."""
         ...
 
     def catalogue(self, target: Target, constants: Constants) -> Catalogue:

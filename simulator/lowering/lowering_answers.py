@@ -21,12 +21,12 @@ from castsim.isa.errors import CastsimError, IllegalError, arguments_checked
 from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.value_expressions import format_spelled
 from castsim.lowering.acceptance import parse_specification
-from castsim.lowering.catalogue import Catalogue, Steps, arithmetic_between, catalogue_of
+from castsim.lowering.catalogue import PLANNING, Catalogue, Steps, arithmetic_between, catalogue_of
 from castsim.lowering.demand import MOST_STEPS, CastRequest
 from castsim.lowering.planner import Plan, PlanKind, plan, plan_through
 from castsim.lowering.samples import telling_codes
 from castsim.lowering.sharing import Kept, Shared
-from castsim.lowering.steps import ConstantArithmetic, LoweringStep
+from castsim.lowering.steps import LoweringStep
 from castsim.numerics.codec import FormatLike, format_name
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, load_target
@@ -140,20 +140,21 @@ def choices(target: Target, without: frozenset[str] = frozenset()) -> tuple[Choi
 
 
 def _choices(target: Target, without: frozenset[str]) -> Iterator[Choice]:
-    names = [name for name in settable(target) if name not in without]
-    if not names:
-        return
-    before = _casts(target)
-    known = {before}
-    for setting in _settings(target, names):
+    settings = tuple(searched_settings(target, without))
+    before = PLANNING.of(target).behaviours(target) if settings else {}
+    known = [before]
+    for setting in settings:
         other = changed(target, dict(setting))
-        steps = _casts(other)
-        if steps not in known:
-            known.add(steps)
-            yield Choice(setting, target, other, frozenset((step.src.name, step.dst.name) for step in steps ^ before))
+        found = PLANNING.of(other).behaviours(other)
+        if found not in known:
+            known.append(found)
+            pairs = frozenset(pair for pair in {**before, **found} if before.get(pair) != found.get(pair))
+            yield Choice(setting, target, other, pairs)
 
 
-def _settings(target: Target, names: list[str]) -> Iterator[Setting]:
+def searched_settings(target: Target, without: frozenset[str] = frozenset()) -> Iterator[Setting]:
+    """Yield the settings of up to `MOST` settable options that differ from what is set, the fewest options first."""
+    names = [name for name in settable(target) if name not in without]
     for count in range(1, MOST + 1):
         for together in combinations(names, count):
             values = [
@@ -162,21 +163,6 @@ def _settings(target: Target, names: list[str]) -> Iterator[Setting]:
             ]
             for setting in product(*values):
                 yield tuple(zip(together, setting, strict=True))
-
-
-def _casts(target: Target) -> frozenset[LoweringStep]:
-    """Return the casts of a target, whatever they lead to; operations with a constant depend on the request."""
-    first = format_named(target.casts[0].src)
-    return frozenset(
-        step
-        for step in _all(catalogue_of(target, first, first))
-        if not any(isinstance(primitive, ConstantArithmetic) for primitive in step.primitives)
-    )
-
-
-def _all(catalogue: Catalogue) -> Iterator[LoweringStep]:
-    for steps in catalogue.steps.values():
-        yield from steps
 
 
 _CHANGED: Kept[Target] = Kept(256)

@@ -1,4 +1,4 @@
-"""Findings that requests of one process share: made once, found again by their content, the oldest given up.
+"""Findings that requests share: in a process, found again by their content; of shipped targets, as data made once.
 
 A matrix asks thousands of times for what differs in a name only: one instruction run on the same codes, one chain
 proven for the same cast, one program timed. `Kept` holds such findings; `Shared` is kept as well, but calculates anew
@@ -8,13 +8,22 @@ that was not asked for the longest goes. Every process has its own, which its th
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
+from hashlib import sha256
 from itertools import count
+from pathlib import Path
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from castsim.isa.formats import Overflow, Rounding, format_named
+from castsim.lowering.steps import And, FormatCast, Integral, Primitive, Scaled
+from castsim.numerics.cast import Scale
+from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, NanToInteger, Policy
+from castsim.targets.loader import TileTarget
 
 _Found = TypeVar("_Found")
 _Thing = TypeVar("_Thing")
@@ -133,3 +142,155 @@ class Numbers:
     def of(self, thing: Hashable) -> int:
         """Return the number of a thing; equal things have the same as long as it is kept, others never have it."""
         return self._by_identity.of(id(thing), lambda: self._by_value.of(thing, lambda: next(self._next)), thing)
+
+
+# What the tile casts of shipped targets do, as data: with the description's options, and with each setting of options
+# that is searched. A record counts only for the very facts and sources that it was made from; else casts are traced.
+# Nothing is kept for descriptions that are not shipped.
+
+Primitives = tuple[Primitive, ...]
+Behaviours = Mapping[tuple[str, str], Sequence[Primitives]]
+"""What each form of each pair does to an element."""
+
+RECORDS = Path(__file__).parent / "records"
+_SOURCES = {
+    "strided-repeat": ("strided/plan.py", "strided/strided_instructions.py", "strided/values.py"),
+    "vector-function": ("vector_function/plan.py", "vector_function/lowering.py", "vector_function/values.py"),
+}
+"""What makes the casts of a mechanism, beside `castsim.lowering.tile_casts` and the policies."""
+_WORDS: dict[str, Callable[[str], Any]] = {
+    "rounding": Rounding,
+    "overflow": Overflow,
+    "nan_to_float": NanToFloat,
+    "nan_to_integer": NanToInteger,
+    "infinity_wrap": InfinityWrap,
+    "subnormal_rounding": Rounding,
+    "e8m0_rule": E8M0Rule,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCasts:
+    """The record of a target: its options, and by setting and pair the numbers of what each form does."""
+
+    options: Mapping[str, str]
+    behaviours: Sequence[Primitives]
+    settings: Mapping[str, Mapping[str, Sequence[int]]]
+
+    def row(self, target: TileTarget, src: str, dst: str) -> tuple[Primitives, ...] | None:
+        """Return what each form of a pair does, None where options have values that no setting of the record has."""
+        values = _option_values(target)
+        changed = [f"{name}={value}" for name, value in values.items() if self.options.get(name) != value]
+        setting, pair = self.settings.get(" ".join(changed)), f"{src} {dst}"
+        if setting is None or pair not in self.settings[""] or values.keys() != self.options.keys():
+            return None
+        return tuple(self.behaviours[number] for number in setting.get(pair, self.settings[""][pair]))
+
+
+def recorded_casts(target: TileTarget) -> RecordedCasts | None:
+    """Return the shipped record of a target, None where none was made from its facts and these sources."""
+    facts = tuple(id(getattr(target, name)) for name in type(target).model_fields if name != "options")
+    return _RECORDED.of(facts, lambda: _read_record(target), target)
+
+
+def _read_record(target: TileTarget) -> RecordedCasts | None:
+    try:
+        record = json.loads((RECORDS / f"casts_{target.name}.json").read_bytes())
+        if record["made_from"] != _made_from(target):
+            return None
+        policies = [
+            Policy(**{key: _WORDS.get(key, _as_it_is)(word) for key, word in row.items()}) for row in record["policies"]
+        ]
+        behaviours = [tuple(_primitive(parts, policies) for parts in row) for row in record["behaviours"]]
+        return RecordedCasts(record["options"], behaviours, record["settings"])
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None  # no record, or not as it was shipped
+
+
+def record_of_casts(
+    target: TileTarget, found: Mapping[Iterable[tuple[str, int | str]], Behaviours]
+) -> dict[str, object]:
+    """Return the record of a target, from the behaviours by setting; the empty setting comes first."""
+    policies, behaviours = _Table(), _Table()
+    settings: dict[str, dict[str, list[int]]] = {}
+    for setting, casts in found.items():
+        rows = {" ".join(pair): [behaviours.number(row) for row in forms] for pair, forms in casts.items()}
+        usual = settings.get("", {})
+        name = " ".join(f"{option}={value}" for option, value in setting)
+        settings[name] = {pair: row for pair, row in rows.items() if usual.get(pair) != row}
+    written = [[_parts(primitive, policies) for primitive in row] for row in behaviours.things]
+    return {
+        "made_from": _made_from(target),
+        "options": _option_values(target),
+        "policies": [_words(policy) for policy in policies.things],
+        "behaviours": written,
+        "settings": settings,
+    }
+
+
+class _Table:
+    """Different things in the order of their first use."""
+
+    def __init__(self) -> None:
+        self.things: dict[Any, int] = {}
+
+    def number(self, thing: Hashable) -> int:
+        return self.things.setdefault(thing, len(self.things))
+
+
+def _made_from(target: TileTarget) -> str:
+    """Return the digest of the facts of a target, values of its options aside, and of the sources of the record."""
+    from castsim.execution.distributing import facts_digest  # noqa: PLC0415 - few requests look for a record
+
+    folder = Path(__file__).parent.parent
+    names = [
+        "lowering/tile_casts.py",
+        "numerics/policy.py",
+        *(f"machines/{name}" for name in _SOURCES[target.mechanism]),
+    ]
+    parts = [facts_digest(target.model_copy(update={"options": {}})).encode()]
+    parts += [sha256((folder / name).read_bytes()).digest() for name in names]
+    return sha256(b"".join(parts)).hexdigest()
+
+
+def _option_values(target: TileTarget) -> dict[str, str]:
+    return {name: str(option.value) for name, option in target.options.items()}
+
+
+def _as_it_is(word: Any) -> Any:
+    return word
+
+
+def _words(policy: Policy) -> dict[str, object]:
+    """Return the fields of a policy that differ from their defaults."""
+    values = {each.name: (getattr(policy, each.name), each.default) for each in fields(policy)}
+    return {name: value for name, (value, usual) in values.items() if usual is MISSING or value != usual}
+
+
+def _parts(primitive: Primitive, policies: _Table) -> list[object]:
+    match primitive:
+        case FormatCast(src, dst, policy):
+            return ["cast", src.name, dst.name, policies.number(policy)]
+        case Integral(src, policy):
+            return ["integral", src.name, policies.number(policy)]
+        case Scaled(src, dst, scale, policy):
+            return ["scaled", src.name, dst.name, policies.number(policy), scale.significand, scale.exponent]
+        case And(mask):
+            return ["and", mask]
+    raise TypeError(f"{primitive} is no part of a cast")
+
+
+def _primitive(parts: Sequence[Any], policies: Sequence[Policy]) -> Primitive:
+    match parts:
+        case ["cast", src, dst, policy]:
+            return FormatCast(format_named(src), format_named(dst), policies[policy])
+        case ["integral", src, policy]:
+            return Integral(format_named(src), policies[policy])
+        case ["scaled", src, dst, policy, significand, exponent]:
+            return Scaled(format_named(src), format_named(dst), Scale(significand, exponent), policies[policy])
+        case ["and", int(mask)]:
+            return And(mask)
+    raise ValueError(parts)
+
+
+_RECORDED: Shared[RecordedCasts | None] = Shared(16)

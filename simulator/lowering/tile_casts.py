@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, 
 from castsim.isa.pto.program import PartitionType, PointerType, RoundMode, ScalarType, TileType, ViewType
 from castsim.isa.pto.types import format_type
 from castsim.lowering.catalogue import Assembly, Catalogue, LazySteps, Steps, arithmetic_of, casts_of, machine_formats
+from castsim.lowering.sharing import Primitives, Shared, recorded_casts
 from castsim.lowering.steps import (
     And,
     Chain,
@@ -202,18 +203,20 @@ class _OnRow:
 
 def _facts(target: DataflowTarget, operations: Iterable[ResolvedTileOp]) -> str:
     """Return the digest of what the target adds to the formulas of operations."""
-    behaviours = [behaviour_of(target, operation) for operation in operations]
-    return digest_of_facts(
-        {
-            "arithmetic": target.tile_arithmetic,
-            "operations": [[found.saturates, found.uses_tmp, found.choices, found.window] for found in behaviours],
-        }
-    )
+    arithmetic, behaviours = target.tile_arithmetic, [behaviour_of(target, operation) for operation in operations]
+    rows = [[found.saturates, found.uses_tmp, found.choices, found.window] for found in behaviours]
+    key = id(arithmetic), repr(rows)
+    return _DIGESTS.of(key, lambda: digest_of_facts({"arithmetic": arithmetic, "operations": rows}), arithmetic)
+
+
+_DIGESTS: Shared[str] = Shared(1 << 10)
 
 
 if TYPE_CHECKING:
-    from castsim.targets.strided_repeat import StridedRepeatTarget
-    from castsim.targets.vector_function import VectorFunctionTarget
+    from castsim.targets.strided_repeat import StridedCast, StridedRepeatTarget
+    from castsim.targets.vector_function import VectorCast, VectorFunctionTarget
+
+    CastRule = StridedCast | VectorCast
 
 Named = tuple[str, str]
 """The name of a value of the text and the spelling of its type."""
@@ -435,8 +438,6 @@ class _ChainWriter(TileWriter):
 #
 # Values come from the same plans as the machines': see `_strided_tracer` and `_function_tracer`.
 
-Primitives = tuple[Primitive, ...]
-
 Tracer = Callable[[Format, Format, TileCastForm], Primitives]
 """Tells the steps of each form of a type pair."""
 
@@ -473,20 +474,46 @@ class TilePlanning(Generic[_Chip]):
         """Return the program for one tile."""
         return tile_assembly(chain, src, dst, target, rows, cols)
 
+    def behaviours(self, target: _Chip) -> Mapping[tuple[str, str], tuple[Primitives, ...]]:
+        """Return what every form of every pair does."""
+        return {(rule.src, rule.dst): self._of_forms(target, rule) for rule in target.casts}
+
+    def _of_forms(self, target: _Chip, rule: CastRule) -> tuple[Primitives, ...]:
+        """Return what each form of a pair does: as the shipped record of the target says, or traced."""
+        key = id(target), rule.src, rule.dst
+        return _OF_FORMS.of(key, lambda: self._recorded(target, rule) or self.traced(target, rule), target)
+
+    def _recorded(self, target: _Chip, rule: CastRule) -> tuple[Primitives, ...] | None:
+        recorded = recorded_casts(target)
+        row = None if recorded is None else recorded.row(target, rule.src, rule.dst)
+        return row if row is not None and len(row) == len(tuple(_forms_of(target, rule))) else None
+
+    def traced(self, target: _Chip, rule: CastRule) -> tuple[Primitives, ...]:
+        """Return what each form of a pair does, as the machine's own plans say."""
+        steps_of = self.tracer(target)
+        ends = format_named(rule.src), format_named(rule.dst)
+        return tuple(steps_of(*ends, form) for form in _forms_of(target, rule))
+
     def _steps(self, target: _Chip, source: str | None = None) -> Iterator[LoweringStep]:
         """Yield one step per type pair and behaviour, from `source` alone where it is named."""
         for rule in target.casts:
             if source not in (None, rule.src):
                 continue
             src, dst = format_named(rule.src), format_named(rule.dst)
-            modes = [None, *(RoundMode[mode.name] for mode in rule.suffixes)]
             found: dict[Primitives, list[TileCastForm]] = {}
-            steps_of = self.tracer(target)
-            for form in _forms(modes, scratch=target.uses_scratch(rule.src, rule.dst)):
-                found.setdefault(steps_of(src, dst, form), []).append(form)
+            for form, primitives in zip(_forms_of(target, rule), self._of_forms(target, rule), strict=True):
+                found.setdefault(primitives, []).append(form)
             for primitives, forms in found.items():
                 plainest = tuple(sorted(forms, key=lambda form: len(form.options)))
                 yield LoweringStep(src, dst, primitives, plainest, f"tcvt {src.name} -> {dst.name}")
+
+
+_OF_FORMS: Shared[tuple[Primitives, ...]] = Shared(1 << 12)
+
+
+def _forms_of(target: TileTarget, rule: CastRule) -> Iterator[TileCastForm]:
+    modes = [None, *(RoundMode[mode.name] for mode in rule.suffixes)]
+    return _forms(modes, scratch=target.uses_scratch(rule.src, rule.dst))
 
 
 def _forms(modes: Sequence[RoundMode | None], *, scratch: bool) -> Iterator[TileCastForm]:
@@ -551,37 +578,42 @@ _HERE = Span("<plan>", 1, 1)
 
 
 def _function_tracer(target: VectorFunctionTarget) -> Tracer:
-    """Return a function for the steps of each form of a type pair; what a form does not change is traced once."""
+    """Return a function for the steps of each form of a type pair.
+
+    A form and the target's options change the policies of conversions alone, so each code variant is traced once.
+    """
     from castsim.machines.vector_function import lowering, plan, values  # noqa: PLC0415 - only the target's machine
 
-    known: dict[tuple[object, ...], Primitives] = {}
     size = target.registers.register_bytes
 
-    def traced(src: Format, dst: Format, form: TileCastForm) -> Primitives:
+    def traced(src: Format, dst: Format, form: TileCastForm) -> values.Chain:
         source = _row("src", src, 0, size)
         cast = TileCast(source, _row("dst", dst, source.end, size), None, form.rounding, form.saturation, _HERE)
         function = lowering.lower_cast(target, cast).function
         chain = values.trace_nest(function, function.nests[-1])
         assert chain is not None  # tests trace every variant of every pair
-        found: list[Primitive] = []
-        for step in chain:
-            match step:
-                case values.ConvertStep(before, after, policy):
-                    found.append(FormatCast(before, after, policy))
-                case values.IntegralStep(fmt, policy):
-                    found.append(Integral(fmt, policy))
-                case values.MaskStep(mask):
-                    found.append(And(mask))
-        return tuple(found)
+        return chain
 
     def primitives(src: Format, dst: Format, form: TileCastForm) -> Primitives:
         cast = plan.plan_cast(target, src, dst, form.rounding, form.saturation, contiguous=True, scratch=False)
-        key = cast.variant, cast.rounding, cast.saturation, cast.ctrl
-        if key not in known:
-            known[key] = traced(src, dst, form)
-        return known[key]
+        key = src, dst, cast.variant.variant, id(cast.kernel), size
+        chain = _TRACES.of(key, lambda: traced(src, dst, form), cast.kernel)
+        steps: list[Primitive] = []
+        for step in chain:
+            match step:
+                case values.ConvertStep(before, after):
+                    steps.append(FormatCast(before, after, plan.step_policy(target, cast, before, after)))
+                case values.IntegralStep(fmt):
+                    steps.append(Integral(fmt, plan.step_policy(target, cast, fmt, fmt)))
+                case values.MaskStep(mask):
+                    steps.append(And(mask))
+        return tuple(steps)
 
     return primitives
+
+
+_TRACES: Shared[Any] = Shared(1 << 10)
+"""Steps of a code variant, with the policies of the form that it was traced in."""
 
 
 def _row(name: str, fmt: Format, address: int, cols: int) -> Tile:

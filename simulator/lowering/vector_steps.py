@@ -7,7 +7,7 @@ instruction itself, run on a register made as wide as the array.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 
@@ -513,6 +513,15 @@ def _registers(text: str) -> int:
 def casts(target: VliwTarget) -> Catalogue:
     """Return all casts, and the rereads among all formats."""
     return Catalogue.of(_casts(target), FORMATS.values(), rereads_inside=True)
+
+
+def behaviours(target: VliwTarget) -> Mapping[tuple[str, str], Hashable]:
+    """Return what the conversions of each pair do."""
+    found: dict[tuple[str, str], set[LoweringStep]] = {}
+    for step in (step for steps in casts_of(target, lambda: by_source(_casts(target))).values() for step in steps):
+        if not isinstance(step.forms[0], BuiltinForm):
+            found.setdefault((step.src.name, step.dst.name), set()).add(step)
+    return {pair: frozenset(steps) for pair, steps in found.items()}
 
 
 def catalogue(target: VliwTarget, constants: Constants) -> Catalogue:
