@@ -7,13 +7,15 @@ import json
 import os
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import cast_catalogue
 import pytest
 
 from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import answer
-from castsim.targets.loader import load_specification
+from castsim.lowering.sharing import RECORDS, recorded_casts
+from castsim.targets.loader import TileTarget, load_specification, load_target
 
 DOCS = Path(__file__).parent.parent / "docs"
 SPECIFICATIONS = ["tosa", "onnx"]
@@ -63,3 +65,20 @@ def test_the_programs_of_the_record_are_those_that_are_planned_today(specificati
         if found.plan.assembly is not None:
             text = found.plan.assembly.text
             assert hashlib.sha256(text.encode()).hexdigest() == held["program_sha256"], (row, text)
+
+
+# ----------------------------------------------------------------------------------- What tile casts do, as shipped data
+
+
+@pytest.mark.parametrize("name", cast_catalogue.PLANNING)
+def test_the_shipped_casts_are_those_of_the_sources(name: str) -> None:
+    shipped = (RECORDS / f"casts_{name}.json").read_text(encoding="utf-8")
+    assert shipped == cast_catalogue.record(name)
+    assert recorded_casts(cast(TileTarget, load_target(name))) is not None
+
+
+@pytest.mark.parametrize("name", cast_catalogue.PLANNING)
+def test_a_record_of_other_facts_is_not_used(name: str) -> None:
+    target = cast(TileTarget, load_target(name))
+    other = target.model_copy(update={"title": f"{target.title}, changed"})
+    assert recorded_casts(other) is None

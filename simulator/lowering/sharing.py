@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from castsim.isa.formats import Overflow, Rounding, format_named
+from castsim.isa.formats import IntFormat, Overflow, Rounding, format_named
 from castsim.lowering.steps import And, FormatCast, Integral, Primitive, Scaled
 from castsim.numerics.cast import Scale
 from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, NanToInteger, Policy
@@ -199,7 +199,8 @@ def _read_record(target: TileTarget) -> RecordedCasts | None:
         if record["made_from"] != _made_from(target):
             return None
         policies = [
-            Policy(**{key: _WORDS.get(key, _as_it_is)(word) for key, word in row.items()}) for row in record["policies"]
+            Policy(**{key: _WORDS[key](word) if key in _WORDS else word for key, word in row.items()})
+            for row in record["policies"]
         ]
         behaviours = [tuple(_primitive(parts, policies) for parts in row) for row in record["behaviours"]]
         return RecordedCasts(record["options"], behaviours, record["settings"])
@@ -257,10 +258,6 @@ def _option_values(target: TileTarget) -> dict[str, str]:
     return {name: str(option.value) for name, option in target.options.items()}
 
 
-def _as_it_is(word: Any) -> Any:
-    return word
-
-
 def _words(policy: Policy) -> dict[str, object]:
     """Return the fields of a policy that differ from their defaults."""
     values = {each.name: (getattr(policy, each.name), each.default) for each in fields(policy)}
@@ -287,7 +284,9 @@ def _primitive(parts: Sequence[Any], policies: Sequence[Policy]) -> Primitive:
         case ["integral", src, policy]:
             return Integral(format_named(src), policies[policy])
         case ["scaled", src, dst, policy, significand, exponent]:
-            return Scaled(format_named(src), format_named(dst), Scale(significand, exponent), policies[policy])
+            integer = format_named(src)
+            assert isinstance(integer, IntFormat)
+            return Scaled(integer, format_named(dst), Scale(significand, exponent), policies[policy])
         case ["and", int(mask)]:
             return And(mask)
     raise ValueError(parts)
