@@ -67,7 +67,7 @@ def test_the_programs_of_the_record_are_those_that_are_planned_today(specificati
             assert hashlib.sha256(text.encode()).hexdigest() == held["program_sha256"], (row, text)
 
 
-# ----------------------------------------------------------------------------------- What tile casts do, as shipped data
+# --------------------------------------------------------------------- What tile casts do, as shipped data
 
 
 @pytest.mark.parametrize("name", cast_catalogue.PLANNING)

@@ -55,7 +55,7 @@ execution         38  15400
 exploration       16   7000
 files              1    300
 isa               32  15000
-lowering          25  10500
+lowering          25  10700
 machines          61  27700
 numerics          12   3900
 pto_cpp            3   1800
