@@ -261,6 +261,15 @@ def test_a_pipe_that_works_while_a_long_loop_runs_is_not_served_late():
     assert plain(simulate(tree, a2a3())) == plain(simulate(tree, a2a3(), engine="event"))
 
 
+@pytest.mark.parametrize("around", [1, 9])
+def test_flags_of_an_idle_pipe_take_no_time_in_skipped_trips_either(around):
+    # The scalar unit takes none, so they are passed as the program begins, however long the casts take.
+    at_once = a2a3(issue_cycles=0, control_write_cycles=0, synchronisation_cycles=0)
+    trip = (looped(45, lowered(2, cast(1), cast(5))), *flag("MTE2", "MTE2"), lowered(3, cast(1, 8 * KIBI)))
+    tree = program(looped(around, looped(20, *trip)))
+    assert plain(simulate(tree, at_once)) == plain(simulate(tree, at_once, engine="event"))
+
+
 @pytest.mark.parametrize("trips", [3, 20, 300])
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_mask_that_was_written_before_skipped_trips_holds_behind_them(trips, inside):

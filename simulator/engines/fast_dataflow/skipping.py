@@ -454,7 +454,7 @@ class Skipper:
         for p, (one, two) in enumerate(zip(before.idle, after.idle, strict=True), 1):
             if one is None or two is None:
                 continue
-            if one.version == two.version or _stood_still(before, after, one.state, two.state):
+            if one.version == two.version or _stood_still(before, after, p):
                 frozen.append(p)
             elif one.state == two.state:
                 oldest = min(oldest, two.oldest)
@@ -560,8 +560,15 @@ class Skipper:
         return execution_of(m, latest)
 
 
-def _stood_still(before: Snapshot, after: Snapshot, one: PipeState, two: PipeState) -> bool:
-    """Whether the account of an idle pipe is what it was: all that the pipe did was to come to barriers."""
+def _stood_still(before: Snapshot, after: Snapshot, p: int) -> bool:
+    """Whether the account of an idle pipe is what it was: all that the pipe did was to come to barriers of all pipes.
+
+    Operations of its own that take no time, such as flags, have the time at which it became idle.
+    """
+    idle = before.idle[p - 1], after.idle[p - 1]
+    if idle[0] is None or idle[1] is None or before.remaining[p] != after.remaining[p]:
+        return False
+    one, two = idle[0].state, idle[1].state
     if one.flight or two.flight:
         return False
     passed, issued = after.now - before.now, after.index - before.index
