@@ -454,6 +454,23 @@ def test_a_program_without_overlap_is_shared_out_exactly(capsys: pytest.CaptureF
     assert sum(share["cycles"] for share in others) == found["total_cycles"] - occupied["V"]
 
 
+def test_bytes_between_tiles_do_not_count_as_touched(capsys: pytest.CaptureFixture[str]) -> None:
+    """A tile of 256 f32 lies at 0, one of 256 f16 at 65,536."""
+    program = str(ROOT / "programs/f32_to_f16.pto")
+    text = out_of(capsys, ["run", program, "--timing-only", "--report", "full"])
+    assert "buffer ub: touched between bytes 0 and 66,047, 1,536 of 196,608 bytes (0.8 %)" in text
+
+
+def test_waits_for_the_total_of_global_memory_rest_on_what_its_row_rests_on(capsys: pytest.CaptureFixture[str]) -> None:
+    program = str(ROOT / "programs/kernels/quantise_rows_i8_a5.pto")
+    alone, busy = (document(capsys, program, *words)["trust"]["shares"] for words in ((), ("--cores", "64")))
+    total = load_target("a5").global_memory["faster"]
+    assert all("total of global memory" not in share["operations"] for share in alone)
+    (share,) = [each for each in busy if "total of global memory" in each["operations"]]
+    assert (share["basis"], total.status) == (str(total.rests_on), Status.MEASURED)
+    assert share["cycles"] > 0
+
+
 def test_the_weight_of_a_fact_is_what_ten_percent_of_it_cost(capsys: pytest.CaptureFixture[str]) -> None:
     """One load waits for its start-up once: 207 cycles more or less a tenth, and the rest moves with it."""
     found = document(capsys, str(ROOT / "programs/f32_to_f16.pto"))

@@ -656,11 +656,11 @@ FACTS = ReportSection(_facts_text, FactsKeys, options=("--facts",), of_time=True
 def _buffers_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
     for use in report.buffers:
-        used = use.end - use.start
-        yield Text(
-            f"buffer {use.name}: bytes {grouped(use.start)} to {grouped(use.end - 1)} touched, {grouped(used)} of "
-            f"{grouped(use.capacity)} bytes ({share(used, use.capacity)})"
-        )
+        first, last, used = grouped(use.start), grouped(use.end - 1), grouped(use.touched)
+        all_of_them = use.touched == use.end - use.start
+        where = f"bytes {first} to {last} touched" if all_of_them else f"touched between bytes {first} and {last}"
+        share_of_all = share(use.touched, use.capacity)
+        yield Text(f"buffer {use.name}: {where}, {used} of {grouped(use.capacity)} bytes ({share_of_all})")
     if not report.buffers:
         yield Text("buffers: none touched")
     if placement := report.result.loaded.executed.placement:

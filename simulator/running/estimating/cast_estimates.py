@@ -113,12 +113,16 @@ _MOST_KINDS = 2
 _SCALAR, BUNDLES = "scalar unit", "bundles"
 _TRANSFERS: Mapping[str, tuple[str, str]] = {bare(Pipe.MTE2): (LOAD, "tload"), bare(Pipe.MTE3): (STORE, "tstore")}
 """What a pipe that moves bytes does, and the operation by which it was measured."""
+_TOTAL = "total of global memory"
+"""What cores at work at once wait for when together they ask for more than it moves."""
+
 _FACTS: Mapping[str, re.Pattern[str]] = {
     LOAD: re.compile(r"cores$|timing\.(sharing\.\w+\.)?load\b"),
     STORE: re.compile(r"cores$|timing\.(sharing\.\w+\.)?store\b"),
     _SCALAR: re.compile(r"timing\.(scalar|buffer_read)"),
     Cause.MEMORY_LATENCY: re.compile(r"element_loads|options\.global_latency"),
     Cause.MEMORY_BANDWIDTH: re.compile(r"global_memory|shared_memory|cores$"),
+    _TOTAL: re.compile(r"global_memory\.|shared_cache$"),
 }
 """Where the facts of what does not compute stand; all others that a run rests on are those of what computes."""
 
@@ -373,11 +377,16 @@ def _cycles_of_works(
         found[OperationKindWork(BUNDLES, BUNDLES)] = timing.total - sum(found.values())
         return {work: cycles for work, cycles in found.items() if cycles}
     spent: dict[str, dict[OperationKindWork, int]] = {}
+    shared = any(_FACTS[_TOTAL].match(fact) for fact in timing.facts)
     for operation, _, times in repeated(timing.operations):
         instruction = instructions[timing.executions[operation.execution].instruction]
         own = spent.setdefault(operation.pipe, {})
-        work = _work(target, operation.pipe, instruction)
-        own[work] = own.get(work, 0) + times * _occupied(operation.causes)
+        work, cycles = _work(target, operation.pipe, instruction), _occupied(operation.causes)
+        if shared and operation.pipe in _TRANSFERS and (waits := operation.causes.get(Cause.MEMORY_BANDWIDTH, 0)):
+            total = OperationKindWork(_TOTAL, _TOTAL)
+            own[total] = own.get(total, 0) + times * waits
+            cycles -= waits
+        own[work] = own.get(work, 0) + times * cycles
     occupied = {pipe: cycles for pipe in spent if (cycles := _occupied(timing.pipes[pipe].causes))}
     if not occupied:
         return {}
