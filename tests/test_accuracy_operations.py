@@ -23,7 +23,7 @@ from castsim.targets.vector_function import VectorFunctionTarget
 A5 = load_target("a5")
 FILE = SHIPPED / "a5_measured_operations.csv"
 
-MEAN, LARGEST = 0.75, 14.6
+MEAN, LARGEST = 0.735, 14.6
 """Percent, without TSEL on 32 bits; a worsening beyond fails. Reached: 0.73 and 14.57. Asked for: 0.8 at most."""
 
 NOTED = 2.0
@@ -69,7 +69,7 @@ def test_no_operation_is_much_worse_than_in_the_published_model(accuracy: Accura
             groups.setdefault(row.row.label, []).append(row)
     assert groups.keys() == PUBLISHED_MODEL.keys()
     for label, rows in groups.items():
-        assert fmean(errors(rows)) <= PUBLISHED_MODEL[label] + 0.75, label
+        assert fmean(errors(rows)) <= PUBLISHED_MODEL[label] + 0.73, label
 
 
 def test_rows_that_deviate_have_a_stated_reason(accuracy: Accuracy) -> None:

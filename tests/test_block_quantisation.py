@@ -523,4 +523,4 @@ def cycles_with_moves(rows: int, cols: int) -> int:
 def test_published_cycles_with_moves(row: Any) -> None:
     """Only 64 x 256 and 64 x 512 told a fact, the cycles of a trip of codes; the smallest is the farthest."""
     assert len(MOVED) >= 9
-    assert cycles_with_moves(*row.tile) == pytest.approx(row.cycles, rel=0.07)
+    assert cycles_with_moves(*row.tile) == pytest.approx(row.cycles, rel=0.062)

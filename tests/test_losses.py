@@ -96,11 +96,11 @@ def test_the_line_of_the_critical_path_is_named_and_not_one_beside_it() -> None:
     assert report.costliest.cycles > 0.1 * report.result.cycles
 
 
-def test_an_initiation_interval_is_named() -> None:
+def test_an_initiation_interval_is_named_with_its_limit() -> None:
     report = reported(HEADLINES / "absmax_tquant.pto")
     assert report.costliest is not None
     assert (report.costliest.instruction.mnemonic, report.costliest.cause) == ("tquant", Cause.INITIATION_INTERVAL)
-    assert report.costliest.limit == report.limit  # one that saves nothing is named by neither
+    assert report.costliest.limit == report.limit == "single-cycle-trips"
 
 
 @pytest.mark.parametrize("name", target_names())

@@ -427,8 +427,8 @@ def test_blocks_that_are_not_modelled(attributes: str, told: str) -> None:
         walked(program(text, spots), target("a5"))
 
 
-@pytest.mark.parametrize(("rows", "cols", "published"), [(32, 32, 274), (64, 128, 611)])
-def test_published_cycles_of_blocks(rows: int, cols: int, published: int) -> None:
+@pytest.mark.parametrize(("rows", "cols", "published", "within"), [(32, 32, 274, 0.085), (64, 128, 611, 0.035)])
+def test_published_cycles_of_blocks(rows: int, cols: int, published: int, within: float) -> None:
     """Both rows decided facts of `timing.paced`."""
     chip, line = target("a5"), (1, rows * cols // 32)
     whole = [(element, (rows, cols), (rows, cols), {}) for element in ("f32", "i8")]
@@ -436,8 +436,8 @@ def test_published_cycles_of_blocks(rows: int, cols: int, published: int) -> Non
     x, codes, *further = tiles_in_a_row([*whole, *lines])
     work = ResolvedTileOp("tquant.mx", codes, (x,), HERE, mode="ocp", further=tuple(further))
     found = timed_alone(chip, lowerer_of(chip).work(work), "tquant.mx").cycles
-    # The text of the operation is one chain of 32 rows, of which the window of the front end holds a part.
-    assert found == pytest.approx(published, rel=0.09)
+    # The text of the smaller is one chain of 32 rows, of which the window of the front end holds a part.
+    assert found == pytest.approx(published, rel=within)
 
 
 def test_blocks_in_a_program(tmp_path: Path) -> None:

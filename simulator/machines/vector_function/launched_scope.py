@@ -264,7 +264,7 @@ class ScopeFacts:
             held = Decimal(1)
         if row is not None and row.port == "special":
             special = ticks(timing.special_function.port_cycles["f32" if width >= 32 else "f16"])
-        serial = 0 if held is None else max(TICKS, ticks(held))
+        serial = max(TICKS, ticks(held)) if held else 0
         to_store = latency - self.function.forwarding
         named = instruction.row or mnemonic
         facts = (f"arithmetic.{named}",) * (named in target.arithmetic) + ("timing.special_function",) * bool(special)
