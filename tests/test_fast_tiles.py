@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import get_type_hints
 
+import engine_campaign
 import fast_programs
 import pytest
 from engine_outcome import outcome, plain
@@ -146,6 +148,13 @@ def test_the_limit_strikes_at_the_same_instruction(make):
         for limit in (1, 20, 100, 700):
             expected = outcome(tree, target, engine="event", max_cycles=limit)
             assert outcome(tree, target, engine="fast", max_cycles=limit) == expected, (seed, limit)
+
+
+@pytest.mark.parametrize("name", engine_campaign.MECHANISMS)
+def test_the_campaign_compares_programs_of_every_mechanism(name):
+    first = json.loads(engine_campaign.RECORD.read_text())[name]
+    assert first > 1000
+    assert all(engine_campaign.agree(name, seed) for seed in range(first, first + 3))
 
 
 # ----------------------------------------------------------------------------------------------------- long loops
