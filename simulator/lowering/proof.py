@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import installed
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.lowering.demand import Demand, Grading, Verdict
 from castsim.lowering.samples import (
     Substitute,
@@ -22,6 +22,7 @@ from castsim.lowering.samples import (
     is_ordered,
     nearest_zero_first,
     number_count,
+    place_of,
     substitute_of,
     telling_codes,
 )
@@ -156,21 +157,43 @@ def _stretches(demand: Demand, chain: Chain, progress: ProgressCallback) -> tupl
     low = np.array([0], np.uint64)
     bounds = np.array([0, count - 1], np.uint64)
     found_keys = keys(bounds)
-    # Every distinct result in between starts somewhere; all starts are looked for at once, by halving.
+    # Every distinct result in between starts somewhere; all starts are looked for at once: first where rounding of any
+    # kind would put them, then by halving.
     wanted = _all_keys(demand.dst, int(found_keys[0]), int(found_keys[1]))
     left, right = np.zeros(wanted.size, np.uint64), np.full(wanted.size, last)
     rounds = int(count).bit_length() + 1
-    for turn in range(rounds):
-        progress("breakpoints", turn, rounds)
-        middle = left + (right - left) // np.uint64(2)
-        reached = keys(middle) >= wanted
-        right = np.where(reached, middle, right)
-        left = np.where(reached, left, np.minimum(middle + np.uint64(1), right))
-        if (left >= right).all():
+    likely = _likely_starts(demand, wanted)
+    for turn in range(rounds + len(likely)):
+        progress("breakpoints", turn, rounds + len(likely))
+        unsettled = np.flatnonzero(left < right)
+        if not unsettled.size:
             break
+        lowest, highest = left[unsettled], right[unsettled]
+        guess = likely[turn][unsettled] if turn < len(likely) else lowest + (highest - lowest) // np.uint64(2)
+        middle = np.clip(guess, lowest, highest - np.uint64(1))
+        reached = keys(middle) >= wanted[unsettled]
+        right[unsettled] = np.where(reached, middle, highest)
+        left[unsettled] = np.where(reached, lowest, middle + np.uint64(1))
     starts = distinct(np.concatenate((low, right)))
     ends = np.concatenate((starts[1:] - np.uint64(1), [last]))
     return starts, ends.astype(np.uint64)
+
+
+def _likely_starts(demand: Demand, wanted: Keys) -> tuple[Places, ...]:
+    """Return places at which results probably begin: at a number, halfway to it, and right behind the one before.
+
+    Guesses only: a place that is wrong costs a look.
+    """
+    src, dst = demand.src, demand.dst
+    codes = np.arange(1 << dst.bits, dtype=code_dtype(dst))
+    keys = order_keys(codes, dst)
+    rising = np.argsort(keys, kind="stable")
+    places = place_of(convert_codes(codes[rising], dst, src, Policy(Rounding.FLOOR, Overflow.SATURATE)), src)
+    index = np.minimum(np.searchsorted(keys[rising], wanted), codes.size - 1)
+    one = np.uint64(1)
+    here, before = places[index], places[np.maximum(index - 1, 0)]
+    halfway = before // 2 + here // 2 + (before & here & one)
+    return here, before, halfway, halfway - np.minimum(halfway, one), before + one, here - np.minimum(here, one)
 
 
 def _split(demand: Demand, first: Places, last: Places) -> tuple[Places, Places]:
