@@ -15,7 +15,15 @@ from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
 
 from castsim.isa.formats import FORMATS, Format, IntFormat, Rounding
-from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, Type, vector
+from castsim.isa.pto.value_types import (
+    REGISTER_BITS,
+    MaskType,
+    MicroOperation,
+    Type,
+    VectorType,
+    element_format,
+    vector,
+)
 from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, Level, VectorBytes, check_kernel
 from castsim.targets.description import Count, Cycles, Fact, Table
 from castsim.targets.validated import BeforeValidator, InstanceOf, model_validator
@@ -161,6 +169,37 @@ def _operation(
         case _ if width:
             kinds = (vector(f"i{width}"),) * len(results)
     return MicroOperation(mnemonic, tuple(operands), before, results, kinds, tuple(words.items()))
+
+
+def instruction_text(instruction: MicroOperation) -> str:
+    """Return the line that `parse_instruction` reads as an operation."""
+    words, mnemonic, operands = dict(instruction.attributes), instruction.mnemonic, list(instruction.operands)
+    types = [*instruction.operand_types, *instruction.result_types]
+    match mnemonic:
+        case "vlds" | "vldsx2":
+            mnemonic, operands = "vlds", [words["dist"]]
+        case "vsts":
+            operands = [
+                words["dist"],
+                operands[0],
+                operands[2],
+                *(f"+{words[key]}" for key in words if key == "offset"),
+            ]
+        case "vcvt":
+            operands += [f"PART_{words[key]}" for key in words if key == "part"]
+            operands += [kind.element for kind in types if isinstance(kind, VectorType)]
+        case "select":
+            operands.insert(0, words["full"])
+        case "mem_bar":
+            operands = [words["barrier"]]
+        case _ if mnemonic.startswith("plt_b"):
+            is_whole = types == [MaskType(REGISTER_BITS // int(words["take"]))]
+            operands += [words["take"]] if not operands else [] if is_whole else ["take", words["take"]]
+        case _ if types and isinstance(types[0], VectorType):
+            mnemonic += f"_b{element_format(types[0].element).bits}"
+            operands.insert(mnemonic.startswith("vmuls"), words["number"]) if "number" in words else None
+    text = " ".join([mnemonic, *operands])
+    return f"{', '.join(instruction.results)} = {text}" if instruction.results else text
 
 
 def check_registers(instructions: Iterable[MicroOperation], counters: Iterable[str]) -> None:

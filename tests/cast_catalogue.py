@@ -23,7 +23,8 @@ def record(name: str) -> str:
         return {(rule.src, rule.dst): planning.traced(chip, rule) for rule in chip.casts}
 
     settings = [(), *searched_settings(target)]
-    found = record_of_casts(target, {setting: traced(changed(target, dict(setting))) for setting in settings})
+    casts = {setting: traced(changed(target, dict(setting))) for setting in settings}
+    found = record_of_casts(target, planning.sources, casts)
     lines = (f" {json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in found.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +20,8 @@ from castsim.isa.pto.value_types import MicroOperation
 from castsim.machines.casting import cast, cast_on_target
 from castsim.machines.mechanisms import no_such_pair
 from castsim.targets.description import with_options
-from castsim.targets.loader import load_target
-from castsim.targets.vector_function import KernelText, VectorFunctionTarget, parse_instruction
+from castsim.targets.loader import SHIPPED, load_target
+from castsim.targets.vector_function import KernelText, VectorFunctionTarget, instruction_text, parse_instruction
 
 TARGET = load_target("a5")
 assert isinstance(TARGET, VectorFunctionTarget)
@@ -187,6 +188,16 @@ def test_lines_that_are_no_instruction(text: str) -> None:
 def test_a_line_is_an_operation_of_the_micro_level(text: str, operation: tuple[object, ...]) -> None:
     line = parse_instruction(text)
     assert (line.mnemonic, line.operands, line.results, dict(line.attributes)) == operation
+    assert instruction_text(line) == text
+
+
+def test_the_lines_of_the_shipped_kernels_are_shown_as_they_are_written() -> None:
+    written = tomllib.loads((SHIPPED / "a5.toml").read_text())["kernels"]["texts"]
+    assert written
+    for name, kernel in written.items():
+        for part in ("setup", "row", "trip"):
+            for line in kernel.get(part, ()):
+                assert instruction_text(parse_instruction(line)) == line, name
 
 
 @pytest.mark.parametrize(

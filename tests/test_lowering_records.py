@@ -74,11 +74,11 @@ def test_the_programs_of_the_record_are_those_that_are_planned_today(specificati
 def test_the_shipped_casts_are_those_of_the_sources(name: str) -> None:
     shipped = (RECORDS / f"casts_{name}.json").read_text(encoding="utf-8")
     assert shipped == cast_catalogue.record(name)
-    assert recorded_casts(cast(TileTarget, load_target(name))) is not None
+    assert recorded_casts(cast(TileTarget, load_target(name)), cast_catalogue.PLANNING[name].sources) is not None
 
 
 @pytest.mark.parametrize("name", cast_catalogue.PLANNING)
 def test_a_record_of_other_facts_is_not_used(name: str) -> None:
     target = cast(TileTarget, load_target(name))
     other = target.model_copy(update={"title": f"{target.title}, changed"})
-    assert recorded_casts(other) is None
+    assert recorded_casts(other, cast_catalogue.PLANNING[name].sources) is None

@@ -15,7 +15,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +35,7 @@ from castsim.execution.origins import (
 )
 from castsim.isa.errors import ReadError
 from castsim.targets.loader import Target, load_target, target_names
+from castsim.targets.validated import BaseModel
 
 # A ledger: the results of every piece of work that is done, appended to one file, so that a second start goes on.
 #
@@ -387,17 +388,21 @@ def _read(keeping: Keeping[Result], ledger: Ledger, number: int) -> Computed[Res
 
 def facts_digest(target: Target) -> str:
     """Return the SHA-256 of a target's whole description."""
-    return digest_of(_canonical(target.model_dump()).encode())
+    return digest_of(canonical(target).encode())
 
 
-def _canonical(value: object) -> str:
+def canonical(value: object) -> str:
     """Return a value in one form: sets and tables have no order."""
+    if isinstance(value, BaseModel):
+        value = {name: getattr(value, name) for name in type(value).model_fields}
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, Mapping):
-        return "{" + ",".join(sorted(f"{_canonical(key)}:{_canonical(each)}" for key, each in value.items())) + "}"
+        return "{" + ",".join(sorted(f"{canonical(key)}:{canonical(each)}" for key, each in value.items())) + "}"
     if isinstance(value, set | frozenset):
-        return "{" + ",".join(sorted(map(_canonical, value))) + "}"
+        return "{" + ",".join(sorted(map(canonical, value))) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(map(_canonical, value)) + "]"
+        return "[" + ",".join(map(canonical, value)) + "]"
     return repr(str(value) if isinstance(value, str) else value)
 
 

@@ -18,6 +18,7 @@ from castsim.execution.distributing import (
     Workers,
     WorkGroup,
     about_installation,
+    canonical,
     digest,
     facts_digest,
     handed_targets,
@@ -437,7 +438,7 @@ def keeping(
         return None
     about = {
         **about_installation(),
-        "specification": digest(asked.spec.model_dump_json(), asked.version),
+        "specification": digest(canonical(asked.spec), asked.version),
         "set of casts": digest(*(cell.cast for cell in asked.cells)),
         "set of targets": digest(*((name, facts_digest(load_target(name))) for name in asked.targets)),
         "set of target options": digest(*sorted((name, str(value)) for name, value in asked.options.items())),

@@ -153,11 +153,6 @@ Behaviours = Mapping[tuple[str, str], Sequence[Primitives]]
 """What each form of each pair does to an element."""
 
 RECORDS = Path(__file__).parent / "records"
-_SOURCES = {
-    "strided-repeat": ("strided/plan.py", "strided/strided_instructions.py", "strided/values.py"),
-    "vector-function": ("vector_function/plan.py", "vector_function/lowering.py", "vector_function/values.py"),
-}
-"""What makes the casts of a mechanism, beside `castsim.lowering.tile_casts` and the policies."""
 _WORDS: dict[str, Callable[[str], Any]] = {
     "rounding": Rounding,
     "overflow": Overflow,
@@ -187,16 +182,19 @@ class RecordedCasts:
         return tuple(self.behaviours[number] for number in setting.get(pair, self.settings[""][pair]))
 
 
-def recorded_casts(target: TileTarget) -> RecordedCasts | None:
-    """Return the shipped record of a target, None where none was made from its facts and these sources."""
+def recorded_casts(target: TileTarget, sources: Sequence[str]) -> RecordedCasts | None:
+    """Return the shipped record of a target, None where none was made from its facts and from these sources.
+
+    `sources` are the files of the machine that make its casts, relative to the folder of the machines.
+    """
     facts = tuple(id(getattr(target, name)) for name in type(target).model_fields if name != "options")
-    return _RECORDED.of(facts, lambda: _read_record(target), target)
+    return _RECORDED.of(facts, lambda: _read_record(target, sources), target)
 
 
-def _read_record(target: TileTarget) -> RecordedCasts | None:
+def _read_record(target: TileTarget, sources: Sequence[str]) -> RecordedCasts | None:
     try:
         record = json.loads((RECORDS / f"casts_{target.name}.json").read_bytes())
-        if record["made_from"] != _made_from(target):
+        if record["made_from"] != _made_from(target, sources):
             return None
         policies = [
             Policy(**{key: _WORDS[key](word) if key in _WORDS else word for key, word in row.items()})
@@ -209,7 +207,7 @@ def _read_record(target: TileTarget) -> RecordedCasts | None:
 
 
 def record_of_casts(
-    target: TileTarget, found: Mapping[Iterable[tuple[str, int | str]], Behaviours]
+    target: TileTarget, sources: Sequence[str], found: Mapping[Iterable[tuple[str, int | str]], Behaviours]
 ) -> dict[str, object]:
     """Return the record of a target, from the behaviours by setting; the empty setting comes first."""
     policies, behaviours = _Table(), _Table()
@@ -221,7 +219,7 @@ def record_of_casts(
         settings[name] = {pair: row for pair, row in rows.items() if usual.get(pair) != row}
     written = [[_parts(primitive, policies) for primitive in row] for row in behaviours.things]
     return {
-        "made_from": _made_from(target),
+        "made_from": _made_from(target, sources),
         "options": _option_values(target),
         "policies": [_words(policy) for policy in policies.things],
         "behaviours": written,
@@ -239,7 +237,7 @@ class _Table:
         return self.things.setdefault(thing, len(self.things))
 
 
-def _made_from(target: TileTarget) -> str:
+def _made_from(target: TileTarget, sources: Sequence[str]) -> str:
     """Return the digest of the facts of a target, values of its options aside, and of the sources of the record."""
     from castsim.execution.distributing import facts_digest  # noqa: PLC0415 - few requests look for a record
 
@@ -247,7 +245,7 @@ def _made_from(target: TileTarget) -> str:
     names = [
         "lowering/tile_casts.py",
         "numerics/policy.py",
-        *(f"machines/{name}" for name in _SOURCES[target.mechanism]),
+        *(f"machines/{name}" for name in sources),
     ]
     parts = [facts_digest(target.model_copy(update={"options": {}})).encode()]
     parts += [sha256((folder / name).read_bytes()).digest() for name in names]

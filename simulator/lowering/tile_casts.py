@@ -448,9 +448,13 @@ _SATURATIONS = (None, Saturation.ON, Saturation.OFF)
 
 @dataclass(frozen=True, slots=True)
 class TilePlanning(Generic[_Chip]):
-    """See `castsim.lowering.catalogue.Planning`; `tracer` makes what tells the steps of one target's type pair."""
+    """See `castsim.lowering.catalogue.Planning`; `tracer` makes what tells the steps of one target's type pair.
+
+    `sources` are the files of the machine on which the shipped record of its casts rests.
+    """
 
     tracer: Callable[[_Chip], Tracer]
+    sources: tuple[str, ...]
 
     def casts(self, target: _Chip) -> Catalogue:
         """Return all casts, and the rereads among all formats."""
@@ -484,7 +488,7 @@ class TilePlanning(Generic[_Chip]):
         return _OF_FORMS.of(key, lambda: self._recorded(target, rule) or self.traced(target, rule), target)
 
     def _recorded(self, target: _Chip, rule: CastRule) -> tuple[Primitives, ...] | None:
-        recorded = recorded_casts(target)
+        recorded = recorded_casts(target, self.sources)
         row = None if recorded is None else recorded.row(target, rule.src, rule.dst)
         return row if row is not None and len(row) == len(tuple(_forms_of(target, rule))) else None
 
@@ -622,5 +626,7 @@ def _row(name: str, fmt: Format, address: int, cols: int) -> Tile:
     return Tile(name, fmt, TileType("vec", fmt.name, 1, cols, 1, cols), address, 1, cols, bits)
 
 
-STRIDED = TilePlanning(_strided_tracer)
-FUNCTIONS = TilePlanning(_function_tracer)
+STRIDED = TilePlanning(_strided_tracer, ("strided/plan.py", "strided/strided_instructions.py", "strided/values.py"))
+FUNCTIONS = TilePlanning(
+    _function_tracer, ("vector_function/plan.py", "vector_function/lowering.py", "vector_function/values.py")
+)

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from castsim.execution.interpreter.tile_allocation import PARTLY_APART
 from castsim.execution.timing import Cause, PipeTiming
 from castsim.isa.formats import Format, IntFormat
+from castsim.isa.pto.value_types import MicroOperation
 from castsim.reports.documents import Document, Json, identifier, json_of
 from castsim.reports.schemas.keys import FactEntry
 from castsim.targets.dataflow import APART, CONSECUTIVE
 from castsim.targets.description import DOUBTFUL, Fact, Option, Table
 from castsim.targets.loader import Target
+from castsim.targets.vector_function import instruction_text
 
 if TYPE_CHECKING:
     from castsim.running.estimating.cast_estimates import Estimate
@@ -250,4 +252,6 @@ def _plain(value: object) -> Json:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, MicroOperation):
+        return instruction_text(value)
     return json_of(value) if value is None or isinstance(value, bool | int | float | str | Decimal) else str(value)
