@@ -249,6 +249,23 @@ def test_titles_of_annotations_say_what_is_wrong(tmp_path: Path, capsys: pytest.
     assert ",title=castsim%3A %25zz is not defined here::" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_a_source_line_is_cut_at_the_width_of_the_terminal(
+    columns: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caret stays under the name that is wrong, and what surrounds it is dotted out."""
+    blanks = " " * 30
+    file = written(tmp_path, "k.pto", TILES["undefined operand"].replace("%zz", f"{blanks}%zz{blanks}// {'x' * 200}"))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["check", file]) == 2
+    lines = capsys.readouterr().out.splitlines()
+    (number,) = (number for number, line in enumerate(lines) if "%zz" in line and not line.startswith(file))
+    assert len(lines[number]) <= columns
+    assert lines[number].rstrip().endswith("...")
+    start = lines[number].index("%zz")
+    assert lines[number + 1].rstrip() == f"{' ' * start}^^^"
+
+
 def test_the_hook_takes_every_language_of_kernels() -> None:
     hook = (Path(__file__).parent.parent / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
     pattern = next(line.partition("files: ")[2] for line in hook.splitlines() if "files: " in line)

@@ -182,7 +182,9 @@ def headings(path):
                 found = tuples.get(part.id) if isinstance(part, ast.Name) else part
                 texts = found.elts if isinstance(found, ast.Tuple) else [found]
                 yield from (
-                    text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)
+                    text.value.removeprefix(">")
+                    for text in texts
+                    if isinstance(text, ast.Constant) and isinstance(text.value, str)
                 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -14,7 +15,7 @@ from sample_arguments import scalars
 from castsim import run
 from castsim.execution.timing import WAITING, Cause, Limiter, repeated
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
-from castsim.exploration.lifted_limits import LineCost, costliest_line, limit_behind, what_if
+from castsim.exploration.lifted_limits import LineCost, costliest_line, limit_behind, longest_line, what_if
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import BundleOperation
 from castsim.reports.run_report import RunReport
@@ -94,6 +95,31 @@ def test_the_line_of_the_critical_path_is_named_and_not_one_beside_it() -> None:
     assert report.costliest is not None
     assert report.costliest.instruction.span.line != 56
     assert report.costliest.cycles > 0.1 * report.result.cycles
+
+
+@pytest.mark.parametrize("path", SAMPLES[::5], ids=lambda path: path.stem)
+def test_where_no_line_costs_cycles_the_one_that_occupies_a_pipe_longest_is_named(path: Path) -> None:
+    """The occupied cycles are added up from the executions, apart from the search for the costliest line."""
+    loaded, timing = (result := ran(path)).loaded, result.timing
+    occupied: Counter[tuple[str, int]] = Counter()
+    names = {}
+    for operation, _, times in repeated(timing.operations):
+        instruction = loaded.tree.instructions[timing.executions[operation.execution].instruction]
+        if not instruction.inserted:
+            occupied[operation.pipe, instruction.span.line] += times * sum(
+                cycles for cause, cycles in operation.causes.items() if cause not in WAITING
+            )
+            names.setdefault(instruction.span.line, instruction.name)
+    elsewhere = {line for pipe, line in occupied if pipe != loaded.target.scalar_pipe and occupied[pipe, line]}
+    for line in elsewhere:  # the pipe that issues for all others
+        del occupied[loaded.target.scalar_pipe, line]
+    longest = max(occupied.values())
+    assert longest_line(loaded.tree, timing, loaded.target) in {
+        f"No single line sets the pace; line {line}, {names[line]}, occupies {pipe} longest "
+        f"({longest:,} of {result.cycles:,} cycles)"
+        for (pipe, line), cycles in occupied.items()
+        if cycles == longest
+    }
 
 
 def test_an_initiation_interval_is_named_with_its_limit() -> None:

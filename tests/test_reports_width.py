@@ -91,7 +91,7 @@ def test_no_word_of_a_table_is_cut(command: str, width: int, monkeypatch: pytest
 
 def test_the_rows_keep_their_names_in_every_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    made = table("name", *(f"column{n}" for n in range(9)), numbers=tuple(f"column{n}" for n in range(9)))
+    made = table("name", *(f">column{n}" for n in range(9)))
     for row in ("first row", "second row"):
         made.add_row(row, *(f"{n}{n}{n}{n}{n} B" for n in range(9)))
     shown = rendered(made, _Pipe())
@@ -135,7 +135,7 @@ def test_every_part_of_a_table_repeats_what_tells_its_rows_apart(command: str, m
 
 def test_a_word_longer_than_the_terminal_goes_past_its_edge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "30")
-    made = table("digest", "bytes", numbers=("bytes",))
+    made = table("digest", ">bytes")
     made.add_row("0123456789abcdef" * 4, "12345678901234567890 B")
     shown = rendered(made, _Pipe())
     assert "0123456789abcdef" * 4 in shown
@@ -143,7 +143,7 @@ def test_a_word_longer_than_the_terminal_goes_past_its_edge(monkeypatch: pytest.
 
 
 def counted() -> Table:
-    made = table("name", "first start", "last end", "two-step count", numbers=("first start", "last end"))
+    made = table("name", ">first start", ">last end", "two-step count")
     made.add_row("row", "0", "12", "word")
     return made
 

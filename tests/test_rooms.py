@@ -48,7 +48,7 @@ MOST_FLOORS, MOST_ROOMS = 10, 16
 BUDGET = """
 __init__           1    200
 __main__           1    300
-commands          57  13600
+commands          57  13500
 engines           19   6900
 evidence          12   4600
 execution         38  15400
@@ -59,7 +59,7 @@ lowering          25  10700
 machines          61  27700
 numerics          12   3900
 pto_cpp            3   1800
-reports           52  16000
+reports           52  15800
 running           19   7500
 targets           14   5800
 testing            1    100

@@ -77,7 +77,7 @@ def sentence(number: int, words: int) -> str:
 def test_no_sentence_is_cut_however_long_its_names_are(words: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every piece that is shown is whole: a sentence, also an indented one, and a row whose cells are wrapped."""
     monkeypatch.setenv("COLUMNS", str(width))
-    rows = table("line", "what it does", numbers=("line",))
+    rows = table(">line", "what it does")
     for number in range(60):
         rows.add_row(str(number), f"begins {number} " + "and goes on " * words + f"ends {number}")
     sentences = [sentence(number, words) for number in range(60)]

@@ -212,7 +212,13 @@ def test_castsim_lint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     clean.write_text("// castsim: target greco\n" + STORE_V0 + END)
     broken.write_text("// castsim: target greco\n" + STORE_V0 + END.replace("halt; halt", "halt; nop"))
     assert main(["lint", str(clean)]) == 0
-    assert "no certain issues" in capsys.readouterr().out
+    assert capsys.readouterr().out.startswith("lint: no certain issues\npossible, depending on path, predicates or")
+    assert main(["lint", str(broken)]) == 1
+    assert capsys.readouterr().out.startswith("lint: 1 finding\n  line 6, bundle 4: halt: ")
+    whole = tmp_path / "whole.tpc"
+    whole.write_text("// castsim: target greco\nnop; nop; mov.i32 V0, 0x1; nop\n" + NOP * 6 + STORE_V0 + END)
+    assert main(["lint", str(whole)]) == 0
+    assert capsys.readouterr().out.startswith("lint: no issues found\n")
     assert main(["lint", str(broken), "--json", "-"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert [(f["rule"], f["bundle"], f["line"]) for f in document["lint"]] == [("halt", 4, 6)]

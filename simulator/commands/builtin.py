@@ -20,10 +20,11 @@ from __future__ import annotations
 from argparse import Namespace
 
 from castsim.commands.option_parsers import assignments, refuse_given
-from castsim.commands.outcome import CommandOutcome
+from castsim.commands.outcome import CommandOutcome, answer
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
-from castsim.reports.targets import BuiltinList, builtin_list
+from castsim.reports.pages.answer_pages import builtin_list_page
+from castsim.reports.targets import BuiltinList
 from castsim.targets.description import with_options
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtin_sequences import builtin_target, find_function, generations, is_cast
@@ -55,7 +56,7 @@ def execute(options: Namespace) -> CommandOutcome:
         refuse_given(options, ("emit", "in", "arg", "out", "rounding", "option"), "needs the name of a builtin")
         return _list(options.target)
     if options.target is None:
-        raise ReadError("choose the generation with --target", legal=[target.name for target in _targets(None)])
+        raise ReadError("choose the generation", legal=[f"--target {target.name}" for target in _targets(None)])
     from castsim.commands import builtin_call  # noqa: PLC0415 - a list needs no machine
 
     chosen = with_options(builtin_target(options.target), assignments("--option", options.options))
@@ -66,9 +67,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _list(target: str | None) -> CommandOutcome:
-    targets = _targets(target)
-
-    return CommandOutcome(BuiltinList.of(targets=targets), lambda _: builtin_list(targets))
+    return answer(builtin_list_page, BuiltinList.of(targets=_targets(target)))
 
 
 def _targets(name: str | None) -> list[VliwTarget]:

@@ -126,7 +126,6 @@ def estimate_text(estimate: Estimate, target: Target, document: Document) -> Ite
         yield Text(f"Tiles: {estimate.placement} ({PLACEMENTS[estimate.placement]})")
     yield Text(f"Trust: {estimate.trust.sentence()}")
     yield Text()
-    causes = table("cause", "cycles", "share", numbers=("cycles", "share"))
-    for cause, cycles in causes_of(estimate).items():
-        causes.add_row(str(cause), grouped(cycles), share(cycles, estimate.cycles))
-    yield causes
+    causes = causes_of(estimate).items()
+    rows = ((str(cause), grouped(cycles), share(cycles, estimate.cycles)) for cause, cycles in causes)
+    yield table("cause", ">cycles", ">share", rows=rows)

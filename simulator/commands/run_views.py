@@ -113,32 +113,16 @@ def write_page_of(result: PagedResult, options: Namespace, out: str | None = Non
 
 def answer_page(document: Mapping[str, Any]) -> Page | None:
     """Return the page of the document of a look-up, known by its keys and its version; None of other documents."""
-    from castsim.reports import accuracy, scratch, targets, tuning  # noqa: PLC0415 - all of them for a page
-    from castsim.reports.documents import VERSIONS, CommandDocument, keys_of  # noqa: PLC0415 - as above
-    from castsim.reports.pages import answer_pages, page_of_result  # noqa: PLC0415 - as above
-    from castsim.reports.schemas.command_documents import Check, Expanded  # noqa: PLC0415 - as above
+    from castsim.reports import accuracy, scratch, targets, tuning  # noqa: F401, PLC0415 - all of them for a page
+    from castsim.reports.documents import FORMS, VERSIONS, keys_of  # noqa: PLC0415 - as above
+    from castsim.reports.pages import page_of_result  # noqa: F401, PLC0415 - as above
+    from castsim.reports.pages.answer_pages import PAGES  # noqa: PLC0415 - as above
+    from castsim.reports.schemas import command_documents  # noqa: F401, PLC0415 - as above
 
-    pages: Mapping[type[CommandDocument], Callable[[Mapping[str, Any]], Page]] = {
-        targets.TargetsList: answer_pages.targets_list_page,
-        targets.TargetDescription: answer_pages.target_page,
-        targets.TargetPair: answer_pages.target_pair_page,
-        targets.TargetsDiff: answer_pages.targets_diff_page,
-        targets.SpecificationDescription: answer_pages.specification_page,
-        targets.SpecificationPair: answer_pages.specification_pair_page,
-        Check: answer_pages.findings_page,
-        Expanded: answer_pages.expanded_page,
-        scratch.Scratch: scratch.scratch_page,
-        scratch.EveryScratch: scratch.every_page,
-        scratch.ScratchSweep: scratch.sweep_page,
-        scratch.ProgramScratch: scratch.program_page,
-        tuning.Advise: page_of_result.advise_page,
-        accuracy.Accuracy: page_of_result.accuracy_page,
-        accuracy.CrossValidated: page_of_result.cross_validation_page,
-    }
-    for form, page in pages.items():
-        keys = {meaning.alias or key: meaning.optional for key, (meaning, _, _) in keys_of(form).items()}
+    for name, page in PAGES.items():
+        keys = {meaning.alias or key: meaning.optional for key, (meaning, _, _) in keys_of(FORMS[name]).items()}
         needed = {key for key, is_optional in keys.items() if not is_optional}
-        if needed <= {*document} <= {*keys} and document["schema_version"] == VERSIONS.get(form.NAME, 1):
+        if needed <= {*document} <= {*keys} and document["schema_version"] == VERSIONS.get(name, 1):
             return page(document)
     return None
 

@@ -42,8 +42,9 @@ def execute(options: Namespace) -> CommandOutcome:
 def _listed() -> RenderableType:
     from castsim.reports.terminal import table  # noqa: PLC0415 - rich, only if printed
 
-    made = table("command", "document", "version", "content", numbers=("version",))
-    for command, forms in every_command():
-        for form in forms:
-            made.add_row(command, form.NAME, str(version_of(form)), (form.__doc__ or "").strip())
-    return made
+    rows = (
+        (command, form.NAME, str(version_of(form)), (form.__doc__ or "").strip())
+        for command, forms in every_command()
+        for form in forms
+    )
+    return table("command", "document", ">version", "content", rows=rows)

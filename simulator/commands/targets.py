@@ -41,7 +41,6 @@ from castsim.reports.pairs import pair_detail
 from castsim.reports.targets import (
     SpecificationDescription,
     TargetDescription,
-    TargetsDiff,
     TargetsList,
     pair_document,
     specification_pair_document,
@@ -290,4 +289,4 @@ def _pair(name: str, src: str, dst: str) -> CommandOutcome:
 
 
 def _diff(first: str, second: str) -> CommandOutcome:
-    return answer(targets_diff_page, TargetsDiff.of(targets_diff(load_target(first), load_target(second))))
+    return answer(targets_diff_page, targets_diff(load_target(first), load_target(second)))

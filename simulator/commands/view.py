@@ -31,9 +31,6 @@ from threading import Thread
 from typing import Any
 from urllib.parse import unquote
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from castsim.commands import command_line
 from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments, refuse_given
 from castsim.commands.outcome import CommandOutcome, plain
@@ -43,10 +40,9 @@ from castsim.isa.errors import ReadError, extra_command, installed
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
 from castsim.reports.comparing import parsed_json, read_object, recorded_run
 from castsim.reports.numbers import duration, grouped
-from castsim.reports.pages.blocks import page_html
-from castsim.reports.pages.page_of_result import plain_page
+from castsim.reports.pages.answer_pages import same, summary_section, table_section
+from castsim.reports.pages.blocks import Page, PageSection, page_html
 from castsim.reports.schemas.recorded import RecordedInstruction, RecordedRun
-from castsim.reports.terminal import composed, table
 
 
 def declare(parser: OptionParser) -> None:
@@ -289,7 +285,8 @@ def _recorded_page(options: Namespace, data: bytes) -> Path:
     if page is None:
         recorded = recorded_run(data, options.file)
         named = _program_of(recorded, options.file)
-        page = plain_page("view", f"view {options.file}", _recorded_report(recorded, named), dict(document))
+        sections = tuple(section for section in _sections_of(recorded, named) if section.blocks)
+        page = Page("view", f"castsim view {options.file}", "", sections, dict(document))
     why = f"does not apply: '{options.file}' is a result, which is shown and not run"
     refuse_given(options, ("target", "entry", "in", "arg", "option"), why, legal=(named,))
     path = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / "result.html"
@@ -309,30 +306,29 @@ def _program_of(recorded: RecordedRun, file: str) -> str:
     return shlex.join(["castsim", "view", program, "--target", recorded.target])
 
 
-@composed
-def _recorded_report(recorded: RecordedRun, run_it: str) -> Iterator[RenderableType]:
+def _sections_of(recorded: RecordedRun, run_it: str) -> Iterator[PageSection]:
     entry = f", function {recorded.entry}" if recorded.entry else ""
     cycles = "no cycle count" if recorded.total_cycles is None else f"{grouped(recorded.total_cycles)} cycles"
     seconds = "" if recorded.seconds is None else f" = {duration(recorded.seconds)}"
-    yield Text(f"{cycles}{seconds}: {recorded.program}{entry} on {recorded.target}")
-    yield Text(f"These figures come from the file; nothing was run. To run the program: {run_it}")
-    numbers = ("line", "times", "first start", "last end")
-    lines = table("line", "instruction", "pipe", *numbers[1:], title="Lines", numbers=numbers)
+    yield summary_section(
+        f"{cycles}{seconds}: {recorded.program}{entry} on {recorded.target}",
+        f"These figures come from the file; nothing was run. To run the program: `{run_it}`",
+    )
     spans: dict[tuple[int, str, str], list[RecordedInstruction]] = {}
     for executed in recorded.instructions or ():
         spans.setdefault((executed.line, executed.op, executed.pipe), []).append(executed)
-    for (line, operation, pipe), executions in spans.items():
-        counts = (sum(span.executions for span in executions), min(span.start_cycle for span in executions),
-                  max(span.end_cycle for span in executions))  # fmt: skip
-        lines.add_row(str(line), operation, pipe, *map(grouped, counts))
-    pipes = table("pipe", "cause", "cycles", title="Pipes", numbers=("cycles",))
-    for pipe, causes in (recorded.pipes or {}).items():
-        for cause, spent in causes.causes.items():
-            pipes.add_row(pipe, cause, grouped(spent))
-    outputs = table("output", "format", "shape", "sha256", title="Outputs")
-    for output in recorded.outputs:
-        outputs.add_row(output.name, output.format, " x ".join(map(str, output.shape)), output.sha256)
-    yield from (part for part in (lines, pipes, outputs) if part.row_count)
+    lines = [
+        {"line": line, "instruction": operation, "pipe": pipe, "times": sum(span.executions for span in spans_of_line),
+         "first start": min(span.start_cycle for span in spans_of_line),
+         "last end": max(span.end_cycle for span in spans_of_line)}
+        for (line, operation, pipe), spans_of_line in spans.items()
+    ]  # fmt: skip
+    yield table_section("Lines", lines, same("line", "instruction", "pipe", "times", "first start", "last end"))
+    causes = [(pipe, *cause) for pipe, causes in (recorded.pipes or {}).items() for cause in causes.causes.items()]
+    pipes = [{"pipe": pipe, "cause": cause, "cycles": cycles} for pipe, cause, cycles in causes]
+    yield table_section("Pipes", pipes, same("pipe", "cause", "cycles"))
+    outputs = [vars(output) | {"shape": " x ".join(map(str, output.shape))} for output in recorded.outputs]
+    yield table_section("Outputs", outputs, {"output": "name", **same("format", "shape", "sha256")})
 
 
 def _shown(options: Namespace, kind: str, path: Path) -> CommandOutcome:

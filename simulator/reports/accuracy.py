@@ -327,15 +327,13 @@ def calibration_document(found: Calibration, out: str) -> Document:
 
 def calibration_text(found: Calibration, out: str) -> RenderableType:
     """Return the report; `out` is the description that was written."""
-    numbers = ("before", "fitted", "+-", "rows")
-    parameters = table("parameter", *numbers, numbers=numbers)
+    parameters = table("parameter", ">before", ">fitted", ">+-", ">rows")
     for each in found.parameters:
         spread = "at bound" if each.at_bound else "-" if each.standard_error is None else f"{each.standard_error:.2g}"
         parameters.add_row(
             each.path, f"{each.before.normalize():f}", f"{each.value.normalize():f}", spread, str(each.rows)
         )
-    columns = ("measured", "before", "after", "off %")
-    rows = table("line", "operation", "shape", *columns, numbers=columns)
+    rows = table("line", "operation", "shape", ">measured", ">before", ">after", ">off %")
     for row, before, after, error in zip(
         found.table.rows, found.before, found.after, found.errors(found.after), strict=True
     ):

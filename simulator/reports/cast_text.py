@@ -34,10 +34,9 @@ DIGITS = 20
 
 def string_table(src: str, dst: str, rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Return casts from or to text, one row each."""
-    numbers = dst != "string"
-    made = table("given", "output bits", "value") if numbers else table("given", "text")
-    for row in rows:
-        made.add_row(row["given"], *((row["output_bits"], str(row["value"])) if numbers else (row["text"],)))
+    keys = ("given", "text") if dst == "string" else ("given", "output_bits", "value")
+    headings = [key.replace("_", " ") for key in keys]
+    made = table(*headings, rows=([str(row[key]) for key in keys] for row in rows))
     return Group(Text(f"{src} -> {dst}", style="bold"), made)
 
 
@@ -100,10 +99,7 @@ def _table(found: CastResults) -> Table:
 
 def _abstract_table(found: CastResults) -> Table:
     request = found.request
-    numbers = ("input bits", "read as", "output bits", "value")
-    made = table(
-        "given", "input bits", "read as", "rounding", "overflow", "output bits", "value", _OUTCOME, numbers=numbers
-    )
+    made = table("given", ">input bits", ">read as", "rounding", "overflow", ">output bits", ">value", _OUTCOME)
     _make_room(made, found)
     before = None
     for row in found.rows:
@@ -127,9 +123,8 @@ def _targets_table(found: CastResults) -> Table:
     Below them what specifications accept.
     """
     request = found.request
-    numbers = ("output bits", "value", "ulps")
     judged = "rejected by" if request.specified else _OUTCOME  # the latter column says what became of the value
-    made = table("given", "target", "rounding", "overflow", "sat", *numbers, judged, numbers=numbers)
+    made = table("given", "target", "rounding", "overflow", "sat", ">output bits", ">value", ">ulps", judged)
     if judged == _OUTCOME:
         _make_room(made, found)
     made.columns[1].min_width = max(len(name) for name in _names(found))
@@ -335,17 +330,12 @@ def quantised_text(
     yield Text(f"{found.elements} elements {chosen.element.name} in {blocks} of up to {size}, ", end="")
     yield Text(f"scales {chosen.scale.name} by {chosen.rule}")
     if rows:
-        numbers = ("number", "input bits", "element", "scale", "value")
-        shown = table(*numbers, numbers=numbers)
-        for row in rows:
-            shown.add_row(
-                number_text(row.number),
-                bits_text(row.code, src),
-                bits_text(row.element, chosen.element),
-                bits_text(row.scale, chosen.scale),
-                number_text(row.value),
-            )
-        yield shown
+        cells = (
+            (number_text(row.number), bits_text(row.code, src), bits_text(row.element, chosen.element),
+             bits_text(row.scale, chosen.scale), number_text(row.value))
+            for row in rows
+        )  # fmt: skip
+        yield table(">number", ">input bits", ">element", ">scale", ">value", rows=cells)
     noise = "-" if found.signal_to_noise_db is None else f"{found.signal_to_noise_db:.2f} dB"
     yield Text(f"largest error: {found.largest_error:.6g} (relative: {found.largest_relative_error:.3g})")
     yield Text(f"root mean square error: {found.root_mean_square_error:.6g}, signal to noise: {noise}")
@@ -446,12 +436,10 @@ def comparison_text(found: Comparison) -> Iterator[RenderableType]:
         for each in (found.signal_to_noise_db, found.cast_signal_to_noise_db)
     )
     yield Text(f"signal to noise {own}, of the cast {other}")
-    numbers = ("inputs", "differ", "largest ulps")
-    shown = table("magnitude", *numbers, numbers=numbers)
-    for each in sorted(found.binades, key=lambda each: -each.differing)[:_BINADES_SHOWN]:
-        shown.add_row(_magnitude(each), grouped(each.inputs), grouped(each.differing), grouped(each.largest_ulps))
+    binades = sorted(found.binades, key=lambda binade: -binade.differing)[:_BINADES_SHOWN]
+    rows = ((_magnitude(one), *map(grouped, (one.inputs, one.differing, one.largest_ulps))) for one in binades)
     yield Text()
-    yield shown
+    yield table("magnitude", ">inputs", ">differ", ">largest ulps", rows=rows)
     if len(found.binades) > _BINADES_SHOWN:
         yield Text(f"... and {len(found.binades) - _BINADES_SHOWN} more binades (--json)")
 

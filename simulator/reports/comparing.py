@@ -628,7 +628,7 @@ def _seconds(found: RunDifference) -> str:
 
 
 def _pipes(found: RunDifference) -> RenderableType:
-    made = table("pipe", "cause", "cycles A", "cycles B", "B - A", numbers=("cycles A", "cycles B", "B - A"))
+    made = table("pipe", "cause", ">cycles A", ">cycles B", ">B - A")
     for pipe in found.pipes:
         name = pipe.pipe
         for cause in Cause:
@@ -734,12 +734,11 @@ def _output_text(each: OutputDifference) -> Iterator[RenderableType]:
         return
     elements = prod(a.shape)
     yield Text(f"output {name}: {form}, {grouped(each.differing)} of {grouped(elements)} elements differ", style="bold")
-    made = table("index", "bits A", "value A", "bits B", "value B", numbers=("bits A", "value A", "bits B", "value B"))
-    for one in each.first:
-        cells = (*_number(one.bits_a, a.format), *_number(one.bits_b, b.format))
-        made.add_row(_index(one.index), *cells)
     if each.first:
-        yield indented(made)
+        rows = (
+            (_index(one.index), *_number(one.bits_a, a.format), *_number(one.bits_b, b.format)) for one in each.first
+        )
+        yield indented(table("index", ">bits A", ">value A", ">bits B", ">value B", rows=rows))
 
 
 def _form(output: SideOutput | None) -> str:

@@ -228,10 +228,12 @@ def _words_used(entry: ConformanceEntry) -> set[str]:
 
 def conform_text(found: Matrix) -> RenderableType:
     """Return the matrix for the terminal: a line per cell, cast by cast."""
-    rows = table("cast", "target", "answer")
-    for number, cast in enumerate(found.casts):
-        for place, entry in enumerate(found.row(number)):
-            rows.add_row(cast_text(cast, entry) if place == 0 else "", entry.cell.target, cell_text(entry))
+    cells = (
+        (cast_text(cast, entry) if place == 0 else "", entry.cell.target, cell_text(entry))
+        for number, cast in enumerate(found.casts)
+        for place, entry in enumerate(found.row(number))
+    )
+    rows = table("cast", "target", "answer", rows=cells)
     return Group(
         Text(_head(found)), indented(rows), Text(""), *map(Text, _notes(found)), Text(""), conform_totals(found)
     )
@@ -261,10 +263,8 @@ def _notes(found: Matrix) -> tuple[str, ...]:
 
 def conform_totals(found: Matrix) -> RenderableType:
     """Return how many casts each target does in which way."""
-    rows = table("target", *(kind.value for kind in PlanKind), numbers=tuple(kind.value for kind in PlanKind))
-    for target in found.targets:
-        rows.add_row(target, *(str(_count(found, target, kind)) for kind in PlanKind))
-    return indented(rows)
+    rows = ((target, *(str(_count(found, target, kind)) for kind in PlanKind)) for target in found.targets)
+    return indented(table("target", *(f">{kind.value}" for kind in PlanKind), rows=rows))
 
 
 def _command(found: Matrix) -> str:

@@ -139,6 +139,7 @@ class CommandDocument(Keys):
         super().__init_subclass__()
         if name:  # else what several forms have in common
             cls.NAME = name
+            FORMS[name] = cls
 
     schema_version: int = says(
         "Version of the shape of this document; it grows with every change of the shape.", lambda _: ABSENT
@@ -149,6 +150,9 @@ class CommandDocument(Keys):
         """Return the document, its version first."""
         return {"schema_version": VERSIONS.get(cls.NAME, 1), **super().of(reported, **given)}
 
+
+FORMS: dict[str, type[CommandDocument]] = {}
+"""The documents of all modules that were imported, by their names."""
 
 _KEYS: dict[type[Keys], Mapping[str, tuple[KeyMeaning, Any, Callable[[Any], Json]]]] = {}
 """The keys of classes that were asked for."""

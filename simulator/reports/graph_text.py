@@ -190,10 +190,11 @@ def graph_text(
     spec = specification_words(f"{graph.spec}@{graph.version}")
     yield Text(f"{graph.file}: {graph.name}, {spec}, on {found.target.name}: {headline(found)}")
     yield Text("")
-    rows = table("node", "operator", "programs", "cycles", "verdict", numbers=("programs", "cycles"))
-    for node in found.nodes:
-        rows.add_row(node.node.name, node.node.op, str(len(node.stages)), f"{node.cycles:,}", node.verdict.value)
-    yield indented(rows)
+    rows = (
+        (node.node.name, node.node.op, str(len(node.stages)), f"{node.cycles:,}", node.verdict.value)
+        for node in found.nodes
+    )
+    yield indented(table("node", "operator", ">programs", ">cycles", "verdict", rows=rows))
     time = f"{duration(seconds_of(found))} at {clock(found.target)}"
     yield Text(f"\ntotal: {found.cycles:,} cycles, {time}")
     yield from (indented(Text(line)) for line in CONVENTIONS)

@@ -159,8 +159,7 @@ def unswizzle_text(found: Compared, output: Path | None) -> Iterator[RenderableT
     if not found.elimination.blocks:
         yield Text("no block moves lanes: nothing to remove")
         return
-    numbers = ("VPU operations", "bundles")
-    made = table("lines", "removed", *numbers, "outcome", numbers=numbers)
+    made = table("lines", "removed", ">VPU operations", ">bundles", "outcome")
     for block in found.elimination.blocks:
         made.add_row(
             f"{block.lines[0]}-{block.lines[1]}",

@@ -348,10 +348,11 @@ def _native_text(found: Alternative) -> str:
 
 
 def _steps(chain: Chain) -> RenderableType:
-    rows = table("step", "instruction", "from", "to", "options", numbers=("step",))
-    for number, step in enumerate(chain, 1):
-        rows.add_row(str(number), step.name, step.src.name, step.dst.name, ", ".join(step.forms[0].options))
-    return rows
+    rows = (
+        (str(number), step.name, step.src.name, step.dst.name, ", ".join(step.forms[0].options))
+        for number, step in enumerate(chain, 1)
+    )
+    return table(">step", "instruction", "from", "to", "options", rows=rows)
 
 
 def cost_text(cost: ProgramCost) -> str:
@@ -369,13 +370,13 @@ def cost_text(cost: ProgramCost) -> str:
 
 def counterexample_text(found: Counterexample, plan: Plan) -> list[RenderableType]:
     """Return every value on the way from a code on which a chain fails, and what would be right."""
-    rows = table("after", "format", "bits", "value", numbers=("bits", "value"))
-    for traced in found.values:
-        rows.add_row(
-            traced.step or "input", traced.format.name, code_text(traced.code, traced.format), number_text(traced.value)
-        )
+    rows = (
+        (value.step or "input", value.format.name, code_text(value.code, value.format), number_text(value.value))
+        for value in found.values
+    )
     right = required_text(found.required, plan.demand.dst)
-    return [indented(rows), indented(Text(f"correct: {right}"))]
+    values = table("after", "format", ">bits", ">value", rows=rows)
+    return [indented(values), indented(Text(f"correct: {right}"))]
 
 
 def chain_text(chain: Chain) -> str:
@@ -419,7 +420,7 @@ def _way(way: PlannedBlockWay, found: BlockLowering) -> Iterator[RenderableType]
 
 def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
     """Return the report on a record: a line per cell that was run, then the sums."""
-    rows = table("cast", "target", "claim", "tried", "codes", "wrong", numbers=("codes", "wrong"))
+    rows = table("cast", "target", "claim", "tried", ">codes", ">wrong")
     for one in record.checked:
         cell = one.cell
         attributes = "".join(f", {name}={value}" for name, value in cell.attributes)

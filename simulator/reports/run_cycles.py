@@ -198,11 +198,11 @@ def _basis_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     target = report.result.loaded.target
     yield Text(f"target {target.name} ({target.title}), engine {report.result.engine}, clock {clock(target)}")
     yield Text()
-    shares = table("evidence", "cycles", "share", "operations", numbers=("cycles", "share"))
-    for each in report.trust.shares:
-        part = share(each.cycles, report.result.cycles)
-        shares.add_row(each.evidence, grouped(each.cycles), part, ", ".join(each.operations))
-    yield shares
+    rows = (
+        (one.evidence, grouped(one.cycles), share(one.cycles, report.result.cycles), ", ".join(one.operations))
+        for one in report.trust.shares
+    )
+    yield table("evidence", ">cycles", ">share", "operations", rows=rows)
     yield Text()
 
 
@@ -302,7 +302,7 @@ def _pipes_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 def _pipe_table(report: RunReport) -> Table:
     pipes, total = report.result.pipes, report.result.cycles
     issuing = report.result.loaded.target.scalar_pipe
-    made = table("cycles by cause", *pipes, numbers=tuple(pipes))
+    made = table("cycles by cause", *(f">{pipe}" for pipe in pipes))
     for cause in present_causes(pipes):
         # Cycles without work, and those in which the issuing pipe waits for all others, are no part of a bottleneck.
         plain = {name for name in pipes if cause is Cause.EMPTY or (name == issuing and cause in WAITING)}
@@ -427,21 +427,15 @@ def _unlisted(what: str, executions: int) -> RenderableType:
 
 def _line_table(report: RunReport, shown: Sequence[SourceLine], width: int, *, spans: bool = True) -> Table:
     wide = width >= WIDE
-    moments = ("first start", "last end") if spans else ()
-    numbers = ("line", "times", *moments, "occupied", "waits", "share")
-    lines = table("line", "instruction", "pipe", *numbers[1:], *(("source",) if wide else ()), numbers=numbers)
+    moments = (">first start", ">last end") if spans else ()
+    numbers = (">times", *moments, ">occupied", ">waits", ">share")
+    lines = table(">line", "instruction", "pipe", *numbers, *(("source",) if wide else ()))
     for line in shown:
         between = (line.first_start, line.last_end) if spans else ()
         counts = (line.executions, *between, line.work, line.pipe_cycles - line.work)
         source = [Text(line.span.excerpt(), no_wrap=True, overflow="ellipsis")] if wide else []
-        lines.add_row(
-            str(line.span.line),
-            line.text,
-            line.pipe,
-            *map(grouped, counts),
-            share(line.work, report.result.cycles),
-            *source,
-        )
+        cells = (line.text, line.pipe, *map(grouped, counts), share(line.work, report.result.cycles))
+        lines.add_row(str(line.span.line), *cells, *source)
     return lines
 
 
@@ -512,8 +506,7 @@ def _launches_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 def launch_table(launches: InstructionLaunches, numbered: str = "line") -> Table:
     """Return the lines of launches as a table; `numbered` is what they are called."""
-    numbers = (numbered, "times", "cycles")
-    made = table(numbered, "instruction", "times", "cycles", "by cause", "waits for", numbers=numbers)
+    made = table(f">{numbered}", "instruction", ">times", ">cycles", "by cause", "waits for")
     for line in launches.lines:
         causes = ", ".join(f"{cause} {grouped(cycles)}" for cause, cycles in line.causes.items())
         number = "" if line.number is None else str(line.number)
@@ -566,12 +559,13 @@ def _what_if_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     if not found:
         return
     yield Text(f"what if a limit were lifted ({grouped(cycles)} cycles with all limits)", style="bold")
-    rows = table("lifted", "cycles", "gain", "share", "what it means", numbers=("cycles", "gain", "share"))
-    for gain in found:
-        if gain.gained:
-            rows.add_row(gain.name, grouped(gain.cycles), grouped(gain.gained), share(gain.gained, cycles), gain.title)
-    if rows.row_count:
-        yield rows
+    rows = [
+        (gain.name, grouped(gain.cycles), grouped(gain.gained), share(gain.gained, cycles), gain.title)
+        for gain in found
+        if gain.gained
+    ]
+    if rows:
+        yield table("lifted", ">cycles", ">gain", ">share", "what it means", rows=rows)
     for gain in found:
         if gain.reason:
             yield indented(Text(f"{gain.name} costs {grouped(-gain.gained)} cycles: {gain.reason}"))

@@ -159,11 +159,11 @@ def _casts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text(f"casts: all {grouped(sum(each.elements for each in found))} numbers exact")
         yield Text()
         return
-    headings = ("elements", *(heading_of(name) for name in shown))
-    made = table("line", "cast", *headings, numbers=("line", *headings))
-    for each in found:
-        made.add_row(str(each.line), each.op, grouped(each.elements), *(_number(getattr(each, name)) for name in shown))
-    yield made
+    rows = (
+        (str(one.line), one.op, grouped(one.elements), *(_number(getattr(one, name)) for name in shown))
+        for one in found
+    )
+    yield table(">line", "cast", ">elements", *(f">{heading_of(name)}" for name in shown), rows=rows)
     yield Text()
 
 

@@ -15,16 +15,16 @@ from castsim.isa.errors import IllegalError
 from castsim.machines.strided.audit import ScratchAudit, ScratchAuditor
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.pages.answer_pages import (
-    Column,
+    Columns,
     Entry,
+    Sections,
     counted,
-    entry_table,
-    page_of_entry,
+    page_of_document,
+    same,
     sentence,
     summary_section,
-    titled_section,
+    table_section,
 )
-from castsim.reports.pages.blocks import Page
 from castsim.reports.schemas.keys import Bytes, Elements, Line
 
 if TYPE_CHECKING:
@@ -335,14 +335,17 @@ def _covered(spans: list[tuple[int, int]]) -> int:
 
 
 def _shape(document: Entry) -> str:
-    return f"{document['rows']:,} x {document['cols']:,} elements (row stride {document['row_stride_elements']:,})"
+    return "{rows:,} x {cols:,} elements (row stride {row_stride_elements:,})".format_map(document)
 
 
-def scratch_page(document: Entry) -> Page:
-    """Return the page of one cast of one shape."""
-    src, dst, target = document["src"], document["dst"], document["target"]
-    size = document["formula_bytes"]
-    terms = [*document["terms"], {"name": "the tmp tile needs the largest", "bytes": size}]
+@page_of_document(
+    "scratch",
+    "Scratch of {src} -> {dst} on {target}",
+    "castsim scratch {src} {dst} --rows {rows} --cols {cols} --target {target}",
+)
+def scratch_page(document: Entry) -> Sections:
+    """Yield the sections on one cast of one shape."""
+    size, cast = document["formula_bytes"], "{src} -> {dst}".format_map(document)
     touched = ""
     if "agrees" in document:
         reasons = f": {'; '.join(document['reasons'])}" if document["reasons"] else ""
@@ -351,94 +354,75 @@ def scratch_page(document: Entry) -> Page:
             f"The operations touch {document['touched_bytes']:,} bytes, {document['touched_bytes_in_blocks']:,} in "
             f"whole blocks; the formula {verdict} that{reasons}."
         )
-    nothing = "With 0 rows nothing is issued, and `castsim run` needs no tmp tile." * (not document["rows"])
-    sections = (
-        summary_section(
-            f"{src} -> {dst} of {_shape(document)} on {target} needs a tmp tile of {size:,} bytes.",
-            "This holds with saturation off; otherwise the cast uses no tmp tile.",
-            touched,
-            nothing,
-        ),
-        titled_section("Terms", entry_table(terms, {"term": "name", "bytes": "bytes"})),
+    yield summary_section(
+        f"{cast} of {_shape(document)} on {document['target']} needs a tmp tile of {size:,} bytes.",
+        "This holds with saturation off; otherwise the cast uses no tmp tile.",
+        touched,
+        "With 0 rows nothing is issued, and `castsim run` needs no tmp tile." * (not document["rows"]),
     )
-    command = f"castsim scratch {src} {dst} --rows {document['rows']} --cols {document['cols']} --target {target}"
-    return page_of_entry("scratch", f"Scratch of {src} -> {dst} on {target}", command, sections, document)
+    terms = [*document["terms"], {"name": "the tmp tile needs the largest", "bytes": size}]
+    yield table_section("Terms", terms, {"term": "name", "bytes": "bytes"})
 
 
-def every_page(document: Entry) -> Page:
-    """Return the page of all casts of one shape."""
-    target, casts = document["target"], document["casts"]
-    columns: Mapping[str, Column] = {"cast": lambda cast: f"{cast['src']} -> {cast['dst']}", "bytes": "formula_bytes"}
-    sections = (
-        summary_section(
-            f"A tmp tile of {document['formula_bytes']:,} bytes serves every cast of {_shape(document)} on {target}.",
-            "The documents call this size tmpSizeAllBytes. Casts use a tmp tile only with saturation off.",
-        ),
-        titled_section("Casts", entry_table(casts, columns)),
+@page_of_document(
+    "scratch-all",
+    "Scratch of all casts on {target}",
+    "castsim scratch all --rows {rows} --cols {cols} --target {target}",
+)
+def every_page(document: Entry) -> Sections:
+    """Yield the sections on all casts of one shape."""
+    size = f"A tmp tile of {document['formula_bytes']:,} bytes"
+    yield summary_section(
+        f"{size} serves every cast of {_shape(document)} on {document['target']}.",
+        "The documents call this size tmpSizeAllBytes. Casts use a tmp tile only with saturation off.",
     )
-    command = f"castsim scratch all --rows {document['rows']} --cols {document['cols']} --target {target}"
-    return page_of_entry("scratch", f"Scratch of all casts on {target}", command, sections, document)
+    yield table_section("Casts", document["casts"], {"cast": "{src} -> {dst}", "bytes": "formula_bytes"})
 
 
-def sweep_page(document: Entry) -> Page:
-    """Return the page of a sweep of shapes."""
-    src, dst, target, shapes = (document[key] for key in ("src", "dst", "target", "shapes"))
+@page_of_document("scratch-sweep", "Scratch of {src} -> {dst} on {target}", "castsim scratch --sweep")
+def sweep_page(document: Entry) -> Sections:
+    """Yield the sections on a sweep of shapes."""
     columns = {"rows": "rows", "columns": "cols", "row stride": "row_stride_elements", "formula": "formula_bytes",
                "touched in blocks": "touched_bytes_in_blocks", "touched": "touched_bytes"}  # fmt: skip
-    verdict = (
+    yield summary_section(
+        "For {src} -> {dst} on {target}, the formula gives exactly the touched bytes for {equal_to_the_byte:,} of "
+        "{counted} and too few for {formula_smaller:,}.".format(
+            **document, counted=counted(document["shapes"], "shape")
+        ),
         "Every difference has a known reason."
         if document["explained"]
-        else "Some differences have no known reason: castsim or the formula is wrong."
+        else "Some differences have no known reason: castsim or the formula is wrong.",
+        alarm=not document["explained"],
     )
-    sections = [
-        summary_section(
-            f"For {src} -> {dst} on {target}, the formula gives exactly the touched bytes for "
-            f"{document['equal_to_the_byte']:,} of {counted(shapes, 'shape')} and too few for "
-            f"{document['formula_smaller']:,}.",
-            verdict,
-            alarm=not document["explained"],
-        )
-    ]
     for difference in document["differences"]:
-        caption = (
-            f"{sentence(difference['reason'])} Examples of {counted(difference['shapes'], 'shape')}; sizes in bytes."
-        )
-        sections.append(titled_section(difference["reason"], entry_table(difference["examples"], columns, caption)))
-    return page_of_entry(
-        "scratch", f"Scratch of {src} -> {dst} on {target}", "castsim scratch --sweep", sections, document
-    )
+        reason, shapes = difference["reason"], counted(difference["shapes"], "shape")
+        caption = f"{sentence(reason)} Examples of {shapes}; sizes in bytes."
+        yield table_section(reason, difference["examples"], columns, caption)
 
 
-def program_page(document: Entry) -> Page:
-    """Return the page of the casts of a program."""
-    file, casts, target = document["program"], document["casts"], document["target"]
-    missing = [cast for cast in casts if cast["given_bytes"] < cast["needed_bytes"]]
+@page_of_document("scratch-program", "Scratch of {stem}", "castsim scratch {program}")
+def program_page(document: Entry) -> Sections:
+    """Yield the sections on the casts of a program."""
+    file, casts = PurePath(document["program"]).name, document["casts"]
+    missing = sum(cast["given_bytes"] < cast["needed_bytes"] for cast in casts)
     if not casts:
-        answer = f"No cast of {PurePath(file).name} is given a tmp tile."
+        answer = f"No cast of {file} is given a tmp tile."
     elif missing:
-        verb = "is" if len(missing) == 1 else "are"
-        answer = f"{counted(len(missing), 'cast')} of {PurePath(file).name} {verb} given too small a tmp tile."
+        verb = "is" if missing == 1 else "are"
+        answer = f"{counted(missing, 'cast')} of {file} {verb} given too small a tmp tile."
     else:
-        answer = f"Every tmp tile of {PurePath(file).name} is large enough."
-    columns: Mapping[str, Column] = {
-        "line": "line",
-        "cast": lambda cast: f"{cast['src']} -> {cast['dst']}",
-        "shape": lambda cast: f"{cast['rows']} x {cast['cols']}",
-        "row stride": "row_stride_elements",
-        "tmp tile": "tmp",
-        "has, bytes": "given_bytes",
-        "needs, bytes": "needed_bytes",
+        answer = f"Every tmp tile of {file} is large enough."
+    excess = document["minimal_bytes"] - document["capacity_bytes"]
+    verdict = "fits" if document["fits"] else f"does not fit: {excess:,} bytes too many"
+    yield summary_section(
+        answer,
+        "On {target} the tiles take {occupied_bytes:,} bytes, or {minimal_bytes:,} with the smallest tmp tiles; that "
+        "{verdict} (the buffer has {capacity_bytes:,} bytes).".format(**document, verdict=verdict),
+        alarm=missing > 0 or not document["fits"],
+    )
+    columns: Columns = {
+        **same("line"), "cast": "{src} -> {dst}", "shape": "{rows} x {cols}", "row stride": "row_stride_elements",
+        "tmp tile": "tmp", "has, bytes": "given_bytes", "needs, bytes": "needed_bytes",
         "spare, bytes": lambda cast: cast["given_bytes"] - cast["needed_bytes"],
-    }
-    capacity, minimal = document["capacity_bytes"], document["minimal_bytes"]
-    verdict = "fits" if document["fits"] else f"does not fit: {minimal - capacity:,} bytes too many"
-    sections = [
-        summary_section(
-            answer,
-            f"On {target} the tiles take {document['occupied_bytes']:,} bytes, or {minimal:,} with the smallest tmp "
-            f"tiles; that {verdict} (the buffer has {capacity:,} bytes).",
-            alarm=bool(missing) or not document["fits"],
-        )
-    ]
-    sections += [titled_section("Casts with a tmp tile", entry_table(casts, columns))] if casts else []
-    return page_of_entry("scratch", f"Scratch of {PurePath(file).name}", f"castsim scratch {file}", sections, document)
+    }  # fmt: skip
+    yield table_section("Casts with a tmp tile", casts, columns)

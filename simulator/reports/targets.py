@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
-
-from rich.console import RenderableType
-from rich.text import Text
-
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, format_named
 from castsim.reports.documents import ABSENT, CommandDocument, Document, Keys, keys_of, numbered, says
@@ -17,24 +10,12 @@ from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEn
 from castsim.reports.schemas.keys import FactEntry, Name, Scalar
 from castsim.targets.description import Status
 from castsim.targets.loader import Target
-from castsim.targets.specification import TEXT, AcceptanceRule, Specification
+from castsim.targets.specification import TEXT, Specification
 from castsim.targets.tpc_compiler import FunctionKind, builtins_of, special_functions
-from castsim.targets.vliw import VliwTarget
 
 # Specifications: in the list, one with its casts and rules, one cast in full.
 
 _ACRONYMS = {"tosa", "onnx", "ocp"}
-
-
-@dataclass(frozen=True, slots=True)
-class LegalPair:
-    """One way in which a pair is legal: since when, what it needs, under which attribute values, by which rule."""
-
-    since: str
-    requires: tuple[str, ...]
-    when: Mapping[str, str]
-    name: str
-    rule: AcceptanceRule
 
 
 def specification_words(label: str) -> str:
@@ -185,7 +166,7 @@ class SpecificationPair(CommandDocument, name="specification-pair"):
     rules: list[PairRule] = says("Its rules.")
 
 
-def pair_rules(spec: Specification, src: str, dst: str) -> list[LegalPair]:
+def specification_pair_document(spec: Specification, src: str, dst: str) -> Document:
     """Return all rules of a pair; formats by any of their names, or `string`.
 
     Raises:
@@ -193,23 +174,17 @@ def pair_rules(spec: Specification, src: str, dst: str) -> list[LegalPair]:
         IllegalError: no version has the pair; names the destinations of the source.
     """
     names = _type_name(src), _type_name(dst)
-    found = [
-        LegalPair(spec.since(row, *names), row.requires, row.when or {}, row.rule, spec.rules[row.rule])
+    rules = [
+        PairRule.of(
+            spec.rules[row.rule], name=row.rule, since=spec.since(row, *names), requires=row.requires,
+            when=numbered(row.when or {}),
+        )
         for row in spec.casts
         if names in spec.pairs(row)
-    ]
-    if not found:
-        known = dict.fromkeys(other for row in spec.casts for one, other in spec.pairs(row) if one == names[0])
-        raise IllegalError(f"{spec.name} has no cast {names[0]} -> {names[1]}", legal=known)
-    return found
-
-
-def specification_pair_document(spec: Specification, src: str, dst: str) -> Document:
-    """Return all rules of a pair."""
-    rules = [
-        PairRule.of(each.rule, name=each.name, since=each.since, requires=each.requires, when=numbered(each.when))
-        for each in pair_rules(spec, src, dst)
-    ]
+    ]  # fmt: skip
+    if not rules:
+        legal = dict.fromkeys(other for row in spec.casts for one, other in spec.pairs(row) if one == names[0])
+        raise IllegalError(f"{spec.name} has no cast {names[0]} -> {names[1]}", legal=legal)
     return SpecificationPair.of(specification=spec.name, src=src, dst=dst, rules=rules)
 
 
@@ -337,7 +312,6 @@ def pair_document(target: Target, detail: PairDetail) -> Document:
 # Two targets side by side: which conversions each has, source type by source type, and the facts that differ.
 
 
-@dataclass(frozen=True, slots=True)
 class DiffFact(Keys):
     """A fact whose value differs between two targets."""
 
@@ -348,30 +322,27 @@ class DiffFact(Keys):
     """Its value on the second target; null if that lacks it."""
 
 
-@dataclass(frozen=True, slots=True)
 class DiffEntry(Keys):
     """The casts from one format on both targets."""
 
     src: str = says("Name of the source format.")
-    first: Sequence[str] = says("Its destinations on the first target.")
-    second: Sequence[str] = says("Its destinations on the second target.")
-    only_first: Sequence[str] = says("Those that the second lacks.")
-    only_second: Sequence[str] = says("Those that the first lacks.")
+    first: list[str] = says("Its destinations on the first target.")
+    second: list[str] = says("Its destinations on the second target.")
+    only_first: list[str] = says("Those that the second lacks.")
+    only_second: list[str] = says("Those that the first lacks.")
     difference: str = says("The same in words.")
 
 
-@dataclass(frozen=True, slots=True)
-class TargetComparison:
-    """All source types that either target casts from, in the order of the format table, and the facts that differ."""
+class TargetsDiff(CommandDocument, name="targets-diff"):
+    """With `--diff`: two targets side by side."""
 
-    first: Target
-    second: Target
-    rows: tuple[DiffEntry, ...]
-    facts: tuple[DiffFact, ...]
+    targets: list[str] = says("Names of the first and of the second target.")
+    rows: list[DiffEntry] = says("One entry for each source format.")
+    facts: list[DiffFact] = says("The facts whose values differ; none for two chips of the same facts.")
 
 
-def targets_diff(first: Target, second: Target) -> TargetComparison:
-    """Compare the legal type pairs of two targets."""
+def targets_diff(first: Target, second: Target) -> Document:
+    """Return the casts of two targets side by side, in the order of the format table, and the facts that differ."""
     destinations = [_destinations(target) for target in (first, second)]
     rows = []
     for src in FORMATS:
@@ -383,24 +354,15 @@ def targets_diff(first: Target, second: Target) -> TargetComparison:
                 words = "; ".join(f"{target.name} adds {', '.join(dsts)}" for target, dsts in added if dsts) or "same"
             else:
                 words = f"{(first if here else second).name} only"
-            rows.append(DiffEntry(src, here, there, *alone, words))
-    return TargetComparison(first, second, tuple(rows), tuple(_changed_facts(first, second)))
-
-
-def _changed_facts(first: Target, second: Target) -> Iterator[DiffFact]:
-    here, there = ({fact.name: fact.value for fact in facts_of(target)} for target in (first, second))
-    for name in dict.fromkeys((*here, *there)):
-        one, other = here.get(name), there.get(name)
-        if one != other:
-            yield DiffFact(name, one, other)
-
-
-class TargetsDiff(CommandDocument, name="targets-diff"):
-    """With `--diff`: two targets side by side."""
-
-    targets: list[str] = says("Names of the first and of the second target.", lambda diff: [diff.first, diff.second])
-    rows: list[DiffEntry] = says("One entry for each source format.")
-    facts: list[DiffFact] = says("The facts whose values differ; none for two chips of the same facts.")
+            ends = {"first": here, "second": there, "only_first": alone[0], "only_second": alone[1]}
+            rows.append(DiffEntry.of(src=src, **ends, difference=words))
+    own, other = ({fact.name: fact.value for fact in facts_of(target)} for target in (first, second))
+    facts = [
+        DiffFact.of(name=name, first=own.get(name), second=other.get(name))
+        for name in dict.fromkeys((*own, *other))
+        if own.get(name) != other.get(name)
+    ]
+    return TargetsDiff.of(targets=[first, second], rows=rows, facts=facts)
 
 
 def _destinations(target: Target) -> dict[str, tuple[str, ...]]:
@@ -410,38 +372,3 @@ def _destinations(target: Target) -> dict[str, tuple[str, ...]]:
         if row.dst not in held:
             held.append(row.dst)
     return {src: tuple(sorted(held, key=list(FORMATS).index)) for src, held in found.items()}
-
-
-# The builtin functions of TPC-C that targets have, as text.
-
-_Row = TypeVar("_Row")
-
-
-def builtin_list(targets: Sequence[VliwTarget]) -> RenderableType:
-    """Return the cast builtins of several targets, and the special functions; lines are never folded."""
-    lines: list[str] = []
-    for target in targets:
-        lines += [f"{target.name}: cast builtin, result (arguments), VPU operations, result order", *_casts(target), ""]
-    lines += [
-        "special functions (`castsim builtin NAME` shows whose values are claimed): result (arguments)",
-        *_special(),
-    ]
-    return Text("\n".join(lines), no_wrap=True)
-
-
-def _casts(target: VliwTarget) -> Iterator[str]:
-    rows = builtins_of(target)
-    width = max((len(row.signature) for row in rows), default=0)
-    for name, row in _aligned([(row.builtin, row) for row in rows]):
-        yield f"{name}  {row.signature:{width}}  {row.vector_operations:2}  {row.result_order}"
-
-
-def _special() -> Iterator[str]:
-    for name, special in _aligned([(special.builtin, special) for special in special_functions()]):
-        yield f"{name}  {special.signature}"
-
-
-def _aligned(named: list[tuple[str, _Row]]) -> Iterator[tuple[str, _Row]]:
-    """Fill names up to the width of the longest."""
-    width = max((len(name) for name, _ in named), default=0)
-    yield from ((f"{name:{width}}", row) for name, row in named)

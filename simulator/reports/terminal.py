@@ -128,8 +128,8 @@ def _groups(least: Sequence[int], width: int, keys: Sequence[int]) -> Iterator[l
         yield group
 
 
-def table(*headings: str, title: str | None = None, numbers: tuple[str, ...] = ()) -> FittingTable:
-    """Return an empty table; the columns in `numbers` are aligned right."""
+def table(*headings: str, title: str | None = None, rows: Iterable[Iterable[RenderableType]] = ()) -> FittingTable:
+    """Return a table; columns whose heading begins with `>` are aligned right."""
     made = FittingTable(
         title=title,
         title_justify="left",
@@ -141,10 +141,10 @@ def table(*headings: str, title: str | None = None, numbers: tuple[str, ...] = (
         padding=(0, 1, 0, 0),
     )
     for heading in headings:
-        right = heading in numbers
-        made.add_column(
-            heading, justify="right" if right else "left", no_wrap=right, overflow="fold", min_width=len(heading)
-        )
+        right, text = heading.startswith(">"), heading.removeprefix(">")
+        made.add_column(text, justify="right" if right else "left", no_wrap=right, overflow="fold", min_width=len(text))
+    for row in rows:
+        made.add_row(*row)
     return made
 
 

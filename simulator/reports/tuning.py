@@ -165,8 +165,8 @@ def choices_text(row: ChoiceRow) -> str:
 
 def _ranking(found: Tuning) -> RenderableType:
     names = [axis.name for axis in found.study.space.axes]
-    numbers = ("rank", "cycles", "at least", "per element", "buffer bytes")
-    rows = table("rank", *names, *numbers[1:], "bound by", "front", numbers=numbers)
+    numbers = (">cycles", ">at least", ">per element", ">buffer bytes")
+    rows = table(">rank", *names, *numbers, "bound by", "front")
     front = {row.number for row in found.pareto}
     for rank, row in enumerate(found.simulated, 1):
         if rank > _SHOWN and row.number not in front:
@@ -220,17 +220,13 @@ def _outputs(found: Tuning) -> Sequence[str]:
 
 
 def _waiting(found: Tuning) -> RenderableType:
-    rows = table("not simulated", "at least", "buffer bytes", numbers=("at least", "buffer bytes"))
-    for row in found.waiting[:_SHOWN]:
-        rows.add_row(choices_text(row), _known(row.at_least or None), _known(row.buffer_bytes))
-    return rows
+    waiting = found.waiting[:_SHOWN]
+    rows = ((choices_text(row), _known(row.at_least or None), _known(row.buffer_bytes)) for row in waiting)
+    return table("not simulated", ">at least", ">buffer bytes", rows=rows)
 
 
 def _misfits(found: Tuning) -> RenderableType:
-    rows = table("does not run", "reason")
-    for row in found.misfits[:_SHOWN]:
-        rows.add_row(choices_text(row), row.reason)
-    return rows
+    return table("does not run", "reason", rows=((choices_text(row), row.reason) for row in found.misfits[:_SHOWN]))
 
 
 def _known(value: int | None) -> str:

@@ -119,16 +119,12 @@ def _parts(record: VerificationRecord) -> Iterator[RenderableType]:
         first = record.progress[0].part
         yield Text("; ".join(f"{name} {_COLUMNS[name](first)}" for name in _COLUMNS if name in shared), style="bold")
     varying = [name for name in _COLUMNS if name not in shared]
-    numbers = ("codes", "mismatches", "codes/s")
-    made = table(*varying, *numbers, numbers=numbers)
-    for one in record.progress:
-        made.add_row(
-            *(_COLUMNS[name](one.part) for name in varying),
-            grouped(one.checked),
-            Text(grouped(one.mismatches), style="bold red" if one.mismatches else ""),
-            rate_text(one),
-        )
-    yield made
+    rows: Iterator[tuple[RenderableType, ...]] = (
+        (*(_COLUMNS[name](one.part) for name in varying), grouped(one.checked),
+         Text(grouped(one.mismatches), style="bold red" if one.mismatches else ""), rate_text(one))
+        for one in record.progress
+    )  # fmt: skip
+    yield table(*varying, ">codes", ">mismatches", ">codes/s", rows=rows)
 
 
 def rate_text(one: PartProgress) -> str:
@@ -143,23 +139,14 @@ def rate_text(one: PartProgress) -> str:
 
 
 def _mismatches(record: VerificationRecord) -> Table:
-    numbers = ("input bits", "value", "got", "is", "expected", "is ")
-    made = table("cast", "rounding", "overflow", *numbers, title="first mismatches", numbers=numbers)
-    for one in record.progress:
-        for detail in mismatch_details(one):
-            word = "" if detail["random_word"] is None else f" (word {detail['random_word']})"
-            made.add_row(
-                f"{detail['src']} -> {detail['dst']}",
-                f"{detail['rounding']}{word}",
-                detail["overflow"],
-                detail["input_bits"],
-                detail["input_value"],
-                detail["output_bits"],
-                detail["output_value"],
-                detail["expected_bits"],
-                detail["expected_value"],
-            )
-    return made
+    keys = ("overflow", "input_bits", "input_value", "output_bits", "output_value", "expected_bits", "expected_value")
+    rows = []
+    for detail in (detail for one in record.progress for detail in mismatch_details(one)):
+        word = "" if detail["random_word"] is None else f" (word {detail['random_word']})"
+        cells = [detail[key] or "" for key in keys]
+        rows.append((f"{detail['src']} -> {detail['dst']}", f"{detail['rounding']}{word}", *cells))
+    headings = ("cast", "rounding", "overflow", ">input bits", ">value", ">got", ">is", ">expected", ">is")
+    return table(*headings, title="first mismatches", rows=rows)
 
 
 def _arguments(record: VerificationRecord) -> dict[str, str]:
@@ -178,13 +165,11 @@ def _sum(record: VerificationRecord) -> str:
 
 def substitutions_text(record: SubstitutionRecord, path: Path | None) -> RenderableType:
     """Return the report on a record: a line per instruction, then the sums."""
-    numbers = ("codes", "of", "differ")
-    rows = table("instruction", "replaced by", *numbers, numbers=numbers)
-    for trial in record.trials:
-        identity = trial.identity
-        rows.add_row(
-            identity.name, identity.shape, grouped(trial.tried), grouped(trial.codes), grouped(trial.mismatches)
-        )
+    cells = (
+        (trial.identity.name, trial.identity.shape, *map(grouped, (trial.tried, trial.codes, trial.mismatches)))
+        for trial in record.trials
+    )
+    rows = table("instruction", "replaced by", ">codes", ">of", ">differ", rows=cells)
     done = sum(trial.done for trial in record.trials)
     tried = f"{grouped(done)} of {grouped(len(record.trials))} substitutions tried on all codes"
     summary = f"{tried}, {grouped(record.mismatches)} results differ"

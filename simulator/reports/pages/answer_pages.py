@@ -6,6 +6,7 @@ import re
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from itertools import groupby, pairwise
 from math import ceil
 from pathlib import PurePath
@@ -35,7 +36,10 @@ Entry: TypeAlias = Mapping[str, Any]
 """An object of a JSON document."""
 
 Column: TypeAlias = str | Callable[[Entry], Any]
-"""The values of a column: a key of each entry, or a function of it."""
+"""The values of a column: a key of each entry, a format of its keys (`{src} -> {dst}`), or a function of it."""
+
+Columns: TypeAlias = Mapping[str, Column]
+"""The columns of a table by their headings."""
 
 # Values of JSON in words: units behind numbers, lists with commas, nothing for what is absent.
 
@@ -101,7 +105,7 @@ def listed(parts: Iterable[str]) -> str:
 
 
 def entry_table(
-    entries: Sequence[Entry], columns: Mapping[str, Column], caption: str = "", *, most: int = 300, sources: int = 0
+    entries: Sequence[Entry], columns: Columns, caption: str = "", *, most: int = 300, sources: int = 0
 ) -> PageTable:
     """Return a table with a row for each entry, without columns that are empty.
 
@@ -109,7 +113,7 @@ def entry_table(
     """
     filled = []
     for number, (heading, column) in enumerate(columns.items()):
-        values = [entry[column] if isinstance(column, str) else column(entry) for entry in entries]
+        values = [_value(entry, column) for entry in entries]
         if any(value not in (None, "", [], {}) for value in values) or not entries:
             filled.append((heading, values, number >= len(columns) - sources))
     numbers = tuple(
@@ -124,8 +128,19 @@ def entry_table(
     )
 
 
-_DECIMAL = re.compile(r"[+-]?\d[\d,]*\.\d\d")
-"""A number that has its decimals whatever they are."""
+def _value(entry: Entry, column: Column) -> Any:
+    if not isinstance(column, str):
+        return column(entry)
+    return column.format_map(entry) if "{" in column else entry[column]
+
+
+def same(*keys: str) -> Columns:
+    """Return columns that are called as their keys."""
+    return dict(zip(keys, keys, strict=True))
+
+
+_DECIMAL = re.compile(r"[+-]?\d[\d,]*(\.\d+)?(e[+-]\d+)?")
+"""A number whose digits are given."""
 
 
 def _is_number(value: object) -> bool:
@@ -149,11 +164,61 @@ def titled_section(title: str, *blocks: Block) -> PageSection:
     return PageSection(re.sub(r"\W+", "-", title.lower()).strip("-"), title, blocks)
 
 
-def _remark(text: str) -> Text:
-    return Text((Line(text, "dim"),))
+def table_section(
+    title: str,
+    entries: Sequence[Entry],
+    columns: Columns,
+    caption: str = "",
+    *,
+    most: int = 300,
+    sources: int = 0,
+    remark: str = "",
+) -> PageSection:
+    """Return a section with a table as `entry_table` makes it and a remark below it; empty without entries."""
+    blocks: list[Block] = [entry_table(entries, columns, caption, most=most, sources=sources), *_remarks(remark)]
+    return titled_section(title, *(blocks if entries else []))
 
 
-_PROVENANCE: Mapping[str, Column] = {
+def _remarks(text: str) -> tuple[Text, ...]:
+    return (Text((Line(text, "dim"),)),) if text else ()
+
+
+def _source_section(document: Entry) -> PageSection:
+    return titled_section("Source", Text((Line(f"{document['status'].capitalize()}: {document['source']}"),)))
+
+
+Sections: TypeAlias = Iterator[PageSection]
+PageMaker: TypeAlias = Callable[[Entry], Page]
+
+PAGES: dict[str, PageMaker] = {}
+"""The page of each document that has one, by the document's name."""
+
+
+def page_of_document(
+    name: str, title: str | Callable[[Entry], str], command: str | Callable[[Entry], str]
+) -> Callable[[Callable[[Entry], Sections]], PageMaker]:
+    """Make a function that yields sections the page of the documents with this name, without empty sections.
+
+    `title` and `command` are functions of the document, or formats of its keys and of `stem`, its file without folders.
+    """
+
+    def page_maker(sections: Callable[[Entry], Sections]) -> PageMaker:
+        @wraps(sections)
+        def page(document: Entry) -> Page:
+            keys = {**document, "stem": PurePath(str(document.get("file") or document.get("program"))).name}
+            heading, words = (
+                text.format_map(keys) if isinstance(text, str) else text(keys) for text in (title, command)
+            )
+            filled = tuple(section for section in sections(document) if section.blocks)
+            return Page(words.split()[1], heading, words, filled, dict(document))
+
+        PAGES[name] = page
+        return page
+
+    return page_maker
+
+
+_PROVENANCE: Columns = {
     "status": "status",
     "source": lambda entry: entry.get("source"),
     "note": lambda entry: entry.get("note") or (f"set by {entry['set_by']}" if entry.get("set_by") else ""),
@@ -163,32 +228,18 @@ _PROVENANCE: Mapping[str, Column] = {
 # Targets: the list, one target, one of its casts, two targets side by side.
 
 
-def targets_list_page(document: Entry) -> Page:
-    """Return the page of all targets and specifications."""
+@page_of_document("targets-list", "Targets and specifications", "castsim targets")
+def targets_list_page(document: Entry) -> Sections:
+    """Yield the sections on all targets and specifications."""
     targets, specifications = document["targets"], document["specifications"]
-    sections = (
-        summary_section(
-            f"castsim has {counted(len(targets), 'target')} and {counted(len(specifications), 'specification')} "
-            "of casts.",
-            "Run `castsim targets NAME` for one of them and `castsim targets NAME SRC DST` for one cast."
-        ),
-        titled_section(
-            "Targets",
-            entry_table(
-                targets,
-                {"target": "name", "chip": "title", "mechanism": "mechanism", "other names": _other_names,
-                 "casts": "casts"}
-            )
-        ),
-        titled_section(
-            "Specifications",
-            entry_table(
-                specifications,
-                {"specification": "name", "title": "title", "versions": "versions", "casts": "casts"}
-            )
-        )
-    )  # fmt: skip
-    return page_of_entry("targets", "Targets and specifications", "castsim targets", sections, document)
+    yield summary_section(
+        f"castsim has {counted(len(targets), 'target')} and {counted(len(specifications), 'specification')} of casts.",
+        "Run `castsim targets NAME` for one of them and `castsim targets NAME SRC DST` for one cast.",
+    )
+    columns: Columns = {"target": "name", "chip": "title", **same("mechanism"), "other names": _other_names}
+    yield table_section("Targets", targets, {**columns, **same("casts")})
+    columns = {"specification": "name", **same("title", "versions", "casts")}
+    yield table_section("Specifications", specifications, columns)
 
 
 def _other_names(target: Entry) -> list[str]:
@@ -201,53 +252,56 @@ _PAIR_LEGEND = (
 )
 
 
-def target_page(document: Entry) -> Page:
-    """Return the page of a target: casts, facts by subject, options, functions of TPC-C."""
+@page_of_document("targets", "{name}: {title}", "castsim targets {name}")
+def target_page(document: Entry) -> Sections:
+    """Yield the sections on a target: casts, facts by subject, options, functions of TPC-C."""
     name, facts, options = document["name"], document["facts"], document["options"]
-    statuses = Counter(fact["status"] for fact in facts)
     operations = sum(fact["name"].startswith("tile_operations[") for fact in facts)
     parts = [counted(document["casts"], "cast")]
     parts += [counted(operations, "other tile operation")] if operations else []
     parts.append(counted(len(options), "option"))
     programs = "TPC programs in assembly and C" if "tpc" in document["languages"] else "PTO programs"
     other = _other_names(document)
-    sections = [
-        summary_section(
-            f"{name} is the {document['title']}: {listed(parts)}.",
-            f"It runs {programs}{f', which may also call it {listed(other)}' if other else ''}. "
-            f"`castsim targets {name} SRC DST` shows one cast.",
-            f"Of its {len(facts)} facts, {listed(_statuses(statuses))}.",
-            figures=tuple(_target_figures(facts)),
-        ),
-        titled_section("Casts", _pairs_table(document["pairs"]), _remark(_PAIR_LEGEND)),
-        titled_section("Facts", *_fact_groups(facts)),
-    ]
+    yield summary_section(
+        f"{name} is the {document['title']}: {listed(parts)}.",
+        f"It runs {programs}{f', which may also call it {listed(other)}' if other else ''}. "
+        f"`castsim targets {name} SRC DST` shows one cast.",
+        f"Of its {len(facts)} facts, {listed(_statuses(Counter(fact['status'] for fact in facts)))}.",
+        figures=tuple(_target_figures(facts)),
+    )
+    yield table_section("Casts", document["pairs"], _PAIR_COLUMNS, most=10, remark=_PAIR_LEGEND)
+    yield titled_section("Facts", *_fact_groups(facts))
     if options:
-        columns = {"option": "name", "default": "value", "values": "legal", "meaning": "meaning", **_PROVENANCE}
-        sections.append(
-            titled_section(
-                "Options",
-                _remark("Set an option with `castsim run --option NAME=VALUE`."),
-                entry_table(options, columns, most=4, sources=2),
-            )
-        )
-    functions = document.get("special_functions", [])
+        columns: Columns = {"option": "name", "default": "value", "values": "legal", **same("meaning"), **_PROVENANCE}
+        table = entry_table(options, columns, most=4, sources=2)
+        yield titled_section("Options", *_remarks("Set an option with `castsim run --option NAME=VALUE`."), table)
     if document.get("builtins"):
-        builtins = {"builtin": "name", "result (arguments)": "signature", "vector operations": "vpu_operations",
-                    "order of the result": "result_order", **_PROVENANCE}  # fmt: skip
-        sections.append(
-            titled_section(
-                "Functions of TPC-C",
-                folded_table("Cast builtins", entry_table(document["builtins"], builtins, sources=3)),
-                folded_table(
-                    "Special functions",
-                    entry_table(functions, {"function": "name", "result (arguments)": "signature",
-                                       "simulated": "modelled", "kind": "kind"})
-                ),
-                _remark("`castsim builtin NAME` computes one of them.")
-            )
-        )  # fmt: skip
-    return page_of_entry("targets", f"{name}: {document['title']}", f"castsim targets {name}", sections, document)
+        yield titled_section(
+            "Functions of TPC-C",
+            folded_table("Cast builtins", entry_table(document["builtins"], _BUILTINS, sources=3)),
+            folded_table("Special functions", entry_table(document["special_functions"], _FUNCTIONS)),
+            *_remarks("`castsim builtin NAME` computes one of them."),
+        )
+
+
+_BUILTINS: Columns = {"builtin": "name", "result (arguments)": "signature", "vector operations": "vpu_operations",
+                      "order of the result": "result_order", **_PROVENANCE}  # fmt: skip
+_FUNCTIONS: Columns = {"function": "name", "result (arguments)": "signature", "simulated": "modelled", **same("kind")}
+
+
+@page_of_document("builtin-list", "Functions of TPC-C", "castsim builtin")
+def builtin_list_page(document: Entry) -> Sections:
+    """Yield the sections on the functions of TPC-C that targets have."""
+    targets = document["targets"]
+    counts = [f"{target['name']} {len(target['builtins'])}" for target in targets]
+    functions = targets[0]["special_functions"]
+    yield summary_section(
+        f"Cast builtins of TPC-C: {listed(counts)}. Special functions: {len(functions)}, the same on all targets.",
+        "`castsim builtin NAME` computes one of them and shows whether castsim claims the values of the chip.",
+    )
+    for target in targets:
+        yield table_section(f"Cast builtins of {target['name']}", target["builtins"], _BUILTINS, sources=3)
+    yield table_section("Special functions", functions, _FUNCTIONS)
 
 
 _STATUS_WORDS = {
@@ -278,18 +332,14 @@ def _target_figures(facts: Sequence[Entry]) -> Iterator[Figure]:
             yield Figure(label, fact["value"]["capacity_bytes"], "bytes", fact["status"])
 
 
-def _pairs_table(pairs: Sequence[Entry]) -> PageTable:
-    columns: Mapping[str, Column] = {
-        "from": "src",
-        "to": "dst",
-        "rounding modes": lambda pair: " ".join(pair["modes"]) or "one only",
-        "default": lambda pair: pair["default"] or "exact",
-        "fallback": "fallback",
-        "saturation": "saturation",
-        "switchable": "switchable",
-        "tmp tile": lambda pair: words(pair["scratch"] or ""),
-    }
-    return entry_table(pairs, columns, most=10)
+_PAIR_COLUMNS: Columns = {
+    "from": "src",
+    "to": "dst",
+    "rounding modes": lambda pair: " ".join(pair["modes"]) or "one only",
+    "default": lambda pair: pair["default"] or "exact",
+    **same("fallback", "saturation", "switchable"),
+    "tmp tile": lambda pair: words(pair["scratch"] or ""),
+}
 
 
 _GROUPED = 5
@@ -319,7 +369,7 @@ def _fact_groups(facts: Sequence[Entry]) -> Iterator[Block]:
     for fact in facts:
         if id(fact) not in tables:
             rest[titles.get(re.split(r"[.\[]", fact["name"])[0], "Other facts")].append(fact)
-    columns: Mapping[str, Column] = {"fact": "name", "value": "value", **_PROVENANCE}
+    columns: Columns = {"fact": "name", "value": "value", **_PROVENANCE}
     groups = [(title, entries, entry_table(entries, columns, sources=2)) for title, entries in rest.items() if entries]
     for key, entries in alike.items():
         if len(entries) >= _GROUPED:
@@ -343,43 +393,28 @@ def folded_table(title: str, block: PageTable, statuses: Mapping[str, int] | Non
     return Folded(f"{title} ({len(block.rows)}{known})", (block,))
 
 
-def target_pair_page(document: Entry) -> Page:
-    """Return the page of a cast of a target: rounding, saturation, instruction."""
-    src, dst, name = document["src"], document["dst"], document["target"]
-    default = document["default"]
+@page_of_document("targets-pair", "{src} -> {dst} on {target}", "castsim targets {target} {src} {dst}")
+def target_pair_page(document: Entry) -> Sections:
+    """Yield the sections on a cast of a target: rounding, saturation, instruction."""
+    default, sequence = document["default"], document["scratch_sequence"]
     rounding = "is exact" if default is None else f"rounds by {default} unless the program names another mode"
     saturation = {"on": "saturation is on", "off": "saturation is off", "clamps": "out-of-range values clamp",
                   "not needed": "no value is out of range"}  # fmt: skip
     beyond = saturation.get(document["saturation"], f"out-of-range values are {document['saturation'][6:]}")
-    sequence = document["scratch_sequence"]
-    modes: Mapping[str, Column] = {
-        "rounding asked": "requested",
-        "in force": lambda mode: mode["in_force"] or "exact",
-        "instruction": "mnemonic",
-        "warning": "warning",
-    }
-    switches = {"saturation asked": "requested", "tmp tile": "scratch", "in force": "in_force", "warning": "warning"}
-    sections = [
-        summary_section(f"On {name}, {src} -> {dst} {rounding}; {beyond}.", sentence(document["note"])),
-        titled_section("Rounding", entry_table(document["mnemonics"], modes)),
-        titled_section("Saturation", entry_table(document["saturation_modes"], switches)),
-        titled_section(
-            "Instruction",
-            entry_table(document["configuration"], {"property": lambda item: words(item["name"]), "value": "value"}),
-        ),
-    ]
+    cast = f"On {document['target']}, {document['src']} -> {document['dst']}"
+    yield summary_section(f"{cast} {rounding}; {beyond}.", sentence(document["note"]))
+    in_force: Columns = {"in force": lambda mode: mode["in_force"] or "exact", "instruction": "mnemonic"}
+    modes: Columns = {"rounding asked": "requested", **in_force, **same("warning")}
+    yield table_section("Rounding", document["mnemonics"], modes)
+    switches = {"saturation asked": "requested", "tmp tile": "scratch", "in force": "in_force", **same("warning")}
+    yield table_section("Saturation", document["saturation_modes"], switches)
+    properties: Columns = {"property": lambda item: words(item["name"]), **same("value")}
+    yield table_section("Instruction", document["configuration"], properties)
     if sequence is not None:
-        steps = [{"step": step} for step in sequence["operations"]]
-        sections.append(
-            titled_section(
-                "With saturation off and a tmp tile",
-                entry_table(steps, {"instructions for one element": "step"}),
-                _remark(f"{sequence['status'].capitalize()}: {sequence['source']}"),
-            )
-        )
-    sections.append(titled_section("Source", Text((Line(f"{document['status'].capitalize()}: {document['source']}"),))))
-    title = f"{src} -> {dst} on {name}"
-    return page_of_entry("targets", title, f"castsim targets {name} {src} {dst}", sections, document)
+        steps = [{"instructions for one element": step} for step in sequence["operations"]]
+        title, source = "With saturation off and a tmp tile", f"{sequence['status'].capitalize()}: {sequence['source']}"
+        yield table_section(title, steps, same("instructions for one element"), remark=source)
+    yield _source_section(document)
 
 
 def sentence(text: str) -> str:
@@ -387,48 +422,45 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
-def targets_diff_page(document: Entry) -> Page:
-    """Return the page of two targets side by side."""
+def _sides(document: Entry) -> tuple[str, str]:
+    """Return the names of two targets, told apart where two descriptions have one name."""
     first, second = document["targets"]
-    if first == second:  # two descriptions may have one name
-        first, second = f"{first} (first)", f"{second} (second)"
-    rows = document["rows"]
+    return (f"{first} (first)", f"{second} (second)") if first == second else (first, second)
+
+
+@page_of_document(
+    "targets-diff",
+    lambda document: " and ".join(_sides(document)),
+    lambda document: f"castsim targets --diff {' '.join(document['targets'])}",
+)
+def targets_diff_page(document: Entry) -> Sections:
+    """Yield the sections on two targets side by side."""
+    (first, second), rows = _sides(document), document["rows"]
     alone = [sum(len(row[key]) for row in rows) for key in ("only_first", "only_second")]
     common = sum(len({*row["first"]} & {*row["second"]}) for row in rows)
     changed, *single = _differing(document["facts"])
-    casts: Mapping[str, Column] = {
-        "from": "src",
-        "both": lambda row: [dst for dst in row["first"] if dst in row["second"]],
-        f"only {first}": "only_first",
-        f"only {second}": "only_second",
-    }
-    facts: Mapping[str, Column] = {
+    yield summary_section(
+        f"{first} and {second} share {counted(common, 'cast')}; {first} has {alone[0]} more and {second} has "
+        f"{alone[1]} more.",
+        f"Of their facts, {len(changed)} have different values; {first} has {len(single[0])} facts of its own and "
+        f"{second} has {len(single[1])}."
+        if document["facts"]
+        else "Their facts are the same.",
+    )
+    both: Columns = {"from": "src", "both": lambda row: [dst for dst in row["first"] if dst in row["second"]]}
+    yield table_section("Casts", rows, {**both, f"only {first}": "only_first", f"only {second}": "only_second"})
+    facts: Columns = {
         "fact": "name",
         first: lambda fact: _unequal(fact["first"], fact["second"]),
         second: lambda fact: _unequal(fact["second"], fact["first"]),
     }
-    sections = [
-        summary_section(
-            f"{first} and {second} share {counted(common, 'cast')}; {first} has {alone[0]} more and {second} has "
-            f"{alone[1]} more.",
-            f"Of their facts, {len(changed)} have different values; {first} has {len(single[0])} facts of its own and "
-            f"{second} has {len(single[1])}."
-            if document["facts"]
-            else "Their facts are the same.",
-        ),
-        titled_section("Casts", entry_table(rows, casts)),
-    ]
-    if changed:
-        sections.append(titled_section("Facts that differ", entry_table(changed, facts, most=12)))
+    yield table_section("Facts that differ", changed, facts, most=12)
     folds = [
         folded_table(f"Only {name}", entry_table(entries, {"fact": "name", "value": key}))
         for name, key, entries in zip((first, second), ("first", "second"), single, strict=True)
         if entries
     ]
-    sections += [titled_section("Facts of one target", *folds)] if folds else []
-    title = f"{first} and {second}"
-    command = f"castsim targets --diff {' '.join(document['targets'])}"
-    return page_of_entry("targets", title, command, sections, document)
+    yield titled_section("Facts of one target", *folds)
 
 
 def _differing(facts: Sequence[Entry]) -> tuple[Sequence[Entry], Sequence[Entry], Sequence[Entry]]:
@@ -470,95 +502,113 @@ def _unequal(value: Json, other: Json) -> Json:
 # Specifications.
 
 
-def specification_page(document: Entry) -> Page:
-    """Return the page of a specification: casts, rules, attributes."""
-    name, rescale = document["name"], document["rescale"]
-    pairs: Mapping[str, Column] = {
-        "from": lambda pair: " ".join(pair["src"]),
-        "to": lambda pair: " ".join(pair["dst"]),
-        "since": "since",
-        "requires": lambda pair: " ".join(pair["requires"]),
-        "when": lambda pair: "\n".join(f"{key}={value}" for key, value in pair["when"].items()),
-        "rule": "rule",
-    }
-    attributes = {"attribute": "name", "values, default first": "values", "since": "since", "meaning": "meaning",
-                  **_PROVENANCE}  # fmt: skip
-    versions = document["versions"]
-    sections = [
-        summary_section(
-            f"{name} ({document['title']}) specifies {counted(document['casts'], 'cast')} by "
-            f"{counted(len(document['rules']), 'rule')}.",
-            "It says which results a cast may give; nothing runs on it.",
-            f"Versions {', '.join(versions)}; castsim takes {document['default_version']} unless you name another. "
-            f"`castsim targets {name} SRC DST` shows the rules of one cast.",
-        ),
-        titled_section("Casts", entry_table(document["pairs"], pairs, most=10)),
-        titled_section("Rules", _rules_table(document["rules"])),
-    ]
-    if document["attributes"]:
-        sections.append(titled_section("Attributes", entry_table(document["attributes"], attributes, sources=2)))
+@page_of_document("specification", "{name}: {title}", "castsim targets {name}")
+def specification_page(document: Entry) -> Sections:
+    """Yield the sections on a specification: casts, rules, attributes."""
+    name, versions, rescale = document["name"], document["versions"], document["rescale"]
+    yield summary_section(
+        f"{name} ({document['title']}) specifies {counted(document['casts'], 'cast')} by "
+        f"{counted(len(document['rules']), 'rule')}.",
+        "It says which results a cast may give; nothing runs on it.",
+        f"Versions {', '.join(versions)}; castsim takes {document['default_version']} unless you name another. "
+        f"`castsim targets {name} SRC DST` shows the rules of one cast.",
+    )
+    pairs: Columns = {
+        "from": lambda pair: " ".join(pair["src"]), "to": lambda pair: " ".join(pair["dst"]), **same("since"),
+        "requires": _required, "when": lambda pair: _condition(pair, "\n"), **same("rule"),
+    }  # fmt: skip
+    yield table_section("Casts", document["pairs"], pairs, most=10)
+    yield _rules_section(document["rules"])
+    attributes: Columns = {"attribute": "name", "values, default first": "values", **same("since", "meaning")}
+    yield table_section("Attributes", document["attributes"], {**attributes, **_PROVENANCE}, sources=2)
     if rescale is not None:
-        inputs, outputs = ", ".join(rescale["inputs"]), ", ".join(rescale["outputs"])
-        modes = ", ".join(rescale["rounding_modes"])
+        inputs, outputs, modes = (", ".join(rescale[key]) for key in ("inputs", "outputs", "rounding_modes"))
         line = Line(f"RESCALE takes {inputs} and gives {outputs}; its rounding modes are {modes}.")
-        sections.append(
-            titled_section("RESCALE", Text((line, Line(f"{rescale['status']}: {rescale['source']}", "dim"))))
-        )
-    sections.append(titled_section("Source", Text((Line(f"{document['status'].capitalize()}: {document['source']}"),))))
-    return page_of_entry("targets", f"{name}: {document['title']}", f"castsim targets {name}", sections, document)
+        source = Line(f"{rescale['status']}: {rescale['source']}", "dim")
+        yield titled_section("RESCALE", Text((line, source)))
+    yield _source_section(document)
 
 
-def _rules_table(rules: Sequence[Entry]) -> PageTable:
-    columns = {"rule": "name", "accepts": "accept", "meaning": "meaning", "note": "note", "status": "status",
-               "source": "source"}  # fmt: skip
-    return entry_table(rules, columns, most=8, sources=2)
+def _required(rule: Entry) -> str:
+    return " ".join(rule["requires"])
 
 
-def specification_pair_page(document: Entry) -> Page:
-    """Return the page of a cast of a specification."""
-    name, src, dst = document["specification"], document["src"], document["dst"]
+def _condition(rule: Entry, separator: str) -> str:
+    return separator.join(f"{key}={value}" for key, value in rule["when"].items())
+
+
+def _rules_section(rules: Sequence[Entry]) -> PageSection:
+    columns = {"rule": "name", "accepts": "accept", **same("meaning", "note", "status", "source")}
+    return table_section("Rules", rules, columns, most=8, sources=2)
+
+
+@page_of_document(
+    "specification-pair", "{src} -> {dst} in {specification}", "castsim targets {specification} {src} {dst}"
+)
+def specification_pair_page(document: Entry) -> Sections:
+    """Yield the sections on a cast of a specification."""
     rules = document["rules"]
     more = f" {len(rules)} rules apply, by version and attributes." if len(rules) > 1 else ""
-    first = rules[0]["meaning"]
-    needs: Mapping[str, Column] = {
+    cast = f"{document['specification']} specifies {document['src']} -> {document['dst']}"
+    yield summary_section(f"{cast}: {rules[0]['meaning']}.{more}")
+    yield _rules_section(rules)
+    needs: Columns = {
         "rule": "name",
-        "since": "since",
-        "requires": lambda rule: " ".join(rule["requires"]),
-        "when": lambda rule: " ".join(f"{key}={value}" for key, value in rule["when"].items()),
+        **same("since"),
+        "requires": _required,
+        "when": lambda rule: _condition(rule, " "),
     }
-    sections = (
-        summary_section(f"{name} specifies {src} -> {dst}: {first}.{more}"),
-        titled_section("Rules", _rules_table(rules)),
-        titled_section("Conditions", entry_table(rules, needs)),
-    )
-    return page_of_entry(
-        "targets", f"{src} -> {dst} in {name}", f"castsim targets {name} {src} {dst}", sections, document
-    )
+    yield table_section("Conditions", rules, needs)
+
+
+# Number formats.
+
+
+@page_of_document("formats", "Number formats", "castsim formats")
+def formats_page(document: Entry) -> Sections:
+    """Yield the sections on number formats: limits, then names."""
+    formats = document["formats"]
+    yield summary_section(f"{counted(len(formats), 'number format')}.")
+    floats: Columns = {
+        "format": "name", **same("bits"), "exp": "exponent_bits", "man": "mantissa_bits", **same("bias"),
+        "largest": "{largest:.6g}", "least normal": "{smallest_normal:.5g}",
+        "subnormal": lambda entry: entry["smallest_subnormal"] and f"{entry['smallest_subnormal']:.5g}",
+        "special": lambda entry: " ".join(["inf"] * entry["infinities"] + ["NaN"] * entry["nan"]),
+    }  # fmt: skip
+    yield table_section("Floating point", [entry for entry in formats if entry["kind"] != "integer"], floats)
+    integers: Columns = {"format": "name", **same("bits", "smallest", "largest")}
+    yield table_section("Integers", [entry for entry in formats if entry["kind"] == "integer"], integers)
+    yield table_section("Names", formats, {"format": "name", "cast by": "targets", "also written": "aliases"})
 
 
 # Findings of `check`, and expanded programs.
 
 
-def findings_page(document: Entry) -> Page:
-    """Return the page of what `check` reports."""
+def _checked(document: Entry) -> str:
+    """Return the file that has findings, or how many have."""
+    files = list(dict.fromkeys(finding["file"] for finding in document["findings"]))
+    return files[0] if len(files) == 1 else counted(len(files), "file")
+
+
+@page_of_document(
+    "check",
+    lambda document: f"Check of {_checked(document)}" if document["findings"] else "Check",
+    "castsim check",
+)
+def findings_page(document: Entry) -> Sections:
+    """Yield the sections on what `check` reports."""
     findings = document["findings"]
     counts = Counter(finding["severity"] for finding in findings)
-    files = list(dict.fromkeys(finding["file"] for finding in findings))
     parts = [counted(counts[severity], severity) for severity in ("error", "warning", "note") if counts[severity]]
-    where = files[0] if len(files) == 1 else counted(len(files), "file")
-    columns: Mapping[str, Column] = {
-        "file": "file",
-        "line": "line",
-        "column": "column",
-        "severity": "severity",
+    answer = f"{listed(parts)} in {_checked(document)}." if parts else "No errors, warnings or notes."
+    yield summary_section(f"{answer[:1].upper()}{answer[1:]}", alarm=bool(counts["error"]))
+    columns: Columns = {
+        **same("file", "line", "column", "severity"),
         "finding": lambda finding: sentence(finding["message"]),
         "write instead": lambda finding: finding["help"] or _suggested(finding["legal"]),
-        "kind": "kind",
+        **same("kind"),
     }
-    answer = f"{listed(parts)} in {where}." if parts else "No errors, warnings or notes."
-    sections = [summary_section(f"{answer[:1].upper()}{answer[1:]}", alarm=bool(counts["error"]))]
-    sections += [titled_section("Findings", entry_table(findings, columns, most=100))] if findings else []
-    return page_of_entry("check", f"Check of {where}" if files else "Check", "castsim check", sections, document)
+    yield table_section("Findings", findings, columns, most=100)
 
 
 _MOST_LEGAL = 5
@@ -576,39 +626,29 @@ _OPTION = re.compile(r"// castsim: option (\S+?)=(.*)")
 _VECTOR = re.compile(r"pto\.v(?!ecscope)\w+")
 
 
-def expanded_page(document: Entry) -> Page:
-    """Return the page of an expanded program: its text, and where each operation of the source is in it."""
-    file, program = document["file"], document["program"].rstrip("\n")
+@page_of_document("expand", "{stem}, expanded", "castsim expand {file}")
+def expanded_page(document: Entry) -> Sections:
+    """Yield the sections on an expanded program: its text, and where each operation of the source is in it."""
+    program = document["program"].rstrip("\n")
     lines = program.split("\n")
+    scopes, vector = program.count("pto.vecscope"), len(_VECTOR.findall(program))
+    yield summary_section(
+        f"{PurePath(document['file']).name} expands to {counted(len(lines), 'line')} with "
+        f"{counted(vector, 'vector instruction')} in {counted(scopes, 'vector scope')}.",
+        "The expanded program takes the same `--in` and `--arg` and gives the same bytes.",
+        f"It was written to {document['out']}." if document["out"] else "",
+    )
+    yield titled_section("Program", Listing("", program))
     origins = [
-        {"operation": match[1], "line": int(match[2]), "here": number}
+        {"operation of the source": match[1], "line of the source": int(match[2]), "line of the result": number}
         for number, line in enumerate(lines, 1)
         if (match := _ORIGIN.fullmatch(line))
     ]
-    options = [{"name": match[1], "value": match[2]} for line in lines if (match := _OPTION.fullmatch(line))]
-    scopes, vector = program.count("pto.vecscope"), len(_VECTOR.findall(program))
-    sections = [
-        summary_section(
-            f"{PurePath(file).name} expands to {counted(len(lines), 'line')} with "
-            f"{counted(vector, 'vector instruction')} in {counted(scopes, 'vector scope')}.",
-            "The expanded program takes the same `--in` and `--arg` and gives the same bytes.",
-            f"It was written to {document['out']}." if document["out"] else "",
-        ),
-        titled_section("Program", Listing("", program)),
-    ]
-    if origins:
-        columns = {"operation of the source": "operation", "line of the source": "line", "line of the result": "here"}
-        sections.append(titled_section("Operations", entry_table(origins, columns)))
-    if options:
-        sections.append(
-            titled_section("Options that it needs", entry_table(options, {"option": "name", "value": "value"}))
-        )
-    return page_of_entry("expand", f"{PurePath(file).name}, expanded", f"castsim expand {file}", sections, document)
-
-
-def page_of_entry(kind: str, title: str, subtitle: str, sections: Iterable[PageSection], document: Entry) -> Page:
-    """Return a page of those sections that are not empty."""
-    return Page(kind, title, subtitle, tuple(section for section in sections if section.blocks), dict(document))
+    yield table_section(
+        "Operations", origins, same("operation of the source", "line of the source", "line of the result")
+    )
+    options = [{"option": match[1], "value": match[2]} for line in lines if (match := _OPTION.fullmatch(line))]
+    yield table_section("Options that it needs", options, same("option", "value"))
 
 
 # The same as text.
@@ -674,17 +714,12 @@ def _measurements_text(rows: Sequence[Entry]) -> Iterator[RenderableType]:
         ]
         yield StyledText("Errors of the held-out rows")
         yield StyledText("\n".join(line.rstrip() for line in lines), no_wrap=True)
-    columns: Mapping[str, Column] = {
-        "operation": "operation",
-        "types": "types",
-        "path": "path",
-        "shape": "shape",
-        "measured": "measured",
-        "simulated": "simulated",
-        "error %": lambda row: f"{row['error']:+.2f}",
+    columns: Columns = {
+        **same("operation", "types", "path", "shape", "measured", "simulated"),
+        "error %": "{error:+.2f}",
         "public model": "public",
         "its error %": lambda row: None if row["public"] is None else f"{row['public_error']:+.2f}",
-        "reason": "reason",
+        **same("reason"),
     }
     for (target, file), group in groupby(rows, lambda row: (row["target"], row["table"])):
         yield StyledText(f"{target}: {file}")
@@ -704,10 +739,7 @@ def _table_text(block: PageTable) -> Iterator[RenderableType]:
         if len(rows) > _MOST_STACKED:
             yield StyledText(f"and {len(rows) - _MOST_STACKED:,} more: shown with --html FILE and --json FILE")
         return
-    shown = table(*headings, numbers=tuple(headings[number] for number in block.numbers if number < len(headings)))
-    for row in rows:
-        shown.add_row(*row)
-    yield shown
+    yield table(*(f">{text}" if number in block.numbers else text for number, text in enumerate(headings)), rows=rows)
 
 
 def _printed(cell: Cell) -> str:

@@ -17,11 +17,7 @@ page.blocks.changes = page.view((_, data, host) => {
 const changes = {};
 
 changes.table = (lines, timelines) => {
-  const head = page.make("tr");
-  for (const [name, kind] of [["A", ""], ["B", ""], ["change", ""], ["pipe cycles A", "number"], ["pipe cycles B", "number"],
-    ["B \u2212 A", "number"], ["text", ""]]) {
-    page.add(head, page.make("th", kind, name)).lastChild.scope = "col";
-  }
+  const head = page.headRow(["pipe cycles A", "pipe cycles B", "B \u2212 A"], ["A", "B", "change"], ["text"]);
   const body = page.make("tbody");
   for (const line of lines) page.add(body, changes.row(line, timelines));
   return page.add(page.make("table", "changes"), page.add(page.make("thead"), head), body);
@@ -37,10 +33,8 @@ changes.row = (line, timelines) => {
     changes.cycles("B", page.number(line.spent_b)),
     changes.cycles("", known ? `${more > 0 ? "+" : ""}${page.number(more)}` : ""));
   const text = page.make("td", "change");
-  const both = line.text_a === line.text_b;
   const say = (sign, content, tone) => page.add(text, page.make("div", tone, `${sign} ${content}`));
-  if (both) say(" ", line.text_a, "");
-  else if (line.change === "moved" && line.text_a !== null) say(" ", line.text_a, "");
+  if (line.text_a === line.text_b || (line.change === "moved" && line.text_a !== null)) say(" ", line.text_a, "");
   else {
     if (line.text_a !== null) say("-", line.text_a, "minus");
     if (line.text_b !== null) say("+", line.text_b, "plus");

@@ -27,14 +27,18 @@ from castsim.reports.graph_text import graph_text, headline, seconds_of
 from castsim.reports.lower import answer_document, lower_text
 from castsim.reports.numbers import clock, duration, grouped
 from castsim.reports.pages.answer_pages import (
-    Column,
+    PAGES,
+    Columns,
     Entry,
+    Sections,
     counted,
     entry_table,
     folded_table,
-    page_of_entry,
+    page_of_document,
+    same,
     sentence,
     summary_section,
+    table_section,
     titled_section,
 )
 from castsim.reports.pages.blocks import (
@@ -72,104 +76,86 @@ _ACCURACY_PAGE_MOST_ROWS = 1000
 """Rows up to which the page holds the JSON of the rows too; its lists have all."""
 
 
-def accuracy_page(document: Entry) -> Page:
-    """Return the page of assessed tables: errors of held-out rows first."""
-    held_out, every = document["unfitted"], len(document["rows"])
-    names = list(dict.fromkeys(entry["target"] for entry in document["targets"]))
+@page_of_document(
+    "accuracy",
+    "Simulated against measured cycles",
+    lambda document: (
+        f"castsim accuracy on {', '.join(dict.fromkeys(entry['target'] for entry in document['targets']))}"
+    ),
+)
+def _accuracy_page(document: Entry) -> Sections:
+    """Yield the sections on assessed tables: errors of held-out rows first."""
+    held_out, fitted, public = document["unfitted"], document["fitted"], document["public_model"]
     if held_out is None:
+        every = len(document["rows"])
         answer = f"castsim's facts were fitted to all {every:,} rows, with a mean error of {document['mean']:.1f} %."
     else:
         answer = (
-            f"On {held_out['rows']:,} held-out rows the mean error is {held_out['mean']:.1f} %, the median "
-            f"{held_out['median']:.1f} % and the largest {held_out['max']:.1f} %."
+            "On {rows:,} held-out rows the mean error is {mean:.1f} %, the median {median:.1f} % and the largest "
+            "{max:.1f} %.".format_map(held_out)
         )
-    fitted, public = document["fitted"], document["public_model"]
-    elsewhere = [entry for entry in document["targets"] if entry["measured_on"] != entry["target"]]
+    yield summary_section(
+        answer,
+        f"The {fitted['rows']:,} rows that facts were fitted to have a mean error of {fitted['mean']:.1f} %; they "
+        "confirm nothing."
+        if fitted and held_out
+        else "",
+        f"The vendor's public cost model has a mean error of {public['mean']:.1f} % where it covers a row."
+        if public
+        else "",
+        *(
+            f"{entry['target']} was compared with measurements of {entry['measured_on']}: the errors show how far "
+            "the two chips differ."
+            for entry in document["targets"]
+            if entry["measured_on"] != entry["target"]
+        ),
+    )
     rows: list[Entry] = list(_accuracy_rows(document))
     groups: dict[tuple[str, str, str], list[float]] = {}
     for row in sorted(rows, key=lambda row: str(row["evidence"]), reverse=True):
         groups.setdefault((row["target"], row["table"], row["evidence"]), []).append(abs(row["error"]))
     by_source = [
-        {"target": target, "table": file, "evidence": evidence, "rows": len(errors), "mean": fmean(errors),
+        {"target": target, "table": file, "rows are": evidence, "rows": len(errors), "mean": fmean(errors),
          "median": median(errors), "max": max(errors)}
         for (target, file, evidence), errors in groups.items()
     ]  # fmt: skip
-    sources: Mapping[str, Column] = {
-        "target": "target",
-        "measurements": lambda row: row["table"].removeprefix(f"{row['target']}_measured_").removesuffix(".csv"),
-        "rows are": "evidence",
-        "rows": "rows",
-        **_ERRORS,
+    measured: Columns = {
+        "measurements": lambda row: row["table"].removeprefix(f"{row['target']}_measured_").removesuffix(".csv")
     }
-    intervals: Mapping[str, Column] = {
-        "target": "target",
-        "kind of operation": "kind",
-        "interval": lambda entry: f"{entry['low']:+.1f} to {entry['high']:+.1f} %",
-        "holds, %": "share",
-        "held-out rows": "rows",
-        "of these refitted": "refitted",
-    }
-    curves: Mapping[str, Column] = {
-        "target": "target",
-        "operation": "operation",
-        "types": _types_of,
-        "path": "path",
-        "rows": "rows",
-        **_ERRORS,
+    sources = {**same("target"), **measured, **same("rows are", "rows"), **_ERRORS}
+    caption = "Errors are absolute, in percent of the measured cycles."
+    yield table_section("Errors by source", by_source, sources, caption)
+    yield titled_section("Residuals", _residuals(rows))
+    intervals = {
+        **same("target"), "kind of operation": "kind", "interval": "{low:+.1f} to {high:+.1f} %", "holds, %": "share",
+        "held-out rows": "rows", "of these refitted": "refitted",
+    }  # fmt: skip
+    caption = "Where measured cycles lie around simulated ones, in percent of the simulated cycles."
+    yield table_section("Intervals", document["intervals"], intervals, caption)
+    curves: Columns = {
+        **same("target", "operation"), "types": _types_of, **same("path", "rows"), **_ERRORS,
         "vendor's model, mean %": lambda entry: _public(entry, "mean"),
         "vendor's model, max %": lambda entry: _public(entry, "max"),
-    }
-    tables: Mapping[str, Column] = {
-        "target": "target",
-        "table": lambda entry: PurePath(entry["file"]).name,
-        "rows": "rows",
-        "skipped": lambda entry: entry["rows_skipped"] or None,
-        **_ERRORS,
+    }  # fmt: skip
+    caption = "Absolute errors by operation and types."
+    yield table_section("Operations", document["curves"], curves, caption, most=25)
+    tables: Columns = {
+        **same("target"), "table": lambda entry: PurePath(entry["file"]).name, **same("rows"),
+        "skipped": lambda entry: entry["rows_skipped"] or None, **_ERRORS,
         "source": lambda entry: entry["source"] or "given with --data",
-    }
-    sections = [
-        summary_section(
-            answer,
-            f"The {fitted['rows']:,} rows that facts were fitted to have a mean error of {fitted['mean']:.1f} %; they "
-            "confirm nothing."
-            if fitted and held_out
-            else "",
-            f"The vendor's public cost model has a mean error of {public['mean']:.1f} % where it covers a row."
-            if public
-            else "",
-            *(
-                f"{entry['target']} was compared with measurements of {entry['measured_on']}: the errors show how far "
-                "the two chips differ."
-                for entry in elsewhere
-            ),
-        ),
-        titled_section(
-            "Errors by source",
-            entry_table(by_source, sources, "Errors are absolute, in percent of the measured cycles."),
-        ),
-        titled_section("Residuals", _residuals(rows)),
-    ]
-    if document["intervals"]:
-        caption = "Where measured cycles lie around simulated ones, in percent of the simulated cycles."
-        sections.append(titled_section("Intervals", entry_table(document["intervals"], intervals, caption)))
-    sections += [
-        titled_section(
-            "Operations", entry_table(document["curves"], curves, "Absolute errors by operation and types.", most=25)
-        ),
-        titled_section("Sources", entry_table(document["targets"], tables, sources=1)),
-    ]
-    page = page_of_entry(
-        "accuracy", "Simulated against measured cycles", f"castsim accuracy on {', '.join(names)}", sections, document
-    )
-    return Page(page.kind, page.title, page.subtitle, page.sections,
-                shortened(page.result, "rows", _ACCURACY_PAGE_MOST_ROWS))  # fmt: skip
+    }  # fmt: skip
+    yield table_section("Sources", document["targets"], tables, sources=1)
 
 
-_ERRORS: Mapping[str, Column] = {
-    "mean %": lambda entry: f"{entry['mean']:.2f}",
-    "median %": lambda entry: f"{entry['median']:.2f}",
-    "max %": lambda entry: f"{entry['max']:.2f}",
-}
+def accuracy_page(document: Entry) -> Page:
+    """Return the page of assessed tables, without the JSON of the rows if they are many."""
+    page = _accuracy_page(document)
+    return replace(page, result=shortened(page.result, "rows", _ACCURACY_PAGE_MOST_ROWS))
+
+
+PAGES["accuracy"] = accuracy_page
+
+_ERRORS: Columns = {f"{name} %": f"{{{name}:.2f}}" for name in ("mean", "median", "max")}
 
 
 def _public(entry: Entry, name: str) -> str | None:
@@ -218,79 +204,67 @@ def _accuracy_row(target: str, file: str, row: Entry) -> Document:
     }
 
 
-def cross_validation_page(document: Entry) -> Page:
-    """Return the page of a cross-validation: each row as the facts fitted without it predict it."""
-    target, left_out, file = document["target"], document["left_out"], PurePath(document["file"]).name
+@page_of_document(
+    "accuracy-cross-validation",
+    "Cross-validation of {target}",
+    "castsim accuracy --target {target} --cross-validate {left_out}: {stem}",
+)
+def cross_validation_page(document: Entry) -> Sections:
+    """Yield the sections on a cross-validation: each row as the facts fitted without it predict it."""
+    left_out, whole = document["left_out"], document["nothing_left_out"]
+    yield summary_section(
+        f"With each {left_out} left out in turn, facts fitted to the rest predict it with a mean error of "
+        f"{document['mean']:.1f} % (largest {document['max']:.1f} %).",
+        f"Fitted to all {document['rows']:,} rows, the mean error is {whole['mean']:.1f} % "
+        f"(largest {whole['max']:.1f} %).",
+    )
     rows = [
-        _accuracy_row(target, f"without {fold['left_out']}", row)
+        _accuracy_row(document["target"], f"without {fold['left_out']}", row)
         for fold in document["folds"]
         for row in fold["predictions"]
     ]
-    folds: Mapping[str, Column] = {"left out": "left_out", "rows": "rows", **_ERRORS}
-    whole = document["nothing_left_out"]
-    facts = [{"name": name, "value": value} for name, value in whole["facts"].items()]
-    sections = (
-        summary_section(
-            f"With each {left_out} left out in turn, facts fitted to the rest predict it with a mean error of "
-            f"{document['mean']:.1f} % (largest {document['max']:.1f} %).",
-            f"Fitted to all {document['rows']:,} rows, the mean error is {whole['mean']:.1f} % "
-            f"(largest {whole['max']:.1f} %).",
-        ),
-        PageSection("measurements", "Measurements", (_residuals(rows),)),
-        titled_section("Left out in turn", entry_table(document["folds"], folds, most=25)),
-        titled_section("Facts fitted to all rows", entry_table(facts, {"fact": "name", "value": "value"})),
-    )
-    command = f"castsim accuracy --target {target} --cross-validate {left_out}: {file}"
-    return page_of_entry("cross-validation", f"Cross-validation of {target}", command, sections, document)
+    yield titled_section("Measurements", _residuals(rows))
+    folds = {"left out": "left_out", **same("rows"), **_ERRORS}
+    yield table_section("Left out in turn", document["folds"], folds, most=25)
+    facts = [{"fact": name, "value": value} for name, value in whole["facts"].items()]
+    yield table_section("Facts fitted to all rows", facts, same("fact", "value"))
 
 
 # Advice: changes that save cycles.
 
 
-def advise_page(document: Entry) -> Page:
-    """Return the page of advice: the best change, all offered changes as diffs, those that were rejected."""
-    file, target, cycles, offers = (document[key] for key in ("file", "target", "cycles", "offers"))
+@page_of_document("advise", "Advice on {stem}", "castsim advise {file}")
+def advise_page(document: Entry) -> Sections:
+    """Yield the sections on advice: the best change, all offered changes as diffs, those that were rejected."""
+    file, cycles, offers = PurePath(document["file"]).name, document["cycles"], document["offers"]
+    takes = f"{file} takes {cycles:,} cycles on {document['target']}"
     if offers:
         best = offers[0]
         answer = (
             f"{best['title'][:1].upper()}{best['title'][1:]}: {cycles:,} -> {best['cycles']:,} cycles, "
             f"{best['gained_percent']:.1f} % fewer."
         )
+        takes += f"; {counted(len(offers), 'change')} would save some. Apply one with `castsim advise --apply NUMBER`"
     else:
         tried = counted(document["looked_at"], "change")
         answer = f"No change saves cycles and keeps the outputs; castsim tried {tried}."
-    columns: Mapping[str, Column] = {
-        "change": "number", "line": "line", "cycles": "cycles", "saved cycles": "gained",
+    late = "The time was over before all changes were tried; give more with `--seconds N`."
+    written = "Change {applied} was written to {output}.".format_map(document) if document["output"] else ""
+    yield summary_section(answer, f"{takes}.", written, late if document["unfinished"] else "")
+    columns: Columns = {
+        "change": "number", **same("line", "cycles"), "saved cycles": "gained",
         "saved %": lambda offer: round(offer["gained_percent"], 1), "outputs are equal": "how", "what": "title",
     }  # fmt: skip
-    sections = [
-        summary_section(
-            answer,
-            f"{PurePath(file).name} takes {cycles:,} cycles on {target}; {counted(len(offers), 'change')} would save "
-            "some. Apply one with `castsim advise --apply NUMBER`."
-            if offers
-            else f"{PurePath(file).name} takes {cycles:,} cycles on {target}.",
-            f"Change {document['applied']} was written to {document['output']}." if document["output"] else "",
-            "The time was over before all changes were tried; give more with `--seconds N`."
-            if document["unfinished"]
-            else "",
-        )
-    ]
     if offers:
         diffs = [
             Folded(f"Change {offer['number']}: {offer['title']}", (Text((Line(sentence(offer["reason"])),)),
                    Listing(f"change {offer['number']}", offer["diff"].rstrip("\n"))))
             for offer in offers
         ]  # fmt: skip
-        sections.append(titled_section("Changes", entry_table(offers, columns, sources=1), *diffs))
+        yield titled_section("Changes", entry_table(offers, columns, sources=1), *diffs)
     if document["rejected"]:
-        rejected = {"rejected change": "title", "line": "line", "reason": "why"}
-        sections.append(
-            titled_section(
-                "Rejected", folded_table("Changes that were rejected", entry_table(document["rejected"], rejected))
-            )
-        )
-    return page_of_entry("advise", f"Advice on {PurePath(file).name}", f"castsim advise {file}", sections, document)
+        table = entry_table(document["rejected"], {"rejected change": "title", **same("line"), "reason": "why"})
+        yield titled_section("Rejected", folded_table("Changes that were rejected", table))
 
 
 # The timelines of two runs over one axis: operations of those that ran now, executions of those read from JSON.
@@ -340,28 +314,19 @@ _TIMELINES = "timelines"
 
 def diff_page(found: Difference) -> Page:
     """Return the page of a difference."""
-    document = difference_document(found)
     lanes = tuple(timelines(found))
-    sections = [
-        PageSection("summary", "Summary", (Figures(tuple(_diff_page_figures(found))), *text_blocks(head_of(found))))
-    ]
+    sections = [titled_section("Summary", Figures(tuple(_diff_page_figures(found))), *text_blocks(head_of(found)))]
     if found.lines:
         columns = {"lines": difference_lines(by_effect(found.lines)), "timelines": _TIMELINES if lanes else ""}
         caption = "" if found.by_text else "By the instructions in them; the text of both programs is not known."
         sections.append(PageSection("lines", "Lines that differ", (ResultsView("changes", caption, Packed(columns)),)))
-    sections += [
-        PageSection(_TIMELINES, "Timelines", lanes),
-        PageSection("pipes", "Pipes", tuple(_pipes(found))),
-        PageSection("outputs", "Outputs", tuple(text_blocks(output_parts(found)))),
-    ]
+    sections.append(PageSection(_TIMELINES, "Timelines", lanes))
+    sections.append(titled_section("Pipes", *_pipes(found)))
+    sections.append(titled_section("Outputs", *text_blocks(output_parts(found))))
     a, b = found.a, found.b
-    return Page(
-        kind="diff",
-        title=f"{a.file} and {b.file}" if a.file != b.file else a.file,
-        subtitle=f"castsim diff, A on {a.target}, B on {b.target}",
-        sections=tuple(each for each in sections if each.blocks),
-        result=document,
-    )
+    title = f"{a.file} and {b.file}" if a.file != b.file else a.file
+    subtitle = f"castsim diff, A on {a.target}, B on {b.target}"
+    return Page("diff", title, subtitle, tuple(each for each in sections if each.blocks), difference_document(found))
 
 
 def _diff_page_figures(found: Difference) -> Iterator[Figure]:
@@ -412,18 +377,14 @@ def conform_page(found: Matrix) -> Page:
         "answers": [cell_text(entry) for entry in found.entries],
         "commands": [_command(found, entry) for entry in found.entries],
     }
-    matrix = ResultsView("conformance", "", Packed(columns))
-    return Page(
-        kind="conform",
-        title=f"Casts of {specification_words(f'{found.spec.name}@{found.version}')}",
-        subtitle=f"castsim conform on {', '.join(found.targets)}",
-        sections=(
-            PageSection("summary", "Summary", (_conform_page_figures(found), _ways(found))),
-            PageSection("matrix", "Matrix", (matrix,)),
-            PageSection("legend", "Legend", (_legend(found),)),
-        ),
-        result=shortened(document, "cells", _MOST_CELLS),
+    sections = (
+        titled_section("Summary", _conform_page_figures(found), _ways(found)),
+        titled_section("Matrix", ResultsView("conformance", "", Packed(columns))),
+        titled_section("Legend", _legend(found)),
     )
+    title = f"Casts of {specification_words(f'{found.spec.name}@{found.version}')}"
+    subtitle = f"castsim conform on {', '.join(found.targets)}"
+    return Page("conform", title, subtitle, sections, shortened(document, "cells", _MOST_CELLS))
 
 
 def _conform_page_figures(found: Matrix) -> Figures:
@@ -478,23 +439,16 @@ def tune_page(found: Tuning) -> Page:
     """Return the page of a search."""
     document = tuning_document(found)
     tried = [row for row in found.rows if not row.reason]
-    sections = [
-        PageSection(
-            "summary", "Summary", (Figures(tuple(_tune_page_figures(found))), *_tune_page_told(found, len(tried)))
-        )
-    ]
+    figures = Figures(tuple(_tune_page_figures(found)))
+    sections = [titled_section("Summary", figures, *_tune_page_told(found, len(tried)))]
     if tried:
-        sections.append(PageSection("points", "Points", (_view(found, tried[:_MOST_ROWS]),)))
+        sections.append(titled_section("Points", _view(found, tried[:_MOST_ROWS])))
     if found.misfits:
         sections.append(PageSection("refused", "Does not run", (_misfits(found),)))
     file = found.study.source.file
-    return Page(
-        kind="tune",
-        title=f"{file}: tile shapes and choices",
-        subtitle=f"castsim tune {Path(file).name}: {', '.join(axis.name for axis in found.study.space.axes)}",
-        sections=tuple(sections),
-        result=shortened(document, "rows", _MOST_ROWS),
-    )
+    subtitle = f"castsim tune {Path(file).name}: {', '.join(axis.name for axis in found.study.space.axes)}"
+    result = shortened(document, "rows", _MOST_ROWS)
+    return Page("tune", f"{file}: tile shapes and choices", subtitle, tuple(sections), result)
 
 
 def _tune_page_figures(found: Tuning) -> Iterator[Figure]:
@@ -537,19 +491,14 @@ def _misfits(found: Tuning) -> PageTable:
 
 def lower_page(answer: Answer, out: str | None) -> Page:
     """Return the page of an answer; `out` is the file that its program was written to."""
-    found = answer.plan
-    demand = found.demand
-    sections = [PageSection("summary", "Summary", (Figures(tuple(_figures(answer))), *_told(answer, out)))]
+    target, demand = answer.plan.target, answer.plan.demand
+    report = text_blocks([lower_text(answer, None if out == "-" else out)])
+    sections = [titled_section("Summary", Figures(tuple(_figures(answer))), *report)]
     if answer.text is not None:
-        sections.append(PageSection("program", "Program", (Listing("", answer.text.rstrip("\n")),)))
-    return Page(
-        kind="lower",
-        title=f"{demand.src.name} -> {demand.dst.name} on {found.target.name}",
-        subtitle=f"castsim lower, as {specification_words(demand.label)} asks; target {found.target.name} "
-        f"({found.target.title})",
-        sections=tuple(sections),
-        result=answer_document(answer, out),
-    )
+        sections.append(titled_section("Program", Listing("", answer.text.rstrip("\n"))))
+    title = f"{demand.src.name} -> {demand.dst.name} on {target.name}"
+    subtitle = f"castsim lower, as {specification_words(demand.label)} asks; target {target.name} ({target.title})"
+    return Page("lower", title, subtitle, tuple(sections), answer_document(answer, out))
 
 
 def _figures(answer: Answer) -> Iterator[Figure]:
@@ -563,20 +512,9 @@ def _figures(answer: Answer) -> Iterator[Figure]:
         yield Figure("cycles per element", per, note=f"{cost.cycles} cycles for {cost.elements} elements")
 
 
-def _told(answer: Answer, out: str | None) -> Iterator[Block]:
-    """Yield the text report: the chain, the proof, the values on which others fail."""
-    yield from text_blocks([lower_text(answer, None if out == "-" else out)])
-
-
 def plain_page(command: str, words: str, report: RenderableType, document: Document) -> Page:
     """Return the page of a text report; `words` are the arguments, `document` is its JSON."""
-    return Page(
-        kind=command,
-        title=f"castsim {words}",
-        subtitle="",
-        sections=(PageSection("summary", "Summary", tuple(text_blocks([report]))),),
-        result=document,
-    )
+    return Page(command, f"castsim {words}", "", (titled_section("Summary", *text_blocks([report])),), document)
 
 
 Result = Answer | Matrix | Tuning | Difference
@@ -626,12 +564,12 @@ def graph_page(
     )
     drawn = tuple(_drawn(found)) if len(found.nodes) <= _MOST_DRAWN else ()
     sections = (
-        PageSection("summary", "Summary", (Text(tuple(_answer(found))),)),
-        PageSection("timeline", "Timeline", tuple(_timeline(found))),
-        PageSection("graph", "Graph", drawn),
-        PageSection("nodes", "Nodes", (Bars("Cycles of each node", "cycles", names, (cycles,)),)),
-        PageSection("details", "Details", tuple(text_blocks([graph_text(found, files, emitted)]))),
-        PageSection("outputs", "Outputs", values),
+        titled_section("Summary", Text(tuple(_answer(found)))),
+        titled_section("Timeline", *_timeline(found)),
+        titled_section("Graph", *drawn),
+        titled_section("Nodes", Bars("Cycles of each node", "cycles", names, (cycles,))),
+        titled_section("Details", *text_blocks([graph_text(found, files, emitted)])),
+        titled_section("Outputs", *values),
     )
     title = f"{graph.file}: {graph.name}"
     spec = specification_words(f"{graph.spec}@{graph.version}")

@@ -82,6 +82,13 @@ page.order = (one, other) => {
     : String(one).localeCompare(String(other), "en", { numeric: true });
 };
 
+// A row of headings: those of columns of numbers have texts on both sides.
+page.headRow = (numbers, before, behind) => {
+  const cells = [...before, ...numbers, ...behind].map((name) => page.make("th", numbers.includes(name) ? "number" : "", name));
+  for (const cell of cells) cell.scope = "col";
+  return page.add(page.make("tr"), ...cells);
+};
+
 // The headings of a table; as buttons that sort it where it has several rows.
 page.tableHead = (block, numeric, sorts, sort) => {
   const head = page.make("tr");
@@ -141,12 +148,7 @@ page.blocks.program = (block) => {
   frame.setAttribute("role", "region");
   frame.setAttribute("aria-label", "program text with the cycles of each line");
   const table = page.make("table");
-  const head = page.make("tr");
-  for (const name of ["line", "cycles", "occupied", "times", "causes", "source"]) {
-    const cell = page.make("th", ["source", "causes"].includes(name) ? "" : "number", name);
-    cell.scope = "col";
-    page.add(head, cell);
-  }
+  const head = page.headRow(["line", "cycles", "occupied", "times"], [], ["causes", "source"]);
   const lines = page.plain(block.rows);
   const most = lines.reduce((largest, line) => Math.max(largest, line.share || 0), 1e-9);
   const coloured = page.coloured(block.grammar);

@@ -444,8 +444,8 @@ def _overlap_text(overlap: PipeOverlap) -> Iterator[RenderableType]:
 
 
 def _lines(report: KernelReport) -> Table:
-    numbers = ("line", "times", "cycles each", "pipe cycles", "share of pipe")
-    made = table("line", "instruction", "pipe", *numbers[1:], "mostly", numbers=numbers)
+    numbers = (">times", ">cycles each", ">pipe cycles", ">share of pipe")
+    made = table(">line", "instruction", "pipe", *numbers, "mostly")
     for cost in report.lines:
         line = cost.line
         each = f"{line.cycles / line.executions:,.1f}"
@@ -467,11 +467,11 @@ def _launches(launches: InstructionLaunches) -> Iterator[RenderableType]:
     if not own:
         yield launch_table(launches, "step")
         yield Text()
-    made = table("cause", "cycles", "instructions behind it", numbers=("cycles",))
-    for cause, lines in launches.behind_causes():
-        cells = (f"{_named(line)} {cycles}" for line, cycles in lines)
-        made.add_row(str(cause), grouped(sum(cycles for _, cycles in lines)), ", ".join(cells))
-    yield made
+    rows = (
+        (str(cause), grouped(sum(cycles for _, cycles in lines)), ", ".join(f"{_named(line)} {n}" for line, n in lines))
+        for cause, lines in launches.behind_causes()
+    )
+    yield table("cause", ">cycles", "instructions behind it", rows=rows)
 
 
 def _named(line: LineLaunches) -> str:
