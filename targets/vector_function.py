@@ -197,7 +197,8 @@ def instruction_text(instruction: MicroOperation) -> str:
             operands += [words["take"]] if not operands else [] if is_whole else ["take", words["take"]]
         case _ if types and isinstance(types[0], VectorType):
             mnemonic += f"_b{element_format(types[0].element).bits}"
-            operands.insert(mnemonic.startswith("vmuls"), words["number"]) if "number" in words else None
+            if "number" in words:
+                operands.insert(mnemonic.startswith("vmuls"), words["number"])
     text = " ".join([mnemonic, *operands])
     return f"{', '.join(instruction.results)} = {text}" if instruction.results else text
 

@@ -142,13 +142,13 @@ def choices(target: Target, without: frozenset[str] = frozenset()) -> tuple[Choi
 def _choices(target: Target, without: frozenset[str]) -> Iterator[Choice]:
     settings = tuple(searched_settings(target, without))
     before = PLANNING.of(target).behaviours(target) if settings else {}
-    known = [before]
+    different = [before]
     for setting in settings:
         other = changed(target, dict(setting))
-        found = PLANNING.of(other).behaviours(other)
-        if found not in known:
-            known.append(found)
-            pairs = frozenset(pair for pair in {**before, **found} if before.get(pair) != found.get(pair))
+        behaviours = PLANNING.of(other).behaviours(other)
+        if behaviours not in different:
+            different.append(behaviours)
+            pairs = frozenset(pair for pair in {**before, **behaviours} if before.get(pair) != behaviours.get(pair))
             yield Choice(setting, target, other, pairs)
 
 

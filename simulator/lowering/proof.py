@@ -190,10 +190,10 @@ def _likely_starts(demand: Demand, wanted: Keys) -> tuple[Places, ...]:
     rising = np.argsort(keys, kind="stable")
     places = place_of(convert_codes(codes[rising], dst, src, Policy(Rounding.FLOOR, Overflow.SATURATE)), src)
     index = np.minimum(np.searchsorted(keys[rising], wanted), codes.size - 1)
-    one = np.uint64(1)
+    step = np.uint64(1)
     here, before = places[index], places[np.maximum(index - 1, 0)]
-    halfway = before // 2 + here // 2 + (before & here & one)
-    return here, before, halfway, halfway - np.minimum(halfway, one), before + one, here - np.minimum(here, one)
+    halfway = before // 2 + here // 2 + (before & here & step)
+    return here, before, halfway, halfway - np.minimum(halfway, step), before + step, here - np.minimum(here, step)
 
 
 def _split(demand: Demand, first: Places, last: Places) -> tuple[Places, Places]:

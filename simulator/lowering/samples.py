@@ -136,9 +136,8 @@ def _near(fmt: Format, src: Format, rng: np.random.Generator, count: int) -> lis
         found = np.concatenate((found, convert_codes(codes, fmt, src, _down_to(src))))
         return _neighbours(found, src)
     if isinstance(fmt, FloatFormat) and is_ordered(fmt):
-        place = place_of(codes, fmt)
-        place = distinct(np.clip(place, 0, number_count(fmt) - 2).astype(np.uint64))
-        low, high = (convert_codes(codes_at(p, fmt), fmt, src, _down_to(src)) for p in (place, place + np.uint64(1)))
+        places = distinct(np.clip(place_of(codes, fmt), 0, number_count(fmt) - 2).astype(np.uint64))
+        low, high = (convert_codes(codes_at(p, fmt), fmt, src, _down_to(src)) for p in (places, places + np.uint64(1)))
         middle = (place_of(low, src) // 2 + place_of(high, src) // 2).astype(np.uint64)
         return [*_neighbours(low, src), *_neighbours(codes_at(middle, src), src)]
     return _neighbours(convert_codes(codes, fmt, src, _down_to(src)), src)
@@ -161,13 +160,12 @@ def codes_to_values(codes: Codes, fmt: IntFormat) -> NDArray[np.float64]:
 
 def _neighbours(codes: Codes, fmt: Format) -> list[Codes]:
     """Return codes with those up to two places away."""
-    place = place_of(codes, fmt).astype(np.int64) if fmt.storage_bits < 64 else None
-    if place is None:
-        places = place_of(codes, fmt).astype(np.uint64)
+    places, last = place_of(codes, fmt), number_count(fmt) - 1
+    if fmt.storage_bits >= 64:
         steps = [places + np.uint64(d) for d in (0, 1, 2)] + [places - np.uint64(d) for d in (1, 2)]
-        return [codes_at(np.minimum(step, np.uint64(number_count(fmt) - 1)), fmt) for step in steps]
-    last = number_count(fmt) - 1
-    return [codes_at(np.clip(place + d, 0, last).astype(np.uint64), fmt) for d in (-2, -1, 0, 1, 2)]
+        return [codes_at(np.minimum(step, np.uint64(last)), fmt) for step in steps]
+    signed = places.astype(np.int64)
+    return [codes_at(np.clip(signed + d, 0, last).astype(np.uint64), fmt) for d in (-2, -1, 0, 1, 2)]
 
 
 def place_of(codes: Codes, fmt: Format) -> NDArray[np.uint64]:

@@ -258,7 +258,7 @@ def _option_values(target: TileTarget) -> dict[str, str]:
 
 def _words(policy: Policy) -> dict[str, object]:
     """Return the fields of a policy that differ from their defaults."""
-    values = {each.name: (getattr(policy, each.name), each.default) for each in fields(policy)}
+    values = {part.name: (getattr(policy, part.name), part.default) for part in fields(policy)}
     return {name: value for name, (value, usual) in values.items() if usual is MISSING or value != usual}
 
 
@@ -272,7 +272,7 @@ def _parts(primitive: Primitive, policies: _Table) -> list[object]:
             return ["scaled", src.name, dst.name, policies.number(policy), scale.significand, scale.exponent]
         case And(mask):
             return ["and", mask]
-    raise TypeError(f"{primitive} is no part of a cast")
+    raise TypeError(f"the record of casts has no form for {primitive}")
 
 
 def _primitive(parts: Sequence[Any], policies: Sequence[Policy]) -> Primitive:
@@ -281,9 +281,7 @@ def _primitive(parts: Sequence[Any], policies: Sequence[Policy]) -> Primitive:
             return FormatCast(format_named(src), format_named(dst), policies[policy])
         case ["integral", src, policy]:
             return Integral(format_named(src), policies[policy])
-        case ["scaled", src, dst, policy, significand, exponent]:
-            integer = format_named(src)
-            assert isinstance(integer, IntFormat)
+        case ["scaled", src, dst, policy, significand, exponent] if isinstance(integer := format_named(src), IntFormat):
             return Scaled(integer, format_named(dst), Scale(significand, exponent), policies[policy])
         case ["and", int(mask)]:
             return And(mask)
