@@ -10,8 +10,6 @@ from pathlib import Path, PurePath
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from rich.console import RenderableType
-
 from castsim.exploration.differences import Difference, ProgramSide, by_effect
 from castsim.exploration.tuning_candidates import ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
@@ -510,11 +508,6 @@ def _figures(answer: Answer) -> Iterator[Figure]:
     if found.cost is not None:
         per, cost = found.cost.cycles_per_element, found.cost
         yield Figure("cycles per element", per, note=f"{cost.cycles} cycles for {cost.elements} elements")
-
-
-def plain_page(command: str, words: str, report: RenderableType, document: Document) -> Page:
-    """Return the page of a text report; `words` are the arguments, `document` is its JSON."""
-    return Page(command, f"castsim {words}", "", (titled_section("Summary", *text_blocks([report])),), document)
 
 
 Result = Answer | Matrix | Tuning | Difference
