@@ -279,7 +279,7 @@ class Machine:
         """
         if self.parts.vector_units is None:
             message = f"{self.target.name} does not run programs with vector instructions (vecscope)"
-            raise IllegalError(message, legal=("a5",))
+            raise IllegalError(message, legal=("--target a5",))
         return cast("VectorUnits", loaded(self.parts.vector_units)(self.target))
 
     @property

@@ -233,9 +233,8 @@ def target_of(parsed: pto.Program, source: Source, request: LoadRequest) -> Targ
     request.shipped(plain)
     chosen = request.prepare(_as_named(plain, source.text, source.file))
     if Language.TILES.value not in chosen.languages:
-        raise IllegalError(
-            f"{chosen.name} does not run .{Language.TILES.value} programs", legal=targets_running(Language.TILES.value)
-        )
+        legal = [f"--target {name}" for name in targets_running(Language.TILES.value)]
+        raise IllegalError(f"{chosen.name} does not run .{Language.TILES.value} programs", legal=legal)
     return chosen
 
 

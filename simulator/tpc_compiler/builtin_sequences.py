@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -589,15 +589,26 @@ def generations() -> Iterator[str]:
 
 
 def _missing(name: str, spellings: list[str], target: VliwTarget) -> CastsimError:
-    having = [row.generation for row in all_builtins() if row.builtin in spellings]
+    having = [f"--target {row.generation}" for row in all_builtins() if row.builtin in spellings]
     if having:
         return IllegalError(f"{target.name} has no builtin '{name}'; these targets have it", legal=having)
     every = dict.fromkeys(row.builtin for row in (*builtins_of(target), *all_builtins()))
     every |= dict.fromkeys(special.builtin for special in library_functions())
     shortest = {_bare(each): each for each in every}
     bare = _bare(name)
-    near = difflib.get_close_matches(bare, shortest, _NEAR, _SIMILARITY)
-    return ReadError(f"unknown builtin '{name}'", legal=[shortest[each] for each in near])
+    near = difflib.get_close_matches(bare, shortest, _NEAR, _SIMILARITY) or _alike(bare, shortest)
+    legal = [*(shortest[each] for each in near), f"castsim builtin --target {target.name}"]
+    from castsim.tpc_compiler.tpc_c.language import call_named  # noqa: PLC0415 - only an unknown name needs it
+
+    intrinsic = "; it is an intrinsic of TPC-C, which kernels call" if call_named(name) else ""
+    return ReadError(f"unknown builtin '{name}'{intrinsic}", legal=legal)
+
+
+def _alike(name: str, others: Iterable[str]) -> list[str]:
+    """Return the names that share most words with a name, such as a type; none if no name shares one."""
+    parts = set(name.split("_"))
+    shared = {other: len(parts.intersection(other.split("_"))) for other in others}
+    return sorted((other for other, count in shared.items() if count), key=lambda other: -shared[other])[:_NEAR]
 
 
 def _bare(name: str) -> str:
@@ -625,7 +636,7 @@ def find_function(name: str, target: VliwTarget) -> SpecialFunction | None:
         return None
     here = [row for row in found if any(each in row.generations for each in target.architectures)]
     if not here:
-        having = dict.fromkeys(generation for row in found for generation in row.generations)
+        having = dict.fromkeys(f"--target {generation}" for row in found for generation in row.generations)
         raise IllegalError(f"{target.name} has no builtin '{name}'; these targets have it", legal=having)
     if name in (each for row in here for each in _spellings(row)):  # one of the table of builtins, not its twin
         here = [row for row in here if row.published] or here

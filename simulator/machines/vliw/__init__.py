@@ -65,7 +65,8 @@ def tpc_target(target: Target, refusal: str, place: Span | None = None) -> VliwT
     found = assembly_target(target)
     if found is not None:
         return found
-    raise IllegalError(refusal, span=place, legal=targets_running(Language.ASSEMBLY.value))
+    names = targets_running(Language.ASSEMBLY.value)
+    raise IllegalError(refusal, span=place, legal=names if place else [f"--target {name}" for name in names])
 
 
 def assembly_target(target: Target | None) -> VliwTarget | None:
