@@ -147,7 +147,11 @@ def test_object_files(tmp_path: Path, capsys: Capture) -> None:
     [
         ("asm nowhere.tpc --target goya", 2, "program 'nowhere.tpc': No such file"),
         ("asm KERNEL --target nowhere", 2, "unknown target 'nowhere'"),
-        ("asm KERNEL --target a2a3", 1, "a2a3 has no TPC assembly\n  legal: gaudi, gaudi2, gaudib, goya, greco"),
+        (
+            "asm KERNEL --target a2a3",
+            1,
+            "a2a3 has no TPC assembly\n  help: --target gaudi, --target gaudi2, --target gaudib, ",
+        ),
         ("asm LATER --target goya", 1, "later.tpc:1:6: goya has no mov S, PC"),
         ("asm BINARY --target goya", 2, "is not UTF-8 text; is it a binary?"),
         ("asm PLAIN", 2, "declares no target; choose one with --target"),
