@@ -116,15 +116,6 @@ def whole_arrays(folder: Path) -> int:
     return 0
 
 
-def whole_log(folder: Path) -> int:
-    """Check Kanata logs: a head, and a line break at the end."""
-    for path in folder.glob("*.kanata"):
-        text = path.read_text(encoding="utf-8")
-        assert text.startswith("Kanata\t"), path
-        assert text.endswith("\n"), path
-    return 0
-
-
 def whole_page(folder: Path) -> int:
     """Check pages: each has its end."""
     for path in folder.glob("*.html"):
@@ -199,7 +190,6 @@ CASES: dict[str, Case] = {
     "run --json": Case(("run", PROGRAM, "--in", INPUT, "--json", "{}/run.json"), whole_json),
     "run --trace": Case(("run", PROGRAM, "--timing-only", "--trace", "{}/trace.json"), whole_json),
     "run --html": Case(("run", PROGRAM, "--in", INPUT, "--html", "{}/run.html"), whole_page),
-    "run --kanata": Case(("run", PROGRAM, "--timing-only", "--kanata", "{}/run.kanata"), whole_log),
     "verify --resume": Case(_VERIFY, whole_record, resumes=True, again=("--resume",)),
     "sweep, estimated": _sweep("estimate", 64, 40, 1),
     "sweep, simulated": _sweep("simulate", 8, 8, 2),

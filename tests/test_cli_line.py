@@ -371,7 +371,7 @@ def test_the_words_of_an_option_are_the_same_in_its_help_and_in_its_refusal(
     "words",
     [
         "--entry f", "--no-skip", "--timing-only", "--tile R=3", "--max-cycles 5", "--sync interlock", "--show-sync",
-        "--races ignore", "--report kernel", "--timeline", "--trace t", "--kanata k", "--window 1:2", "--what-if all",
+        "--races ignore", "--report kernel", "--timeline", "--trace t", "--window 1:2", "--what-if all",
         "--unsafe-scratch", "--lint", "--stale-reads stop", "--declare d", "--machine 3",
     ],
 )  # fmt: skip

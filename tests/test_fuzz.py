@@ -122,9 +122,7 @@ def test_functions_that_are_never_closed_take_no_longer_the_more_there_are(head:
     judge(READERS["tile"].read, text.encode(), seconds=10)
 
 
-@pytest.mark.parametrize(
-    "words", [["--trace", "{}.json"], ["--html", "{}"], ["--kanata", "{}"], ["--json", "{}"], ["--target", "{}.toml"]]
-)
+@pytest.mark.parametrize("words", [["--trace", "{}.json"], ["--html", "{}"], ["--json", "{}"], ["--target", "{}.toml"]])
 def test_a_name_longer_than_any_file_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Found as the name of a table in a description of a target."""
     named = [word.format("n" * 300) for word in words]

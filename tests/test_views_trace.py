@@ -156,35 +156,6 @@ def test_a_cast_behind_a_load_waits_for_its_flag(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_a_log_executes_when_the_operations_do(path: Path, tmp_path: Path) -> None:
-    log = tmp_path / "run.kanata"
-    assert main(["run", str(path), *argument_words(path), "--timing-only", "--quiet", "--kanata", str(log)]) in (0, 1)
-    cycle, indices, opened, retired = 0, {}, {}, {}
-    spent: dict[int, list[tuple[int, int]]] = {}
-    for line in log.read_text().splitlines()[1:]:
-        command, *words = line.split("\t")
-        if command in ("C=", "C"):
-            cycle += int(words[0])
-        elif command == "I":
-            indices[words[0]] = int(words[1])
-        elif command == "S" and words[1:] == ["0", "Ex"]:
-            opened[words[0]] = cycle
-        elif command == "E" and words[1:] == ["0", "Ex"]:
-            spent.setdefault(indices[words[0]], []).append((opened.pop(words[0]), cycle))
-        elif command == "R":
-            retired[indices[words[0]]] = cycle
-    timing = result(path).timing
-    assert {*spent} <= {operation.index for operation in timing.operations}
-    latest = 0
-    for operation in timing.operations:
-        latest = max(latest, operation.end)  # operations retire in order
-        assert retired[operation.index] == latest
-        waits = operation.name.startswith(SYNCHRONISES[1:]) or not operation.causes  # the scalar pipe executes its sets
-        expected = [] if waits or operation.start == operation.end else [(operation.start, operation.end)]
-        assert spent.get(operation.index, []) == expected, operation
-
-
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_a_timeline_executes_when_the_operations_do(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,8 +299,7 @@ def test_views_leave_the_engine_of_the_report_alone(tmp_path: Path) -> None:
 
 def test_a_program_without_cycles_has_empty_views(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = file_of(tmp_path / "empty.pto", "func.func @k() attributes {pto.entry} {\nreturn\n}\n")
-    files = ["--trace", str(tmp_path / "t.json"), "--kanata", str(tmp_path / "t.kanata")]
+    files = ["--trace", str(tmp_path / "t.json")]
     out = out_of(capsys, ["run", str(path), "--target", "a2a3", "--timing-only", "--timeline", *files])
     assert "trace: no cycles written" in out
-    assert "kanata: no cycles written" in out
     assert "timeline: no cycles" in out

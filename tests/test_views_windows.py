@@ -23,7 +23,7 @@ from castsim.execution.timing import Timing
 from castsim.execution.tree import Tree, accesses, instances
 from castsim.isa.errors import EngineError
 from castsim.reports.sections.kernel import buffer_maps
-from castsim.reports.views.perfetto import counters, kanata_lines, perfetto_text
+from castsim.reports.views.perfetto import counters, perfetto_text
 from castsim.reports.views.recording import SegmentRecorder, Window
 from castsim.reports.views.timeline import Timeline, dependences, make_timeline, pipeline_lines
 from castsim.running.loaded import RunOptions
@@ -65,10 +65,6 @@ class Run:
         made = perfetto_text(view, dependences(self.tree, view), amounts, self.target.name)
         events: list[Event] = json.loads("".join(made))["traceEvents"]
         return events
-
-    def log(self, view: Timeline) -> list[str]:
-        """The lines of the Kanata log."""
-        return list(kanata_lines(view, dependences(self.tree, view)))
 
 
 def run_of(tree: Tree, target: Target) -> Run:
@@ -138,7 +134,6 @@ def test_random_programs_given_up_behind_the_window(kind: str) -> None:
                 cut, clipped = run.view(window), run.clipped(window)
                 assert run.document(cut) == run.document(clipped)
                 check_trace(run, window)
-            check_log(run, window)
     assert shown > SEEDS
 
 
@@ -260,92 +255,6 @@ def test_a_trace_is_cut_to_its_window(name: str) -> None:
         check_trace(sample(name), window)
 
 
-# ----------------------------------------------------------------------------------------------------------- kanata
-
-
-@dataclass
-class Logged:
-    """What a log says of one instruction: stages of both lanes as (lane, name, start, end), and its retirement."""
-
-    stages: list[tuple[str, str, int, int]]
-    retired: int | None = None
-
-
-def parsed(lines: list[str]) -> tuple[int, int, dict[int, Logged], set[tuple[int, int]]]:
-    """Read a log by the rules of its description; return its first cycle, its last, instructions and wake-ups.
-
-    Everything is named by the second field of `I`, the number of the instruction in the simulator.
-    """
-    assert lines[0] == "Kanata\t0004"
-    command, begin = lines[1].split("\t")
-    assert command == "C="
-    cycle = int(begin)
-    names: list[int] = []
-    found: dict[int, Logged] = {}
-    opened: dict[tuple[int, str], tuple[str, int]] = {}
-    woken: set[tuple[int, int]] = set()
-    retired: list[int] = []
-    for line in lines[2:]:
-        command, *words = line.split("\t")
-        if command == "C":
-            assert int(words[0]) > 0
-            cycle += int(words[0])
-            continue
-        number = int(words[0])
-        if command == "I":
-            assert number == len(names), "file numbers count up"
-            names.append(int(words[1]))
-            found[names[number]] = Logged([])
-            continue
-        mine = found[names[number]]
-        assert mine.retired is None
-        if command == "S":
-            assert (number, words[1]) not in opened
-            opened[number, words[1]] = (words[2], cycle)
-        elif command == "E":
-            stage, since = opened.pop((number, words[1]))
-            assert stage == words[2]
-            assert since < cycle
-            mine.stages.append((words[1], stage, since, cycle))
-        elif command == "R":
-            assert not any(number == each for each, _ in opened)
-            assert words[2] == "0"
-            retired.append(int(words[1]))
-            mine.retired = cycle
-        elif command == "W":
-            woken.add((names[number], names[int(words[1])]))
-        else:
-            assert command == "L"
-            assert words[1] in ("0", "1")
-    assert not opened
-    assert all(one < two for one, two in pairwise(retired)), "retire ids ascend"
-    return int(begin), cycle, found, woken
-
-
-def check_log(run: Run, window: Window) -> None:
-    start, end = window.start, window.end or 0
-    first, last, found, woken = parsed(run.log(run.view(window)))
-    _, _, whole, all_woken = parsed(run.log(run.clipped(Window())))
-    assert (first, last) == (start, end)
-    for number, mine in whole.items():
-        stages = [(lane, name, max(since, start), min(until, end)) for lane, name, since, until in mine.stages]
-        left = sorted(stage for stage in stages if stage[2] < stage[3])
-        assert mine.retired is not None
-        inside = start <= mine.retired < end or mine.retired == end == run.timing.total
-        if left or inside:
-            assert sorted(found[number].stages) == left
-            assert found[number].retired == (mine.retired if inside else None)
-        else:
-            assert number not in found or not found[number].stages
-    assert woken <= all_woken
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_log_is_cut_to_its_window(name: str) -> None:
-    for window in drawn(name):
-        check_log(sample(name), window)
-
-
 @pytest.mark.parametrize("name", ["f32_to_f16_pipelined.pto", "f32_to_bf16_rows.pto", "kernels/rms_norm_a2a3.pto"])
 def test_no_byte_is_in_use_twice(name: str) -> None:
     """A buffer that is written again while its last reader ends holds no more bytes than the map of it says."""
@@ -408,5 +317,3 @@ def test_conversions_with_store_barriers_execute() -> None:
     events = run.document(run.view(Window(0, run.timing.total)))
     # Its control writes come before, so the instruction begins no later than it.
     assert any(begin <= conversion.start and end == conversion.end for begin, end in spans(events).values())
-    _, _, found, _ = parsed(run.log(run.view(Window(0, run.timing.total))))
-    assert ("0", "Ex", conversion.start, conversion.end) in found[conversion.index].stages

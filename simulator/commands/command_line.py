@@ -96,6 +96,9 @@ COMMANDS = {name: summary for group in GROUPS.values() for name, summary in grou
 PAGED = ("accuracy", "advise", "check", "expand", "scratch", "targets")
 """Commands whose page is made of their JSON document."""
 
+WITHDRAWN = {"--kanata": "use `--trace FILE`, which ui.perfetto.dev opens"}
+"""Options of earlier versions, and what replaces them."""
+
 LONGEST = 4096
 """Characters of an argument: a path cannot be longer, and no number in digits needs to be."""
 
@@ -137,12 +140,9 @@ class Parser(OptionParser):
         Raises:
             ReadError: always.
         """
-        near = [
-            option
-            for word in message.removeprefix(_UNRECOGNIZED).split()
-            if message.startswith(_UNRECOGNIZED) and word.startswith("-")
-            for option in _near(word.partition("=")[0], self._option_string_actions)
-        ]
+        if gone := WITHDRAWN.keys() & _options_in(message):
+            raise _refusal("; ".join(f"{name} is gone: {WITHDRAWN[name]}" for name in sorted(gone)))
+        near = [option for name in _options_in(message) for option in _near(name, self._option_string_actions)]
         raise _refusal(f"{message} (see `{self.prog} --help`)", legal=near)
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
@@ -175,6 +175,12 @@ def _say(text: str) -> None:
 
 _UNRECOGNIZED = "unrecognized arguments: "
 """How argparse begins to say that it does not know an option."""
+
+
+def _options_in(message: str) -> tuple[str, ...]:
+    """Return the options that argparse does not know."""
+    words = message.removeprefix(_UNRECOGNIZED).split() if message.startswith(_UNRECOGNIZED) else ()
+    return tuple(word.partition("=")[0] for word in words if word.startswith("-"))
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

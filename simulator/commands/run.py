@@ -130,7 +130,6 @@ def declare(parser: OptionParser) -> None:
     add("--timeline", action="store_true", help="show when each line executes, scaled to the width, or the --window")
     add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON), in which a cycle lasts one microsecond")
     parser.take("page")
-    add("--kanata", metavar="FILE", help="write a Kanata log for the Konata viewer")
     add("--window", metavar="A:B", help="cycles to show, one column per cycle in the timeline; default: all")
     add("--what-if", metavar="NAMES", help="run again with each limit lifted: names separated by commas, or all")
     add("--facts", action="store_true", help="list the undocumented facts that the result rests on")
@@ -477,7 +476,7 @@ def _check_untimed(options: Namespace, loaded: LoadedProgram) -> None:
     Raises:
         ReadError: one was given.
     """
-    names = ("timeline", "trace", "kanata", "what-if", "report", "engine", "sync", "show-sync", "emit-sync")
+    names = ("timeline", "trace", "what-if", "report", "engine", "sync", "show-sync", "emit-sync")
     refuse_given(options, names, f"has nothing to show: {loaded.untimed}", usual=(RUN, FULL, "insert"))
 
 
@@ -568,7 +567,7 @@ def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Resul
     """
     from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415 - assembly needs none
 
-    names = ("entry", "out", "timeline", "trace", "kanata", "html", "what-if", "show-sync")
+    names = ("entry", "out", "timeline", "trace", "html", "what-if", "show-sync")
     refuse_given(options, names, "applies to one function; --all-entries runs several")
     if path.suffix != TILE_SUFFIX:
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))

@@ -236,7 +236,7 @@ _SCALED = 80
 
 def wanted(options: Namespace) -> bool:
     """Whether the run must be observed in detail."""
-    return bool(options.timeline or options.trace or options.kanata)
+    return bool(options.timeline or options.trace)
 
 
 def check_views(options: Namespace) -> None:
@@ -246,11 +246,11 @@ def check_views(options: Namespace) -> None:
         ReadError: a window of nothing or without a view, a file that cannot be made or is named twice.
     """
     if options.window is not None and not wanted(options) and options.html is None:
-        legal = ("--timeline", "--trace FILE", "--kanata FILE", "--html FILE")
+        legal = ("--timeline", "--trace FILE", "--html FILE")
         raise ReadError("--window has nothing to show", legal=legal)
     window_of(options)
     files = {os.path.realpath(options.program): "PROGRAM"}
-    files_of_options = {"--trace": options.trace, "--kanata": options.kanata, "--html": options.html}
+    files_of_options = {"--trace": options.trace, "--html": options.html}
     written = {"--json": options.json, **files_of_options, "--emit-sync": options.emit_sync}
     for name, text in written.items():
         if text is None or (name == "--json" and text == "-"):
@@ -281,7 +281,7 @@ def timeline_of(options: Namespace, result: Result, listener: Listener | None) -
     Raises:
         ReadError: the window reaches beyond the run.
     """
-    if not wanted(options) or (options.trace is None and options.kanata is None and _is_scaled(options, result)):
+    if not wanted(options) or (options.trace is None and _is_scaled(options, result)):
         return None
     from castsim.reports.views.timeline import make_timeline  # noqa: PLC0415 - few runs need it
 
@@ -300,41 +300,30 @@ def _is_scaled(options: Namespace, result: Result) -> bool:
 
 
 def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[str]:
-    """Write the files asked for, each whole or not at all; return a sentence for each.
+    """Write the trace if one is asked for, whole or not at all; return a sentence about it.
 
     Raises:
-        ReadError: one cannot be written.
+        ReadError: it cannot be written.
     """
-    if options.trace is None and options.kanata is None:
+    if options.trace is None:
         return []
     from castsim.reports.views import perfetto  # noqa: PLC0415 - as above
     from castsim.reports.views.timeline import dependences  # noqa: PLC0415 - as above
     from castsim.running.program_runs import launch_slices  # noqa: PLC0415 - few runs need these
 
-    notes: list[str] = []
-    loaded = result.loaded
-    found = dependences(loaded.tree, timeline)
-    target = loaded.target
-    for name, text in (("trace", options.trace), ("kanata", options.kanata)):
-        if text is None:
-            continue
-        if name == "trace":
-            sizes = {each: memory.capacity_bytes for each, memory in target.memories.items()}
-            amounts = perfetto.counters(loaded.tree, result.timing, timeline, sizes)
-            inside = launch_slices(loaded.tree, result.timing, target)
-            data = perfetto.perfetto_text(timeline, found, amounts, target.name, inside)
-        else:
-            data = (f"{line}\n" for line in perfetto.kanata_lines(timeline, found))
-        try:
-            with whole_file(Path(text)) as file:
-                for piece in data:
-                    file.write(piece.encode())
-        except OSError as error:
-            raise ReadError(f"--{name} {text}: {error.strerror or error}") from None
-        cut = "" if timeline.cut is None else ", cut there because there was too much to keep; choose a --window"
-        shown = f"cycles {timeline.start} .. {timeline.end - 1}" if timeline.end > timeline.start else "no cycles"
-        notes.append(f"{name}: {shown} written to {text}{cut}")
-    return notes
+    tree, target = result.loaded.tree, result.loaded.target
+    sizes = {name: memory.capacity_bytes for name, memory in target.memories.items()}
+    amounts = perfetto.counters(tree, result.timing, timeline, sizes)
+    inside = launch_slices(tree, result.timing, target)
+    try:
+        with whole_file(Path(options.trace)) as file:
+            for piece in perfetto.perfetto_text(timeline, dependences(tree, timeline), amounts, target.name, inside):
+                file.write(piece.encode())
+    except OSError as error:
+        raise ReadError(f"--trace {options.trace}: {error.strerror or error}") from None
+    cut = "" if timeline.cut is None else ", cut there because there was too much to keep; choose a --window"
+    shown = f"cycles {timeline.start} .. {timeline.end - 1}" if timeline.end > timeline.start else "no cycles"
+    return [f"trace: {shown} written to {options.trace}{cut}"]
 
 
 def timeline_text(

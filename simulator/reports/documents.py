@@ -44,6 +44,7 @@ VERSIONS: Mapping[str, int] = {
     "builtin": 2,
     "builtin-list": 2,
     "targets": 2,
+    "schema-list": 2,
     "verify": 3,
     "verify-lowering": 3,
     "verify-substitutions": 2,

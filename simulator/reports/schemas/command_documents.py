@@ -58,7 +58,6 @@ class FormEntry(Keys):
 
     name: str = says("Its name.")
     version: int = says("Its `schema_version`.")
-    shape_sha256: Sha256 = says("Digest of its schema without descriptions.")
     meaning: str = says("What it tells.")
 
 

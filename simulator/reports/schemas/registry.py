@@ -1,10 +1,8 @@
-"""Which documents each command may write, their JSON Schemas, and the digests of shapes that documents have had."""
+"""Which documents each command may write, and their JSON Schemas."""
 
 from __future__ import annotations
 
 import ast
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from inspect import cleandoc, getdoc, getsource
@@ -109,26 +107,17 @@ def schema_of(command: str) -> Document:
     return form_schema(*COMMANDS[command], FAILURE)
 
 
-def shape_digest(form: type[CommandDocument]) -> str:
-    """Return the SHA-256 of the schema of one document without its descriptions."""
-    text = json.dumps(_bare(form_schema(form)), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def list_document() -> Document:
     """Return the documents of all commands as JSON."""
-    return {
-        "commands": [
-            {"command": name, "documents": [_entry(form) for form in forms]} for name, forms in every_command()
-        ]
-    }
+    return own.SchemaList.of(
+        commands=[{"command": name, "documents": [_entry(form) for form in forms]} for name, forms in every_command()]
+    )
 
 
 def _entry(form: type[CommandDocument]) -> Document:
     return {
         "name": form.NAME,
         "version": version_of(form),
-        "shape_sha256": shape_digest(form),
         "meaning": (form.__doc__ or "").strip(),
     }
 
@@ -224,17 +213,3 @@ def _typed(hint: Any, found: dict[str, Document]) -> Document:
         case _:
             made = {"anyOf": [_typed(each, found) for each in inner]}
     return dict(sorted(made.items()))
-
-
-def _bare(schema: Json) -> Json:
-    """Return a schema without descriptions."""
-    if isinstance(schema, Mapping):
-        return {
-            # a key of a document may itself be called `description`: its schema is an object, not a text
-            name: _bare(each)
-            for name, each in schema.items()
-            if name != "description" or not isinstance(each, str)
-        }
-    if isinstance(schema, list):
-        return [_bare(each) for each in schema]
-    return schema
