@@ -46,7 +46,7 @@ from castsim.targets.description import SourceKind, with_options
 from castsim.targets.loader import Target, load_target, target_names
 
 LABEL_SHAPE = "label shape"
-"""The row states loop trips: simulated are so many rows of so many trips of the variant that runs."""
+"""Convention of rows that state loop trips: castsim simulates as many rows of trips of the variant that runs."""
 
 SHAPE = "shape as it stands"
 
@@ -188,7 +188,7 @@ def predicted(rows: Iterable[AssessedRow]) -> Statistics | None:
 def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]:
     """Return convention, rows, columns, valid rows and valid columns of the tiles simulated for a row.
 
-    Published trips tell more than published columns where the two disagree (docs/reference/a5.md section 6.1), so a row
+    If published trips and columns disagree, the trips are more reliable (docs/reference/a5.md section 6.1), so a row
     with trips is simulated as that many trips of the kernel variant that runs.
     """
     per_trip = _elements_per_trip(target, row)
@@ -330,7 +330,7 @@ Measured = Sequence[tuple[Target, MeasuredTable]]
 
 
 def _assessed_group(group: WorkGroup[tuple[str, MeasuredRow]], targets: HandedTargets) -> list[AssessedRow]:
-    """Return rows, each with the name of its target, simulated; `targets` are those that are not as shipped."""
+    """Return simulated rows, each with the name of its target; `targets` are the ones that are not shipped."""
     return [assess_row(targets.get(name) or load_target(name), row) for name, row in group.items]
 
 
@@ -460,7 +460,7 @@ def accuracy(
         A row per measurement: measured and simulated cycles and their deviation; mean, median and maximum of all.
 
     Raises:
-        ReadError: unknown target, one without measurements, a table that cannot be read; with its place. The ledger is
+        ReadError: the target is unknown or has no measurements, a table cannot be read (with position), the ledger is
             about something else; the scheduler does not answer.
         IllegalError, TileError: the target rejects a row's operation or tile (with position).
         EngineError: a worker runs another version of castsim, or workers die repeatedly.

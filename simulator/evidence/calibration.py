@@ -33,7 +33,7 @@ _ABOUT = frozenset(Fact.model_fields)
 _FINEST = 3
 """Decimals of a fitted fraction, unless its fact has fewer."""
 _LARGE = Decimal(64)
-"""Cycles by which a number is moved to see whether it matters; it is also divided by as much, if it may be."""
+"""Cycles by which a number is changed to see whether it matters; it is also divided by this factor, if legal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def _legal(target: Target, path: str, value: Decimal) -> bool:
 ENOUGH = 32
 """Minimum number of cycles by which a step changes the row that it affects most."""
 INDISTINCT = 0.02
-"""Least singular value of the Jacobian, columns scaled to length one, that counts: slopes have some 3 % of noise."""
+"""Smallest singular value of the Jacobian (columns of length one) that is not zero: slopes have 3 % of noise."""
 BEYOND = 2
 """Multiple of the rows' noise above which errors indicate a wrong model."""
 USUAL_NOISE = 3.0

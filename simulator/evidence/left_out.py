@@ -404,8 +404,8 @@ def intervals_of(target: str, rows: Sequence[Residual]) -> list[Residuals]:
 
 
 def _stated(rows: Sequence[Residual]) -> tuple[int, int, IntervalTrial] | None:
-    """Return the largest share that holds at narrow intervals, with their level and trial; None if too few rows, or too
-    they are too scattered.
+    """Return the largest share that is valid at narrow intervals, with level and trial; None if the rows are too few or
+    too scattered.
     """
     if len(rows) < _FEWEST:
         return None
@@ -427,7 +427,7 @@ def _row(target: str, kind: str, own: Sequence[Residual], share: int, level: int
 
 
 def trial_of(rows: Sequence[Residual], level: int) -> IntervalTrial:
-    """Leave out one group after the other, and try the intervals of the others on its rows; where no kind has rows
+    """Leave out one group after another, and test the intervals of the others on its rows; empty if no kind has enough
     rows.
     """
     held, widths = [], []
@@ -450,7 +450,7 @@ def trial_of(rows: Sequence[Residual], level: int) -> IntervalTrial:
 
 
 def interval(percents: Sequence[float], level: int) -> tuple[float, float]:
-    """Return where `level` percent of further rows lie: the shortest stretch of as many order statistics, one more
+    """Return the range that contains `level` percent of further rows: the shortest stretch of so many order statistics,
     counting one more for the further row.
     """
     ordered = sorted(percents)

@@ -138,7 +138,7 @@ class MeasuredRow:
     region to run time. A load or store takes `transfers` instructions, each with an equal share of the rows (of the
     columns if `layout` is `dn`).
     A row with `addresses`, of sources and result, measures the first instruction of its operation: `rows` additional
-    repeats behind as many, whose sources take blocks `block_stride` apart. `measured_high` ends a published range.
+    repeats after as many others, whose sources take blocks `block_stride` apart. `measured_high` ends a range.
     `body` is the program of a row that measures one; its rows are loops and its columns their trips. `kernel` is that
     of a row that measures a kernel. `fitted` rows have
     decided facts of the target and so confirm nothing; `source_kind` is None if the table does not say.

@@ -72,7 +72,7 @@ class Comparison:
     `largest_ulps` and `mean_ulps` count the steps from one result to the other, if neither is NaN;
     `unrepresentable` counts results that the destination lacks. `signal_to_noise_db` is of finite results against the
     inputs, in decibels, None without an error, and `cast_signal_to_noise_db` that of the cast. `binades` are those with
-    differences. `verdict` says in a sentence how many differ, where, and what both give there; `remedy` are the words
+    differences. `verdict` is a sentence on how many differ, for which inputs, and both results; `remedy` is the options
     of the cast that make all results equal, None if none do.
     """
 
@@ -126,7 +126,7 @@ def compare(
 
     Args:
         x: elements to convert, of any shape, as for `cast`; None, with a function: all codes of a source of up
-            to 16 bits, else every number of a result of up to 16 bits, every middle between two, their neighbours, and
+            to 16 bits, otherwise every number of a result of up to 16 bits, every midpoint, their neighbours, and
             random codes.
         given: a function of an array, or the results for `x`: numbers in the native dtype of `dst`, its codes, or
             numbers of another dtype that stand for them.
@@ -238,7 +238,7 @@ def _verdict(
     inputs: NDArray[np.float64], values: NDArray[np.float64], wanted: NDArray[np.float64],
     differs: NDArray[np.bool_], ulps: int,
 ) -> str:  # fmt: skip
-    """Return in a sentence how many results differ, for which inputs, and what the conversion and the cast give."""
+    """Return a sentence on how many results differ, for which inputs, and the results of conversion and cast."""
     if not differs.any():
         return f"all {inputs.size:,} results are equal"
     own, other = _summed_up(values[differs]), _summed_up(wanted[differs])

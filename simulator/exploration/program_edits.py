@@ -443,7 +443,7 @@ def row_aligned(kind: pto.TileType) -> bool:
 
 
 def placed_sizes(text: TileText) -> dict[str, int] | None:
-    """Return the bytes of the largest tile at each address, by the name of its constant; None if one is not."""
+    """Return the bytes of the largest tile at each address, by the name of its constant; None if one has none."""
     found: dict[str, int] = {}
     constants = text.constants()
     for one in text.all():

@@ -42,7 +42,7 @@ _Order = tuple[int, ...]
 
 
 def reordered_statements(text: TileText, cost: Cost) -> Iterator[ProposedChange]:
-    """Yield each sequence of statements in better orders; `cost` tells the cycles of a text, None of a refused one."""
+    """Yield each sequence of statements in better orders; `cost` returns the cycles of a text, None if refused."""
     if text.has(pto.SetFlag, pto.WaitFlag, pto.Barrier):
         return
     blocks = [text.statements, *(one.body for one in text.all() if isinstance(one.node, pto.For))]

@@ -41,7 +41,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """What leaves out points: those where every axis named has one of the values and the condition, if any, holds."""
+    """A rule that leaves out points whose named axes all have listed values and meet the condition, if there is one."""
 
     values: Mapping[str, frozenset[Setting]]
     condition: Expression | None
@@ -366,7 +366,7 @@ class SweepSpecification:
         return {what: self.path(name) for what, name in named.items()}
 
     def path(self, text: str) -> Path:
-        """Return the file that a value names: beside the specification if it is there, else from the working folder."""
+        """Return the file that a value names: beside the specification if it exists, else from the working folder."""
         beside = None if self.folder is None else self.folder / text
         return beside if beside is not None and is_file(beside) else Path(text)
 

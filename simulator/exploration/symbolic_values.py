@@ -125,7 +125,7 @@ class SymbolicMemory:
         self.constants = np.array([key_of(seed, "byte", value) for value in range(256)], np.uint64)
 
     def rows(self, start: int, pitch: int, shape: tuple[int, int, int], across: int | None = None) -> Fingerprints:
-        """Return a writable view of rows of elements of so many bytes, one behind the other if not `across` apart."""
+        """Return a writable view of rows of elements of some bytes, adjacent unless they are `across` bytes apart."""
         rows, cols, size = shape
         across = size if across is None else across
         if start < 0 or start + (rows - 1) * pitch + (cols - 1) * across + size > self.buffer.size:

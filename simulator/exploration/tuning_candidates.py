@@ -54,7 +54,7 @@ class ChoiceKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAxis:
-    """A choice with its values; `span` is where it was typed, None if it comes from the program or from Python."""
+    """A choice with its values; `span` is its position in an option, None if the program or Python defines it."""
 
     kind: ChoiceKind
     name: str

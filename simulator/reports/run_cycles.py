@@ -1,4 +1,4 @@
-"""The sections of a run's report on time: answer, reason, evidence, pipes, lines, launches, what-if, facts, buffers."""
+"""The sections of a run's report about time: answer, reason, evidence, pipes, lines, launches, limits, facts, tiles."""
 
 from __future__ import annotations
 

@@ -403,7 +403,7 @@ class Exhaustive:
 class Samples:
     """Pseudo-random codes: for wide sources, every second one near a rounding boundary of the pair.
 
-    Those have a random sign, a random place of the leading one and random bits where the result keeps them, above
+    The former have a random sign, a random position of the leading one and random bits that the result keeps, above
     one of the endings of the structured set; the others are any code.
     """
 

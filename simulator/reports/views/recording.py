@@ -116,7 +116,7 @@ class SegmentRecorder(IgnoresBlocks):
         """Ignore a block, because blocks are not shown."""
 
     def _drop(self) -> None:
-        """Keep the earliest segments: long ones are reported late, so the latest to come are not those to drop."""
+        """Keep the earliest segments: long ones are reported late, so the last ones reported are not dropped first."""
         self.segments.sort(key=lambda segment: segment.start)
         self.cut = self.segments[self._limit].start
         self.segments = [segment for segment in self.segments if segment.start < (self.cut or 0)]
