@@ -262,7 +262,7 @@ _UNKNOWN = 255
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The action of the opaque operation `name`: its results are unknown, `further` besides those of its accesses."""
+    """The action of the opaque operation `name`: its results are unknown, those of its accesses and `further` ones."""
 
     name: str
     further: tuple[Access, ...] = ()

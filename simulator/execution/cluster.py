@@ -51,8 +51,8 @@ def carried_out_there(
 
     Raises:
         ReadError: distributed is not installed, or no scheduler answers.
-        EngineError: a worker has no castsim, or another; there are no workers for a minute; a piece kills workers; the
-            or the scheduler ends.
+        EngineError: a worker lacks castsim or has another version; there are no workers for a minute; a piece kills
+            workers; or the scheduler ends.
         Exception: raised by the task.
     """
     with _client(address) as client:

@@ -79,7 +79,7 @@ class Ledger:
         `synchronised`: results are on the disk once they are added; otherwise the system writes them later.
 
         Raises:
-            ReadError: it cannot be read or written, is not a ledger, belongs to other work, or another process holds
+            ReadError: it cannot be read or written, is not a ledger, belongs to other work, or another process locks
                 it.
         """
         self.path = path

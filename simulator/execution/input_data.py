@@ -133,7 +133,7 @@ def read_array(path: Path, name: str) -> Codes:
     """Return the array of a `.npy` file, read-only; its elements are mapped into memory, not read. `name` is the input.
 
     Raises:
-        ReadError: the file is missing, unreadable, pickled, an archive, no regular or no whole `.npy` file.
+        ReadError: the file is missing, unreadable, pickled, an archive, irregular, or an incomplete `.npy` file.
     """
     try:
         with path.open("rb") as file:

@@ -94,7 +94,7 @@ _Figures = tuple[Path, int, int, int, int, str, str]
 
 
 def carry_out(specification: SweepSpecification, path: Path, workers: Workers, progress: ProgressCallback) -> _Figures:
-    """Sweep; parameters and errors are those of `castsim.sweep`. Returns the fields of `Sweep` behind its path."""
+    """Execute a sweep; parameters and errors are those of `castsim.sweep`. Return the fields of `Sweep` after path."""
     work = work_of(specification)
     with Ledger(path.with_name(path.name + LEDGER), work.about(), BOOK) as ledger:
         resumed = len(ledger.pieces)

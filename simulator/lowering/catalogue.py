@@ -89,7 +89,7 @@ class Catalogue:
 
     `pairs` maps each format to the destinations of its steps; the steps themselves may be built on first use.
 
-    Registers of a vector unit hold bits, so that any instruction may read another format of the width; the bytes of a
+    Registers of a vector unit contain bits, so any instruction may read another format of that width; the bytes of a
     tile get another element type by `bitcast`.
     """
 

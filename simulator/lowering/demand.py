@@ -33,7 +33,7 @@ class Verdict(StrEnum):
     """The verdict on a chain."""
 
     EXACT = "exact"
-    """The one result of the cast, rounded once; any NaN counts as NaN, and anything goes where anything is accepted."""
+    """The single result of the cast, rounded once; all NaNs are equal, and where anything is accepted, all is right."""
     CONFORMS = "conforms"
     """Within the tolerance of the specification, but not always the nearest result."""
     DIFFERS = "differs"
@@ -305,7 +305,7 @@ class Counterexample:
 
 
 def decimal_text(value: Number) -> str:
-    """Return a number in decimal: whole where it is, else as short as tells it from other float64 numbers."""
+    """Return a number in decimal: an integer in full, otherwise the shortest text that identifies the float64."""
     if isinstance(value, Fraction) and value.denominator == 1:
         return str(value.numerator)
     return repr(float(value))

@@ -53,7 +53,7 @@ class Choice:
     pairs: frozenset[tuple[str, str]]
 
     def touches(self, catalogue: Catalogue, src: Format, dst: Format, steps: int) -> bool:
-        """Whether a chain of up to so many instructions from `src` to `dst` can hold one that the setting changes.
+        """Whether a chain of up to some instructions from `src` to `dst` may contain one that the setting affects.
 
         `catalogue` is the target's for this cast, without the setting.
         """
@@ -153,7 +153,7 @@ def _choices(target: Target, without: frozenset[str]) -> Iterator[Choice]:
 
 
 def searched_settings(target: Target, without: frozenset[str] = frozenset()) -> Iterator[Setting]:
-    """Yield the settings of up to `MOST` settable options that differ from what is set, the fewest options first."""
+    """Yield the settings of up to `MOST` settable options that differ from the current ones, fewest options first."""
     names = [name for name in settable(target) if name not in without]
     for count in range(1, MOST + 1):
         for together in combinations(names, count):

@@ -184,7 +184,7 @@ class Refuted:
 class Plan:
     """The plan of a request.
 
-    `chain` is the best one that satisfies it, else (`kind` is NONE_FOUND) the one that fails on the fewest codes tried,
+    `chain` is the best one that satisfies it, or else (`kind` is NONE_FOUND) the one with the fewest failing codes,
     with its smallest `counterexample`; empty if the destination is unreachable. `assembly` and `cost` belong to a
     satisfying chain; `refuted` are native casts of the pair with fewer options than `chain` has. The plan of a given
     path (`plan_through`) has its way even if the chain differs.
@@ -210,7 +210,7 @@ class Plan:
 
     @property
     def proven(self) -> bool:
-        """Whether the verdict leaves no code out, or no chain: one example refutes one chain, not all of them."""
+        """Whether the verdict covers every code, or there is no chain: one example refutes a single chain, not all."""
         if self.kind.fails:
             return self.kind is PlanKind.IMPOSSIBLE
         return self.verdict is Verdict.DIFFERS or (self.evidence is not None and self.evidence.proves)
@@ -280,7 +280,7 @@ _TOLD: Shared[Codes] = Shared(64)
 def plan_through(request: CastRequest, path: Sequence[str], progress: ProgressCallback = lambda *_: None) -> Plan:
     """Judge the best chain through the named formats, with one instruction for each step.
 
-    `path` holds `FORMAT` or `FORMAT:MODE`, MODE the rounding of the instruction that leads there; the destination may
+    `path` contains `FORMAT` or `FORMAT:MODE`, MODE the rounding of the instruction that yields it; the destination may
     be its last entry.
 
     Raises:

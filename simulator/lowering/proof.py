@@ -180,7 +180,7 @@ def _stretches(demand: Demand, chain: Chain, progress: ProgressCallback) -> tupl
 
 
 def _likely_starts(demand: Demand, wanted: Keys) -> tuple[Places, ...]:
-    """Return places at which results probably begin: at a number, halfway to it, and right behind the one before.
+    """Return positions at which results probably begin: at a number, halfway to it, and right after the previous one.
 
     These are guesses: a wrong one only costs a test.
     """

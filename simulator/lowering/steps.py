@@ -98,8 +98,8 @@ class ConstantArithmetic:
     """An operation with constants, executed by the machine model's own function.
 
     `name` identifies it; `monotone` tells that larger operands never give smaller results. `constant` is its single
-    constant there is, as a code or an amount. `facts` is the digest of what its values rest on: the target's facts and
-    the relevant options. Without it, two targets with the same name would be confused.
+    constant, as a code or an amount. `facts` is the digest of everything that decides its values: the target's facts
+    and the relevant options. Without it, two targets with the same name would be confused.
     """
 
     name: str
@@ -368,8 +368,8 @@ class Constants:
     def offsets_of_floats(self, fmt: FloatFormat) -> tuple[int, ...]:
         """Return the codes of a floating format that undo or prepare a conversion between signed and unsigned ranges.
 
-        Half the range of the request's integers and the whole of it, of either sign; powers of two are exact in every
-        every format with that range.
+        These are half the range of the request's integers and the whole range, of either sign; powers of two are exact
+        in every format with that range.
         """
         widths = {row.bits for row in (self.src, self.dst) if isinstance(row, IntFormat) and row.bits > 1}
         exponents = sorted({power for bits in widths for power in (bits - 1, bits)})

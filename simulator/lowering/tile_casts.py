@@ -324,7 +324,7 @@ def between_ends(chain: Chain) -> Chain:
 
 
 class TileWriter(ABC):
-    """The lines of a program of tiles of one extent: constants and views ahead, declarations of tiles, operations."""
+    """The lines of a program of tiles of one extent: constants and views, then declarations of tiles, operations."""
 
     def __init__(self, target: TileTarget, rows: int, cols: int) -> None:
         self.target = target

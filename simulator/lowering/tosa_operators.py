@@ -74,7 +74,7 @@ Mask = NDArray[np.bool_]
 class AcceptanceSets:
     """The acceptable results of a cast to `dst`, one set per element; all arrays have the shape of the source.
 
-    Where `anything`, every code is acceptable. Else, where `numbers`, those from `lowest` to `highest` in the order of
+    Where `anything`, every code is acceptable. Otherwise, where `numbers`, those from `lowest` to `highest` in order
     of their values (minus zero before zero, infinity after the largest number), and `further`, which is one of them or
     one additional code. Where `nan`, every NaN.
     """
@@ -188,7 +188,7 @@ def rescale(operator: Rescale, codes: Codes, spec: Specification | str = "tosa")
     """Execute RESCALE on codes of the source type, unsigned integers of its storage width; channel last.
 
     Raises:
-        ReadError: unknown type or rounding mode; a multiplier, shift or zero point that its operand type cannot hold;
+        ReadError: a type or rounding mode is unknown; an operand type cannot hold a multiplier, shift or zero point;
             the codes are not those of the source.
         IllegalError: the specification has no RESCALE.
     """

@@ -228,7 +228,7 @@ ARITHMETIC_OPTIONS = ("arithmetic_subnormals", "immediate_and_mask", "min_max_na
 
 
 def _facts(target: VliwTarget) -> str:
-    """Return the digest of what the values of arithmetic rest on, the same for all instructions of a target."""
+    """Return the digest of everything that decides the values of arithmetic, one for all instructions of a target."""
     options = {name: target.option(name) for name in ARITHMETIC_OPTIONS if name in target.options}
     return digest_of_facts({**_values_at_reset(target), "options": options})
 

@@ -312,7 +312,7 @@ def expand(path: Path, request: LoadRequest) -> str:
 
     Raises:
         ReadError: the file cannot be read, lacks the entry, or elements of memory decide the path.
-        IllegalError: a target without vector functions, a function of vector instructions, an operation whose lowering
+        IllegalError: the target has no vector functions, the function has vector instructions, or the lowering of some
             does not consist of register operations.
     """
     return expand_source(read_source(path, lambda: False), request)

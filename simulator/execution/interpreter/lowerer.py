@@ -213,7 +213,7 @@ def is_inserted(node: pto.Operation) -> bool:
 
 
 def check_level(body: Sequence[pto.Operation], level: int | None) -> None:
-    """Hold a program to a placement level of the vendor's tool (docs/reference/pto.md section 3.3), None to none.
+    """Check a program against a placement level of the vendor's tool (docs/reference/pto.md section 3.3), unless None.
 
     Raises:
         ReadError: a tile has an address below level 3, or lacks one at level 3.
@@ -263,7 +263,7 @@ class Budget:
         """Deduct one trip, or one of its statements.
 
         Raises:
-            LimitError: nothing is left; the place is the innermost loop of which one execution took most of it.
+            LimitError: nothing is left; the error has the position of the innermost loop that took most of it at once.
         """
         if not self.loops:
             return

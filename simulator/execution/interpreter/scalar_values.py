@@ -121,8 +121,8 @@ def float_comparison(predicate: str, left: int | float, right: int | float, kind
 def float_conversion(
     operation: str, value: int | float, from_kind: str, to_kind: str, saturates: Callable[[str], bool]
 ) -> int | float:
-    """represent.
-    hold.
+    """Return the result of a conversion from or to a float; `saturates` handles floats that an integer type cannot
+    represent.
 
     Raises:
         ReadError: NaN or a value beyond the integer type, unless the conversion saturates.

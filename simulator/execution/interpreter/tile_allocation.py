@@ -112,14 +112,14 @@ def foreign_tile(name: str, kind: pto.TileType, rows: int, cols: int) -> Tile:
 
 
 def is_matrix_work(node: pto.TileOperation | pto.Tcvt) -> bool:
-    """Whether an operation belongs to the matrix unit: by its name, or by a tile that the vector unit does not take."""
+    """Whether an operation belongs to the matrix unit: by its name, or by a tile that the vector unit rejects."""
     if isinstance(node, pto.Tcvt):
         return "vec" not in {node.src_type.location, node.dst_type.location}
     return node.of_matrix_unit or node.foreign
 
 
 def is_foreign(kind: pto.Type) -> bool:
-    """Whether a type is a tile that the vector unit does not accept: in another buffer, or made of boxes."""
+    """Whether the vector unit rejects a tile type: because it is in another buffer, or made of boxes."""
     return isinstance(kind, pto.TileType) and kind.foreign
 
 

@@ -325,7 +325,7 @@ def run_graph(
     those that `castsim.lowering.lowering_answers.answer` chooses.
 
     Casts are compared with the sets of their specification, ONNX nodes also with onnx's reference evaluator, for the
-    inputs that the simulated nodes before them gave. The outputs of an ONNX graph are compared with the evaluator's for
+    inputs that the preceding simulated nodes computed. Outputs of an ONNX graph are also compared with the evaluator's
     for the whole graph. A proof by the lowering or a trial of all codes covers what a single run cannot show.
 
     Raises:

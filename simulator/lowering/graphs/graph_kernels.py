@@ -215,7 +215,7 @@ class NodeText:
 
 
 class Writing(Protocol):
-    """What kernels may hold on the targets of a mechanism, and how they are written; `target` is of the mechanism."""
+    """The operations available to kernels on the targets of a mechanism, and their text; `target` has the mechanism."""
 
     NIBBLES_AS_BYTES: bool
     """Whether 4-bit integers are converted to bytes before any computation."""
@@ -364,7 +364,7 @@ class Chip:
         return not np.isnan(decode_to_float64(run_chain(chain, nan), fmt)).all()
 
     def selected_as(self, fmt: Format) -> Format | None:
-        """Return the format as which elements are selected: their own, else integers of their width; None: none."""
+        """Return the format for selecting elements: their own, else integers of their width; None if neither works."""
         names = (fmt.name, f"i{fmt.bits}")
         return next((FORMATS[name] for name in names if name in FORMATS and self.has("sel", FORMATS[name])), None)
 
@@ -393,7 +393,7 @@ class Chip:
 
 
 def _exact_of(catalogue: Catalogue, demand: Demand, codes: Codes) -> Chain | None:
-    """Return the shortest chain that is right on codes: searched on some of them, tried on all, searched anew."""
+    """Return the shortest chain that is right on codes: searched on some, tried on all, searched again on failure."""
     tried = codes[np.unique(np.linspace(0, codes.size - 1, min(codes.size, _TRIED)).astype(np.intp))]
     while True:
         chain = min(search(catalogue, demand, tried, MOST_STEPS), key=_effort, default=None)

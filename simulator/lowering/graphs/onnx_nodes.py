@@ -246,7 +246,7 @@ def _number(code: int, fmt: Format) -> float:
 
 
 def expanded(codes: Codes, shape: tuple[int, ...], axis: int, block: int, what: str) -> Codes:
-    """Return a scale or zero point for every element: one for all, one per index of an axis, or one per block of it."""
+    """Return the scale or zero point of every element: a single one, one per index of an axis, or one per block."""
     if codes.size == 1 and not block:
         return np.broadcast_to(codes.reshape(()), shape)
     place = axis + len(shape) if axis < 0 else axis

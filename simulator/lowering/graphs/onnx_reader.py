@@ -74,7 +74,7 @@ def read_onnx(path: Path) -> Graph:
     """Read a model.
 
     Raises:
-        ReadError: no file, no model, one that onnx's checker refuses, an opset that onnx does not know, an element
+        ReadError: the file is missing, not a model, or refused by onnx's checker; onnx lacks the opset; an element
             type has no format.
         IllegalError: a node is not supported; the message names it.
     """

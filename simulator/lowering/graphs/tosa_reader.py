@@ -295,7 +295,7 @@ class TosaReader:
         raise self.error(f"'{text[:40]}' is not a number", index)
 
     def _codes(self, values: list[int | float | bool], fmt: Format, index: int) -> Codes:
-        """Return the codes of numbers; a whole number for a float is its bits, as MLIR prints what has no decimal."""
+        """Return the codes of numbers; an integer for a float is its bits, as MLIR prints values without decimals."""
         codes = np.empty(len(values), code_dtype(fmt))
         rounded = [place for place, value in enumerate(values) if isinstance(value, float)]
         if rounded and not isinstance(fmt, IntFormat):

@@ -652,7 +652,7 @@ class EstimateBasis(Protocol):
 class Estimate(PlotMixin[Literal["causes"]]):
     """The `cycles` of an operation alone, counted by the published convention of its mechanism.
 
-    For strided instructions: from the first control write until the vector pipe is empty; for a vector function: from
+    For strided instructions, they run from the first control write until the vector pipe is empty; for vector functions
     from its launch until it has drained, without earlier work of the scalar unit. `causes` are those of the pipe that
     computes in these cycles and add up to them; `bound_by` is the largest.
 

@@ -266,7 +266,7 @@ class StridedForm:
         return self._finish(calls, end, causes, self._scalar(calls, self.issue, arithmetic), arithmetic)
 
     def _scaled(self, calls: Calls, arithmetic: NumberFunctions) -> CastCycles:
-        """A scale write and a barrier before every instruction, which therefore waits for the one before it."""
+        """Return the account with a scale write and a barrier before every instruction; each waits for the last one."""
         (times,), number, choose = self.steps, calls.heads + calls.tails, arithmetic.choose
         per_call = self.control + self.synchronise + self.issue
         head_busy, tail_busy, _, _ = self._sums(times.busy, calls, arithmetic)
