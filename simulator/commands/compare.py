@@ -1,6 +1,6 @@
 """GIVEN is a function of yours, FILE.py:NAME, or the array FILE.npy of its results for --in. The function gets an array
 of numbers in the NumPy dtype of SRC (codes where there is none) and returns numbers or codes of DST, or numbers of a
-wider float dtype. It is tried on all codes of a SRC of up to 16 bits; otherwise on every number of a DST of up to 16 bits,
+wider float dtype. It is tried on all codes of a SRC of up to 16 bits, or on every number of a DST of up to 16 bits,
 every middle between two, their neighbours, and --samples random codes. The Python file is executed.
 
 The cast is abstract (one exact rounding, then --overflow) or, with --target, that of a chip. Exit code 1 if results

@@ -267,7 +267,7 @@ class Survey:
         """Refuse operations that the target's machine cannot execute; `check_work` refuses those of the vector unit.
 
         Raises:
-            IllegalError: an operation of another mechanism, an unknown pipe or timing row, work for the scalar unit.
+            IllegalError: an operation belongs to another mechanism or the scalar unit; a pipe or timing row is unknown.
         """
         span = None
         try:

@@ -239,7 +239,7 @@ class StridedLowerer(DataflowLowerer):
         self.tiles[tile.name, tile.address] = tile
 
     def closing_warnings(self) -> Warnings:
-        """Name the tiles into which scratch sequences write past their tmp tile, and those under unreserved scratch."""
+        """Return warnings about tiles that scratch sequences overwrite past their tmp tile or in unreserved scratch."""
         found = [*super().closing_warnings()]
         for use in self.scratch_uses:
             missing = use.need.total - use.tmp.size

@@ -91,7 +91,7 @@ def branch_rest(branch: int, hold: int) -> int:
 
 
 def function_end(completed: int, front_end: int, drain: int) -> int:
-    """Return the cycle in which a function ends: its last effect, or the front end's, then its drain; rounded once."""
+    """Return the cycle in which a function ends: after its last effect and the front end, plus the drain, rounded."""
     return rounded(max(completed, front_end) + drain)
 
 
