@@ -1,6 +1,6 @@
-"""The commands, a file each: options, help and execution.
+"""The commands, one module each: options, help and execution.
 
-A file has `declare(parser)`, which adds its arguments, and `execute(options) -> Outcome`; its docstring ends the help.
-A help does not execute the file (`command_line.declaration`): what the work needs is imported at the top, and `declare`
-knows nothing but its parser. What commands share imports no command.
+A module has `declare(parser)`, which adds its arguments, and `execute(options) -> Outcome`; its docstring ends the
+help. Printing a help does not execute the module (`command_line.declaration`): its imports are at the top, and
+`declare` uses nothing but its parser. Modules that commands share import no command.
 """

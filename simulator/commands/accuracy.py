@@ -57,12 +57,12 @@ def declare(parser: OptionParser) -> None:
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Assess.
+    """Compare simulated with published cycles.
 
     Raises:
-        ReadError: unknown target, one without measurements, a table that cannot be read, the ledger, the scheduler.
+        ReadError: the target is unknown or has no measurements, or the table, ledger or scheduler cannot be used.
         IllegalError, TileError: a row that the target cannot run.
-        EngineError: workers that are others, or die.
+        EngineError: a worker runs another version or dies.
     """
     given = {"--target": options.target, "--data": options.data, "--cross-validate": options.cross_validate}
     if options.record is not None and (excess := [name for name, value in given.items() if value is not None]):
@@ -87,10 +87,10 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _cross_validation(options: Namespace) -> CommandOutcome:
-    """Leave out casts in turn.
+    """Predict each published figure from facts fitted without it.
 
     Raises:
-        ReadError: no such thing to leave out, no target named, no casts or free facts, a table with other rows.
+        ReadError: an option is wrong, no target is named, there are no casts or free facts, or the table does not fit.
     """
     if options.cross_validate not in tuple(LeftOut):
         message = f"--cross-validate: '{options.cross_validate}' cannot be left out"

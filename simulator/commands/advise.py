@@ -57,10 +57,10 @@ def declare(parser: OptionParser) -> None:
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Find and check changes, and write the program with one of them if that is asked for.
+    """Find and check changes, and write the changed program if requested.
 
     Raises:
-        CastsimError, EngineError: the program is refused as it is; an option that cannot be.
+        CastsimError, EngineError: the program is refused as it is, or an option is invalid.
     """
     number = None if options.apply is None else positive("--apply", options.apply)
     if (number is None) != (options.out is None):
@@ -129,7 +129,7 @@ def ranges_of(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Return the ranges that `--range NAME=LO:HI` gives.
 
     Raises:
-        ReadError: no two numbers, the larger one first, an infinity or NaN.
+        ReadError: a range is not two finite numbers in rising order.
     """
     found = {}
     for name, text in assignments("--range", texts).items():
@@ -150,7 +150,7 @@ def _applied(advice: Advice, number: int, options: Namespace) -> Path | None:
     """Write the program with a change; return the path.
 
     Raises:
-        ReadError: there is no such change; it has not been proven, and that was not allowed.
+        ReadError: the change does not exist, or is not proven and `--tried` was not given.
     """
     if number > len(advice.offers):
         count = len(advice.offers)

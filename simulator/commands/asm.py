@@ -35,10 +35,10 @@ from castsim.targets.vliw import VliwTarget
 def read_assembly(name: str, command: str, tiles: str) -> tuple[str, str]:
     """Return the name of an assembly file for messages, and its text.
 
-    `tiles` says what a tile program is to the command, which does not take one.
+    `tiles` is the remark for a tile program, which this command does not accept.
 
     Raises:
-        ReadError: it is missing or unreadable, no text, or by its suffix in another language.
+        ReadError: the file is missing, unreadable or not text, or its suffix is that of another language.
     """
     legal = [f"a {suffix} file" for suffix in ASSEMBLY_SUFFIXES]
     if name.endswith(TILE_SUFFIX):
@@ -56,20 +56,20 @@ def read_assembly(name: str, command: str, tiles: str) -> tuple[str, str]:
 
 
 def named_bytes(name: str) -> tuple[str, bytes]:
-    """Return the name of a file for messages, and its content; `-` is standard input.
+    """Return the name of a file for messages, and its bytes; `-` is standard input.
 
     Raises:
-        ReadError: it is missing, unreadable or too large.
+        ReadError: the file is missing, unreadable or too large.
     """
     return "<stdin>" if name == STDIN else name, read_bytes(name, "program")
 
 
 def encoded_target(name: str, place: Span | None = None) -> tuple[VliwTarget, Encoding]:
-    """Return a target that runs TPC programs, and its encoding; `place` is where a text names it.
+    """Return a target that runs TPC programs, and its encoding; `place` is the position that names it in a text.
 
     Raises:
-        ReadError, TargetDataError: as `castsim.targets.load_target`.
-        IllegalError: a target of another kind.
+        ReadError, TargetDataError: see `castsim.targets.load_target`.
+        IllegalError: the target does not run TPC programs.
     """
     try:
         loaded = load_target(name)
@@ -80,10 +80,10 @@ def encoded_target(name: str, place: Span | None = None) -> tuple[VliwTarget, En
 
 
 def refuse_source(name: str | None, source: str | None) -> None:
-    """Reject the file that `--out` names if it is the one that `source` names.
+    """Reject an `--out` file that is also the file `source`.
 
     Raises:
-        ReadError: it is.
+        ReadError: both are the same file.
     """
     if name is None or source is None:
         return
@@ -93,10 +93,10 @@ def refuse_source(name: str | None, source: str | None) -> None:
 
 
 def write_out(name: str | None, data: bytes, source: str | None = None) -> Path | None:
-    """Write a file, completely or not at all, and return its path; None if there is none to write.
+    """Write a file, completely or not at all, and return its path; None if no file was requested.
 
     Raises:
-        ReadError: it cannot be written, or is the one that `source` names.
+        ReadError: the file cannot be written, or is the file `source`.
     """
     if name is None:
         return None
@@ -121,10 +121,10 @@ def declare(parser: OptionParser) -> None:
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Assemble, or rewrite as canonical text.
+    """Assemble the text, or rewrite it in canonical form.
 
     Raises:
-        ReadError, IllegalError: what was typed; the text; something in it that has no encoding.
+        ReadError, IllegalError: an option or the text is wrong, or an instruction has no encoding.
         TargetDataError: a bad target description.
     """
     if options.file.endswith(KERNEL_SUFFIX):
@@ -162,7 +162,7 @@ def _kernel(options: Namespace) -> CommandOutcome:
 
 
 def _target(given: str | None, text: str, file: str) -> tuple[VliwTarget, Encoding]:
-    """Return the target asked for, else the one that the text declares, and its encoding."""
+    """Return the requested target, or else the one that the text declares, and its encoding."""
     if given is not None:
         return encoded_target(given)
     declared = target_declared_in(text, file)

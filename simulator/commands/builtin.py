@@ -46,10 +46,10 @@ def declare(parser: OptionParser) -> None:
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Emit a builtin, call it if there is an input, or list them.
+    """Print a builtin's assembly, call it on an input, or list all builtins.
 
     Raises:
-        ReadError: unknown builtin or target, a bad input or number.
+        ReadError: the builtin or target is unknown, or an input or number is invalid.
         IllegalError: the target lacks it, or its values are not documented or not modelled.
     """
     if options.name is None:

@@ -1,4 +1,4 @@
-"""The execution of `castsim builtin NAME`: the assembly of a cast or a special function, and its values."""
+"""Execution of `castsim builtin NAME`: the assembly of a cast or a special function, and its values."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from castsim.tpc_compiler.builtin_sequences import INPUT, OUTPUT
 
 
 def emit_or_call(options: Namespace, target: VliwTarget) -> CommandOutcome:
-    """Show the assembly of a builtin, and what it makes of the input if there is one.
+    """Show the assembly of a builtin, and its results if there is an input.
 
     Raises:
-        ReadError, IllegalError: as `castsim.commands.builtin.execute`.
+        ReadError, IllegalError: see `castsim.commands.builtin.execute`.
     """
     found = emitted(options.name, target, rounding=options.rounding)
     x, args = _given(options, found)
@@ -58,10 +58,10 @@ def emit_or_call(options: Namespace, target: VliwTarget) -> CommandOutcome:
 
 
 def _given(options: Namespace, found: Builtin) -> tuple[Codes | None, Mapping[str, int | float]]:
-    """Return the array and the numbers that were given; --in may also hold numbers.
+    """Return the input array and the numbers; `--in` may also give numbers.
 
     Raises:
-        ReadError: an unknown name, a number that is none, an input that cannot be read.
+        ReadError: a name is unknown, a number cannot be parsed, or an input cannot be read.
     """
     named = found.built.signature.scalar
     numbers = set() if named is None else {named[0]}
@@ -76,11 +76,11 @@ def _given(options: Namespace, found: Builtin) -> tuple[Codes | None, Mapping[st
 
 
 def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFunction) -> CommandOutcome:
-    """Show the assembly of a special function, and what it makes of its operands if there are any.
+    """Show the assembly of a special function, and its results if there are operands.
 
     Raises:
-        ReadError: bad operands, tables, numbers.
-        IllegalError: neither its instructions are public nor its values can be computed.
+        ReadError: an operand, table or number is invalid.
+        IllegalError: its instructions are not public and its values cannot be computed.
     """
     if options.rounding is not None:
         raise ReadError(
@@ -117,10 +117,10 @@ def _descriptor(options: Namespace, target: VliwTarget, row: SpecialFunction) ->
 
 
 def _operands(options: Namespace, program: FunctionProgram) -> tuple[dict[str, Codes], dict[str, Codes]]:
-    """Return the operands and the tables that were given.
+    """Return the operands and the tables from the command line.
 
     Raises:
-        ReadError: an unknown name, an input that cannot be read.
+        ReadError: a name is unknown, or an input cannot be read.
     """
     inputs = assignments("--in", options.inputs)
     lanes = program.target.registers.vector_bytes * 8 // FORMATS["f32"].bits
@@ -144,7 +144,7 @@ def _use(shape: tuple[int, ...], fmt: Format = FORMATS["f32"]) -> ArgumentUse:
 
 
 def _written(options: Namespace, outputs: Mapping[str, Codes]) -> dict[str, Path]:
-    """Write the outputs where that is asked for."""
+    """Write the outputs if requested."""
     files = {} if options.out is None else {name: Path(options.out) / f"{name}.npy" for name in outputs}
     for name, path in files.items():
         write_array(path, outputs[name])

@@ -1,7 +1,7 @@
 """Fits numbers of a target (startups, cycles per repeat, bandwidths) to your own measurements by least squares, and
 writes a description derived from the target, which every --target takes. The table has the columns of `castsim
 accuracy --data`. Parameters are the numbers of the description on which the rows depend; --fit and --fix choose among
-them, by name or pattern. Refused is a table that cannot determine them: the refusal names those that it cannot tell
+them, by name or pattern. A table that cannot determine them is refused: the message names those that it cannot tell
 apart, and a row that would. Needs scipy: pip install 'castsim[calibrate]'.
 
 examples:
@@ -39,10 +39,10 @@ def declare(parser: OptionParser) -> None:
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Fit, and write the derived description.
+    """Fit the numbers, and write the derived description.
 
     Raises:
-        ReadError: scipy is missing, what was typed, the table, parameters that it cannot determine, a file in the way.
+        ReadError: scipy is missing, an option or the table is wrong, a parameter is undetermined, or the output exists.
         IllegalError, TileError: a row that the target cannot run.
     """
     out = Path(options.out)

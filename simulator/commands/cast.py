@@ -81,22 +81,22 @@ def declare(parser: OptionParser) -> None:
 # Casting single values: from the words of the command line to the rows of the table.
 
 ALL = "all"
-"""Stands for the abstract cast and every shipped target that has the pair."""
+"""The word for the abstract cast and every shipped target that has the pair."""
 
 
 ABSTRACT = "abstract"
-"""Stands for the abstract cast among targets."""
+"""The word for the abstract cast in a list of targets."""
 
 
 CHIP_WORDS = ("none", "rhne", "rz", "ru", "rd", "sr", "csr", "rhaz", "sr_rne")
-"""Rounding modes in the words of instruction sets, beside those of the abstract cast."""
+"""Rounding modes as instruction sets name them, in addition to those of the abstract cast."""
 
 
 def _request(options: Namespace) -> ValueCastRequest:
-    """Read a request from words.
+    """Return the request that the options describe.
 
     Raises:
-        ReadError: an unknown word, a value that is neither a number nor a code, options that contradict each other.
+        ReadError: a word is unknown, a value is neither a number nor a code, or options contradict each other.
         IllegalError: a specification does not have the cast.
         TargetDataError: a bad target description.
     """
@@ -137,10 +137,10 @@ def _request(options: Namespace) -> ValueCastRequest:
 
 
 def _with_options(targets: Sequence[Target], values: Mapping[str, str]) -> tuple[Target, ...]:
-    """Return the targets with the options set, each where a target has it.
+    """Return the targets with their options set; targets without an option ignore it.
 
     Raises:
-        ReadError: an option that none has, or a value that an option cannot have.
+        ReadError: no target has the option, or its value is not legal.
     """
     for name in values:
         if all(name not in target.options for target in targets):
@@ -157,7 +157,7 @@ def read_value(text: str, fmt: Format) -> SourceValue:
     """Read a number, a hexadecimal float (0x1.8p+3) or `0x` bits of the format.
 
     Raises:
-        ReadError: neither, or bits that are not a code of the format.
+        ReadError: the text is neither, or its bits are not a code of the format.
     """
     number = hexadecimal_float(text)
     if number is not None or not text.lower().startswith("0x"):
@@ -178,8 +178,8 @@ def cast_values(request: ValueCastRequest) -> CastResults:
     """Cast every value under every mode, without a chip or on every target.
 
     Raises:
-        IllegalError: a pair or mode that the target or the format does not have; with every target asked for, one
-            that no target has.
+        IllegalError: the target or the format lacks the pair or mode; with all targets requested,
+            every target lacks it.
     """
     told: _Told = {}
     skipped: dict[Skipped, None] = {}
@@ -204,7 +204,7 @@ def _joined(rows: Iterable[CastResultRow]) -> list[CastResultRow]:
 def _judged(
     request: ValueCastRequest, columns: list[list[CastResultRow]]
 ) -> tuple[list[list[CastResultRow]], list[Accepted]]:
-    """Return the columns with the judgement of every specification, and what these accept, value by value."""
+    """Return the columns with each specification's verdict, and the results it accepts, value by value."""
     found: list[list[Accepted]] = []
     for cast in request.specified:
         sets = acceptance(cast, request.src, request.dst, _codes(request))
@@ -233,7 +233,7 @@ def _abstract_column(request: ValueCastRequest, policy: Policy, asked: str | Non
 
 
 def _on_targets(request: ValueCastRequest, told: _Told, skipped: dict[Skipped, None]) -> Iterator[list[CastResultRow]]:
-    """Yield one column per rounding and target, after the abstract cast of that rounding if it is wanted."""
+    """Yield one column per rounding and target, after the abstract cast of that rounding if requested."""
     done, refusal = 0, None
     for rounding in request.roundings or (None,):
         if request.abstract:
@@ -281,8 +281,8 @@ def _on_target(
 def _comparable(request: ValueCastRequest, asked: str | None, in_force: str | None) -> Policy:
     """Return the abstract cast that targets are compared with.
 
-    It rounds as asked, or, by a mode that only the target has, as the target does; saturation on means saturate, off
-    the other overflow.
+    It uses the requested rounding; for a mode that only the target has, the target's meaning of it. Saturation on means
+    saturate, off means the other overflow.
     """
     src, dst = request.src, request.dst
     overflow = None
@@ -307,7 +307,7 @@ def _column(
 ) -> list[CastResultRow]:
     """Return one row per value.
 
-    `asked` names target and rounding, `modes` are rounding, overflow, saturation; `meaning` is what that rounding does.
+    `asked` names target and rounding, `modes` are rounding, overflow and saturation; `meaning` explains the rounding.
     """
     target, wanted = asked
     wanted = None if wanted is None else str(wanted).lower()
@@ -330,7 +330,7 @@ def _column(
 
 
 def _meaning(target: Target, word: str) -> Rounding:
-    """Return the rounding that a chip's word for it means."""
+    """Return the rounding that a chip's name for it means."""
     chip = assembly_target(target)
     if chip is not None and word in chip.convert_rounding.modes:
         return chip.convert_rounding.modes[word].rounding or Rounding.RINT
@@ -338,20 +338,20 @@ def _meaning(target: Target, word: str) -> Rounding:
 
 
 _Told = dict[WarningText, None]
-"""Warnings in the order in which they came up, each once."""
+"""Distinct warnings, in the order of their first occurrence."""
 
 
 # The execution of `castsim cast` from text to numbers and back, as ONNX has it.
 
 STRING = "string"
-"""Stands for text among formats."""
+"""The name for text in place of a format."""
 
 
 def cast_strings(options: Namespace) -> CommandOutcome:
     """Read numbers from text, or write them as text.
 
     Raises:
-        ReadError: a text that the operator leaves undefined, an option that casts of text do not have.
+        ReadError: the operator leaves the text undefined, or an option does not apply to text.
     """
     names = ("target", "rounding", "overflow", "saturation", "spec", "scratch", "option")
     refuse_given(options, names, "does not apply to casts from or to text")
@@ -386,8 +386,8 @@ def execute(options: Namespace) -> CommandOutcome:
     """Cast the values.
 
     Raises:
-        ReadError: what was typed: unknown format, mode or target, no number, no code.
-        IllegalError: a pair or mode that the target or the format does not have.
+        ReadError: a format, mode or target is unknown, or a value is neither a number nor a code.
+        IllegalError: the target or the format lacks the pair or mode.
     """
     if STRING in (options.src.lower(), options.dst.lower()):
         return cast_strings(options)

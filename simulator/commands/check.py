@@ -60,19 +60,19 @@ if TYPE_CHECKING:
 _SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
 _TITLE = 90
-"""Characters of a message that an annotation has as its title, the one line that lists of annotations show."""
+"""Number of a message's characters in an annotation's title, the one line that lists of annotations show."""
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
 _LISTED = 10
-"""Names of skipped files that a report shows."""
+"""Number of skipped files that a report lists."""
 
 _AROUND = 8
-"""Columns before a source line and for the dots where it is cut."""
+"""Columns kept before a source line, and for the dots where it is cut."""
 
 
 def findings_text(found: Sequence[Finding], walk: FolderWalk, width: int) -> Text:
-    """Return findings for people: how many there are, each with its line and a caret, and which files were skipped.
+    """Return findings as text: their number, each with its line and a caret, and the skipped files.
 
     A line is cut to `width` columns around the caret.
     """
@@ -99,7 +99,7 @@ def findings_text(found: Sequence[Finding], walk: FolderWalk, width: int) -> Tex
 
 
 def github_lines(found: Sequence[Finding]) -> Iterator[str]:
-    """Yield findings as workflow commands of GitHub, which shows them beside the lines."""
+    """Yield findings as GitHub workflow commands, which GitHub shows beside the lines."""
     for one in found:
         title = f"castsim: {shorten(one.message, _TITLE, placeholder=' ...')}"
         place = {"file": one.file, "line": one.line, "col": one.column, "endColumn": one.end_column, "title": title}
@@ -108,7 +108,7 @@ def github_lines(found: Sequence[Finding]) -> Iterator[str]:
 
 
 def _cures(found: Finding) -> list[str]:
-    """Return what would be legal, and what helps, a line for each."""
+    """Return the legal alternatives and remedies, one line each."""
     texts = {"legal": legal_text(found.legal, found.message, found.span), "help": found.help}
     return [f"{word}: {text}" for word, text in texts.items() if text]
 
@@ -188,7 +188,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """Check the files.
 
     Raises:
-        ReadError: what was typed; an unknown target. What is wrong with a file is a finding.
+        ReadError: an option is wrong or the target unknown. Errors in a file are findings.
     """
     if options.format not in FINDING_FORMATS:
         raise ReadError(f"--format {options.format}: unknown format", legal=FINDING_FORMATS)

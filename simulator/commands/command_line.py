@@ -88,46 +88,46 @@ GROUPS = {
         "schema": "print the JSON Schema of what a command writes with --json",
     },
 }
-"""What each command is for, by group, in the order of the help; each is a module of this package."""
+"""Purpose of each command, by group, in the order of the help; each command is a module of this package."""
 
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
-"""The same without groups."""
+"""The same purposes without groups."""
 
 PAGED = ("accuracy", "advise", "check", "expand", "scratch", "targets")
-"""Commands whose page is made of their JSON document."""
+"""Commands whose page is built from their JSON document."""
 
 WITHDRAWN = {"--kanata": "use `--trace FILE`, which ui.perfetto.dev opens"}
 """Options of earlier versions, and what replaces them."""
 
 LONGEST = 4096
-"""Characters of an argument: a path cannot be longer, and no number in digits needs to be."""
+"""Maximum number of characters of an argument: no path is longer, and no number needs more digits."""
 
 LONGEST_NAME = 40
-"""Characters of a mistyped name that are compared with what is known."""
+"""Maximum number of characters of a mistyped name that are compared with the legal names."""
 
 NOTHING_GLOBAL = Namespace(json=None, quiet=False, max_file_bytes=None, max_memory=None, summary=False)
-"""The global options, none of them given."""
+"""The global options with their defaults."""
 
 _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
 
 
 class CommandModule(Protocol):
-    """The interface of a module of a command."""
+    """Interface of a command's module."""
 
     def declare(self, parser: OptionParser) -> None:
         """Add the command's arguments."""
         ...
 
     def execute(self, options: Namespace) -> CommandOutcome:
-        """Do it."""
+        """Execute the command."""
         ...
 
 
 class PageModule(Protocol):
-    """The interface of the module that makes pages of reports."""
+    """Interface of the module that writes pages of reports."""
 
     def paged(self, name: str, options: Namespace, execute: Callable[[Namespace], CommandOutcome]) -> CommandOutcome:
-        """Do what a command is for, and write the page."""
+        """Execute a command, and write its page."""
         ...
 
 
@@ -146,20 +146,20 @@ class Parser(OptionParser):
         raise _refusal(f"{message} (see `{self.prog} --help`)", legal=near)
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        """Print the help, which is all that argparse prints once errors are raised."""
+        """Print the help, the only thing that argparse still prints once errors are raised."""
         del file  # standard output
         _say(message)
 
 
 class UnsaidError(OSError):
-    """Standard output does not take the help or the version."""
+    """Standard output cannot take the help or the version."""
 
 
 def _say(text: str) -> None:
-    """Print the help or the version.
+    """Print the help or the version on standard output.
 
     Raises:
-        UnsaidError: it cannot be written.
+        UnsaidError: standard output cannot be written.
         BrokenPipeError: standard output is no longer read.
     """
     try:
@@ -174,7 +174,7 @@ def _say(text: str) -> None:
 
 
 _UNRECOGNIZED = "unrecognized arguments: "
-"""How argparse begins to say that it does not know an option."""
+"""Beginning of argparse's message for an unknown option."""
 
 
 def _options_in(message: str) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ def _options_in(message: str) -> tuple[str, ...]:
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Fills the paragraphs of a help to the width of the terminal; those with indented lines stay as written."""
+    """Formatter that fills the paragraphs of a help to the terminal's width; indented lines are kept as they are."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         del indent  # always empty: no group of arguments has a description
@@ -195,7 +195,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 WIDEST = 118
-"""Columns of a help's paragraphs on a terminal that is wider still."""
+"""Maximum number of columns of a help's paragraphs."""
 
 
 def _filled(text: str, width: int, first: str = "", rest: str = "") -> str:
@@ -212,7 +212,7 @@ def _filled(text: str, width: int, first: str = "", rest: str = "") -> str:
 
 
 class _MainParser(Parser):
-    """Lists the commands under its help."""
+    """Parser whose help ends with the list of commands."""
 
     def format_help(self) -> str:
         """Return the help."""
@@ -230,7 +230,7 @@ class _MainParser(Parser):
 
 
 class _Version(argparse.Action):
-    """Prints the version."""
+    """Action that prints the version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         _say(f"castsim {__version__}\n")
@@ -238,12 +238,12 @@ class _Version(argparse.Action):
 
 
 def parse(arguments: Sequence[str]) -> tuple[str, Namespace]:
-    """Return the name of the command that `arguments` begin with, and its options.
+    """Return the name of the command that begins `arguments`, and its options.
 
     Raises:
-        ReadError: unknown command or option, missing argument.
-        SystemExit: help or version was asked for, or nothing at all, and has been printed.
-        UnsaidError: it cannot be printed.
+        ReadError: a command or option is unknown, or an argument is missing.
+        SystemExit: the help or version was printed, on request or because there are no arguments.
+        UnsaidError: the help or version cannot be printed.
     """
     _check(arguments)
     main = _main_parser()
@@ -270,7 +270,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, Namespace]:
 
 
 def _without_blanks(options: Namespace) -> Namespace:
-    """Take the blanks before negative numbers away again."""
+    """Remove the blanks that were inserted before negative numbers."""
 
     def stripped(value: object) -> object:
         if isinstance(value, list):
@@ -283,7 +283,7 @@ def _without_blanks(options: Namespace) -> Namespace:
 
 
 def parser_of(name: str, defaults: Namespace = NOTHING_GLOBAL) -> Parser:
-    """Return the parser of a command; `defaults` are what stood before its name."""
+    """Return the parser of a command; `defaults` are the options before its name."""
     text, declare = declaration(name)
     parser = Parser(
         prog=f"castsim {name}",
@@ -300,7 +300,7 @@ def parser_of(name: str, defaults: Namespace = NOTHING_GLOBAL) -> Parser:
 def declaration(name: str) -> tuple[str, Callable[[OptionParser], None]]:
     """Return the docstring of a command's module, which ends its help, and its function `declare`.
 
-    Both are taken out of the compiled module, which is not executed: its imports are for the work. So `declare` knows
+    Both come from the compiled module, which is not executed, because its imports are slow. So `declare` uses
     nothing but its parser.
     """
     loader = cast(
@@ -333,7 +333,7 @@ def whole_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.Argum
 
 
 def execute(name: str, options: Namespace) -> CommandOutcome:
-    """Do what a command is for; only now what it needs is imported.
+    """Execute a command; its module is imported only now.
 
     Raises:
         CastsimError, EngineError: as raised by the command.
@@ -348,8 +348,8 @@ def execute(name: str, options: Namespace) -> CommandOutcome:
 def json_destination(arguments: Sequence[str]) -> str | None:
     """Return the argument of `--json`, also on a command line that cannot be parsed.
 
-    None if it is not there, or names a file that another argument names too, or the ledger beside one: neither must be
-    lost.
+    None if the option is missing, or if another argument names the same file or its ledger: neither must be
+    overwritten.
     """
     found = _json_argument(arguments)
     if found is None:
@@ -380,7 +380,7 @@ def _is_shared(document: str, arguments: Sequence[str]) -> bool:
 
 
 def _check(arguments: Sequence[str]) -> None:
-    """Reject arguments that are neither a name nor a number, before some library does in words of its own."""
+    """Reject arguments that are neither names nor numbers before a library rejects them in its own words."""
     for text in arguments:
         fault = "contains a null character" if "\0" in text else "is too long" if len(text) > LONGEST else None
         if fault is not None:
@@ -407,7 +407,7 @@ def _main_parser() -> _MainParser:
 
 
 def declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None:
-    """Add the options that may come before or after the name of a command."""
+    """Add the options that may precede or follow the name of a command."""
     parser.add_argument(
         "--json",
         metavar="FILE|-",
@@ -431,7 +431,7 @@ def declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None
 
 
 def _near(word: str, known: Iterable[str]) -> list[str]:
-    """Return the known words that are closest to a misspelled one; empty if none is close."""
+    """Return the legal words closest to a misspelled one; empty if none is close."""
     from difflib import get_close_matches  # noqa: PLC0415 - only a failing command line pays for it
 
     return get_close_matches(word[:LONGEST_NAME], list(known), 3)

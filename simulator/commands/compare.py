@@ -1,6 +1,6 @@
 """GIVEN is a function of yours, FILE.py:NAME, or the array FILE.npy of its results for --in. The function gets an array
 of numbers in the NumPy dtype of SRC (codes where there is none) and returns numbers or codes of DST, or numbers of a
-wider float dtype. It is tried on all codes of a SRC of up to 16 bits; else on every number of a DST of up to 16 bits,
+wider float dtype. It is tried on all codes of a SRC of up to 16 bits, or on every number of a DST of up to 16 bits,
 every middle between two, their neighbours, and --samples random codes. The Python file is executed.
 
 The cast is abstract (one exact rounding, then --overflow) or, with --target, that of a chip. Exit code 1 if results
@@ -67,11 +67,11 @@ _MOST_SAMPLES = 1 << 26
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Compare the results of the file or the function.
+    """Compare the results of the file or the function with those of the cast.
 
     Raises:
-        ReadError: what was typed; a file that is no array or no Python; a function that is not there or fails.
-        IllegalError: a cast that there is not.
+        ReadError: an option is wrong, a file is neither an array nor Python, or a function is missing or fails.
+        IllegalError: the cast does not exist.
     """
     given = _given(options.given)
     x = None if options.input is None else read_array(Path(options.input), "x")
@@ -103,7 +103,7 @@ def _number(option: str, text: str, most: int) -> int:
 
 
 def _given(text: str) -> Codes | Conversion:
-    """Return the array of a file, or the function of one."""
+    """Return the array of a file, or the function in one."""
     if text.endswith(".npy"):
         return read_array(Path(text), "y")
     file, colon, name = text.rpartition(":")
@@ -142,7 +142,7 @@ def _guarded(path: Path, what: str, work: Callable[[], object]) -> None:
     """Run the user's code and report its exceptions as errors.
 
     Raises:
-        ReadError: it raised something; with the last line of the file that was about it.
+        ReadError: the code raised an exception; the message names the last line of the file in its traceback.
     """
     try:
         work()

@@ -62,11 +62,11 @@ IR_SUFFIX = ".ll"
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Make the cast, run it on the values.
+    """Compile the cast, and run it on the values.
 
     Raises:
-        ReadError: what was typed: unknown type, form, mode or target, no number, no code.
-        IllegalError: a pair, mode, number of elements or order that the target or the form does not have.
+        ReadError: a type, form, mode or target is unknown, or a value is neither a number nor a code.
+        IllegalError: the target or the form lacks the pair, mode, number of elements or order.
     """
     if options.table:
         if options.src is not None:
@@ -93,7 +93,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
-    """Show the path, the results of the values and where accounts differ."""
+    """Show the path, the results for the values, and where the accounts differ."""
     fmt = source_format(cast)
     sources = [read_value(text.strip(), fmt) for text in texts]
     found = compare(cast, [source.code for source in sources])
@@ -103,7 +103,7 @@ def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
 
 
 def _text(options: Namespace) -> CommandOutcome:
-    """Show the casts of a text of LLVM IR; all positional arguments behind the file are values."""
+    """Show the casts of an LLVM IR text; all positional arguments after the file are values."""
     why = "does not apply to LLVM IR text, which determines it"
     refuse_given(options, ("form", "rounding", "reading"), why, usual=("as", "compiler"), legal=("--order",))
     text_read = read_text(options.src, "LLVM IR")

@@ -33,7 +33,7 @@ from castsim.reports.sections import FULL, RUN, further_reports
 from castsim.targets.loader import specification_names, target_names
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
-"""Shells that there are scripts for."""
+"""Shells that have a completion script."""
 
 
 def declare(parser: OptionParser) -> None:
@@ -58,7 +58,7 @@ _EVERYWHERE: dict[str, Words] = {
     "saturation": lambda: [each.value for each in Saturation],
     "accumulators": lambda: ("source", "split"),
 }
-"""By the name that the argument has in the parser."""
+"""Completions by the argument's name in the parser."""
 
 _OF_ONE: dict[str, Words] = {
     "run level": lambda: ("1", "2", "3"),
@@ -86,20 +86,20 @@ _OF_ONE: dict[str, Words] = {
         f"SW_{word}" for word in ("RHNE", "RZ", "RU", "RD", "SR", "CSR", "RHAZ", "SR_RNE")
     ),
 }
-"""By command and the same name; these go before those of all commands."""
+"""Completions by command and argument name; they take precedence over those of all commands."""
 
 
 def words_of(command: str, action: Action) -> Sequence[str]:
-    """Return the words that an argument of a command takes; none if it takes others, or what no list can hold."""
+    """Return the legal words of a command's argument; empty if it takes anything that no list can contain."""
     words = _OF_ONE.get(f"{command} {action.dest}") or _EVERYWHERE.get(action.dest)
     return () if words is None else words()
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Make the script.
+    """Return the script of a shell.
 
     Raises:
-        ReadError: a shell that there is no script for.
+        ReadError: the shell has no script.
     """
     if options.shell not in SHELLS:
         raise ReadError(f"no completion script for shell '{options.shell}'", legal=SHELLS)
@@ -114,7 +114,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _teach(command: str, action: Action) -> None:
-    """Let an argument know what it can be completed with."""
+    """Attach completions to an argument."""
     words = words_of(command, action)
     if words:
         action.choices = list(words)
@@ -125,4 +125,4 @@ def _teach(command: str, action: Action) -> None:
 
 
 _FILES = ("program", "file", "files", "what")
-"""Arguments that are files without saying so in the help; `what` of `scratch` may be one."""
+"""Arguments that are files although their help does not say so; `what` of `scratch` may be one."""

@@ -48,12 +48,12 @@ def declare(parser: OptionParser) -> None:
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Plan the cells.
+    """Plan every cell of the matrix.
 
     Raises:
-        ReadError: what was typed; the ledger; the scheduler.
-        IllegalError: no cast is left.
-        EngineError: workers that are others, or die.
+        ReadError: an option, the ledger or the scheduler is wrong.
+        IllegalError: the choice leaves no cast.
+        EngineError: a worker runs another version or dies.
     """
     spec, version, attributes = parse_specification(options.spec)
     if attributes:

@@ -78,7 +78,7 @@ def declare(parser: OptionParser) -> None:
 
 PROMPT = "(castsim) "
 _LONGEST_NUMBER = 18
-"""Digits of a line or a cycle."""
+"""Maximum number of digits of a line or a cycle."""
 _SHORT = {
     "s": "step", "n": "next", "c": "continue", "rs": "reverse-step", "rn": "reverse-next", "rc": "reverse-continue",
     "b": "break", "p": "print", "w": "where", "q": "quit", "h": "help", "d": "delete", "i": "info", "l": "list",
@@ -101,9 +101,9 @@ the first letters do: s n c rs rn rc b d i p w l h q"""
 
 
 class Console:
-    """Reads commands and carries them out on a stepper; `silent` prints nothing but errors.
+    """Console that reads commands and executes them on a stepper; `silent` prints nothing but errors.
 
-    `failed` counts the commands that could not be carried out.
+    `failed` counts the commands that failed.
     """
 
     def __init__(self, stepper: Stepper, *, silent: bool = False) -> None:
@@ -132,7 +132,7 @@ class Console:
         }
 
     def run(self) -> Document:
-        """Carry commands out until one ends it, or there are no more; return the stops as JSON."""
+        """Execute commands until one ends the session or the input ends; return the stops as JSON."""
         self._stopped()
         for text in self._lines():
             if self._carry_out(text.strip()):
@@ -163,7 +163,7 @@ class Console:
             yield last
 
     def _carry_out(self, text: str) -> bool:
-        """Carry one command out; return whether it was the last."""
+        """Execute one command; return whether it ends the session."""
         if not text or text.startswith("#"):
             return False
         word, _, rest = text.partition(" ")
@@ -209,7 +209,7 @@ class Console:
     # ---------------------------------------------------------------------------------------------------- breakpoints
 
     def _break(self, rest: str) -> None:
-        """Set a breakpoint; the stop names it, and `info breakpoints` lists them."""
+        """Set a breakpoint; stops name its number, and `info breakpoints` lists it."""
         stepper = self.stepper
         word, _, more = rest.partition(" ")
         if word == "cycle":
@@ -283,7 +283,7 @@ class Console:
 
 
 def _text_of(file: str) -> str:
-    """Return the text of a program, nothing where it is gone or no text."""
+    """Return the text of a program; empty if the file is gone or is not text."""
     try:
         return Path(file).read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
@@ -302,10 +302,10 @@ def _number(text: str, what: str) -> int:
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Step through the program as commands say, or serve an editor.
+    """Step through the program by commands, or serve an editor.
 
     Raises:
-        CastsimError, EngineError: as `castsim.running.run`, and for what was typed.
+        CastsimError, EngineError: see `castsim.running.run`; also for a wrong option.
     """
     if options.dap:
         return _serve(options)
@@ -324,7 +324,7 @@ def launch_of(options: Namespace) -> SteppedLaunch:
     """Return the program to run.
 
     Raises:
-        ReadError: what was typed.
+        ReadError: an option is wrong.
     """
     program = options.program
     if program == "-":
@@ -351,10 +351,10 @@ def launch_of(options: Namespace) -> SteppedLaunch:
 
 
 def kernel_of(program: str, given: Mapping[str, Sequence[str]]) -> LaunchRequest | None:
-    """Return the options of a kernel in C that an editor's launch gives, by name; None for other programs.
+    """Return the options of a kernel in C from an editor's launch request, by name; None for other programs.
 
     Raises:
-        ReadError: an attribute that cannot be read, or that is given for another program.
+        ReadError: an attribute cannot be read, or does not apply to this program.
     """
     if not is_kernel(program) and not any(given[key] for key in given if key != "in"):
         return None

@@ -64,7 +64,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """Compare two sides.
 
     Raises:
-        ComparisonError, ReadError: a side cannot be compared; what was typed.
+        ComparisonError, ReadError: a side cannot be compared, or an option is wrong.
     """
     limit = _slowdown(options.max_slowdown)
     refuse_elsewhere(options, options.a, options.b)
@@ -81,7 +81,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _code(found: Difference, limit: Fraction | None) -> int:
-    """Return 0 if both sides are the same, or the second is slower by no more than is allowed; else 1."""
+    """Return 0 if both sides are equal or the slowdown is allowed; otherwise 1."""
     return int(not (found.equal if limit is None else found.within(limit)))
 
 
@@ -89,7 +89,7 @@ def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
     """Return the two sides to compare.
 
     Raises:
-        ReadError: what was typed; graphs; nothing that could differ.
+        ReadError: an option is wrong, a side is a graph, or both sides are necessarily the same.
     """
     a, b = options.a, options.a if options.b is None else options.b
     for name in (a, b):
@@ -118,7 +118,7 @@ def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
 
 
 def _recorded(side: SideRequest, options: Namespace) -> SideRequest:
-    """Return a side, a kernel in C++ as what it was recorded as: on the side's target, with its options."""
+    """Return a side; a kernel in C++ becomes its recording for the side's target and options."""
     if not str(side.program).endswith(CPP_SUFFIXES):
         return side
     recording = side_of(options, str(side.program), side.entry, side.target, side.prepared)
@@ -131,10 +131,10 @@ _LEGAL_B = ("--option-b NAME=VALUE", "--entry-b F")
 
 
 def _slowdown(text: str | None) -> Fraction | None:
-    """Return the percentage that `--max-slowdown` gives, exactly.
+    """Return the percentage from `--max-slowdown`, exactly.
 
     Raises:
-        ReadError: it is no decimal number from 0.
+        ReadError: the text is not a decimal number of at least 0.
     """
     if text is None:
         return None

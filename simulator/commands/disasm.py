@@ -32,10 +32,10 @@ def declare(parser: OptionParser) -> None:
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Disassemble.
+    """Disassemble the file.
 
     Raises:
-        ReadError: what was typed; a file of the wrong size, a damaged ELF file or one of another machine.
+        ReadError: an option is wrong, the file has the wrong size, or the ELF file is damaged or for another machine.
         TargetDataError: a bad target description.
     """
     more = () if options.machine is None else (machine_number(options.machine),)

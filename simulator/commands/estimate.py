@@ -55,7 +55,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """Estimate the cast.
 
     Raises:
-        ReadError: what was typed. IllegalError, TileError, ScratchError: the target does not have such a cast.
+        ReadError: an option is wrong. IllegalError, TileError, ScratchError: the target does not have such a cast.
     """
     target = with_options(load_target(options.target), assignments("--option", options.options))
     rows, cols = _shape(options.shape)
@@ -76,7 +76,7 @@ def _shape(text: str, option: str = "") -> tuple[int, int]:
     """Return rows and columns.
 
     Raises:
-        ReadError: the text is not of the form ROWSxCOLS.
+        ReadError: the text does not have the form ROWSxCOLS.
     """
     extents = _SHAPE.fullmatch(text.strip())
     if extents is None or "0" in (extents[1].strip("0") or "0", extents[2].strip("0") or "0"):
@@ -110,12 +110,12 @@ _LIMITS = {
     Cause.MEMORY_BANDWIDTH: "memory bandwidth",
     Cause.EMPTY: "cycles without work",
 }
-"""What limits a cast, by the cause of most of its cycles."""
+"""Limiting resource of a cast, by the cause of most of its cycles."""
 
 
 @composed
 def estimate_text(estimate: Estimate, target: Target, document: Document) -> Iterator[RenderableType]:
-    """Yield the cycles, what bounds them, what they rest on, and a table of causes."""
+    """Yield the cycles, their limit, the evidence for them, and a table of causes."""
     time = duration(_seconds(estimate, target))
     yield Text.assemble((f"{grouped(estimate.cycles)} cycles", "bold"), f" = {time} at {clock(target)}")
     shape = f"{document['rows']} x {document['cols']} elements"

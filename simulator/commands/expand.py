@@ -50,8 +50,8 @@ def execute(options: Namespace) -> CommandOutcome:
     """Write the program.
 
     Raises:
-        ReadError: what was typed; a file that cannot be read or written.
-        IllegalError: as `castsim.running.block_lowering.expand`.
+        ReadError: an option is wrong, or a file cannot be read or written.
+        IllegalError: see `castsim.running.block_lowering.expand`.
     """
     changes = assignments("--option", options.options)
     request = LoadRequest(

@@ -16,17 +16,17 @@ from castsim.commands.outcome import INTERNAL, error_entry, tell, write_json
 from castsim.isa.errors import CastsimError, EngineError, ReadError
 
 MOST_TOLD = 20
-"""Errors of one text that are shown in full."""
+"""Maximum number of errors of one text that are shown in full."""
 
 LONGEST_NAME = 80
-"""Characters of a name that is too long that are shown."""
+"""Number of characters shown of a name that is too long."""
 
 
 def report_failure(error: Exception, json_to: str | None) -> int:
     """Report an error and return its exit code.
 
-    A refusal is rendered with its place and the legal alternatives. A machine with too little memory ends a run like
-    any other limit; a name longer than any file's is what was typed. Anything else is castsim's fault: one line, and
+    A refusal is shown with its position and the legal alternatives. Exhausted memory ends a run like
+    any other limit; a name longer than any file's is a usage error. Anything else is a defect of castsim: one line, and
     the traceback only with CASTSIM_DEBUG=1.
     """
     if isinstance(error, MemoryError):
@@ -47,7 +47,7 @@ def report_failure(error: Exception, json_to: str | None) -> int:
 
 
 def _tell_all(errors: Sequence[CastsimError | EngineError]) -> int:
-    """Tell of errors, the first ones in full, and return the highest of their exit codes."""
+    """Report errors, the first ones in full, and return the highest of their exit codes."""
     for error in errors[:MOST_TOLD]:
         tell(f"error: {error.render()}")
     left = len(errors) - MOST_TOLD
@@ -57,21 +57,21 @@ def _tell_all(errors: Sequence[CastsimError | EngineError]) -> int:
 
 
 _PARTS = re.compile(r"[=,:]")
-"""What stands between the parts of a value: NAME=VALUE, lists, F:M."""
+"""Separators between the parts of a value: NAME=VALUE, lists, F:M."""
 
 _LONGEST_PART = 40
-"""Characters of a part that are compared with what is legal."""
+"""Maximum number of characters of a part that are compared with the legal values."""
 
 _STANDING_FOR_NAMES = ("FILE.", "PATH.")
-"""How legal values begin that stand for any name: nobody meant them literally."""
+"""Beginnings of legal values that are placeholders: nobody types them literally."""
 
 _ABSENT = ("No such file", "does not exist")
 _WRITING = "cannot write"
-"""How messages tell of a file that is not there, and of one that is to be written."""
+"""Wording of messages about a file that is missing, and about a file to be written."""
 
 
 class _Typed(NamedTuple):
-    """A value of which a message quotes some parts; `option` is empty where it was no option's."""
+    """A value that a message quotes in part; `option` is empty for positional arguments."""
 
     option: str
     form: str
@@ -80,10 +80,10 @@ class _Typed(NamedTuple):
 
 
 def reject_empty(parser: ArgumentParser, options: Namespace) -> None:
-    """Reject options that were given the empty text, which none of them takes.
+    """Reject options with an empty value, which no option takes.
 
     Raises:
-        ReadError: there is one.
+        ReadError: an option has an empty value.
     """
     for action in parser._actions:
         if not action.option_strings or "" not in _texts(action, options):
@@ -96,9 +96,9 @@ def reject_empty(parser: ArgumentParser, options: Namespace) -> None:
 
 
 def name_option(error: Exception, parser: ArgumentParser, options: Namespace) -> None:
-    """Let an error that quotes what was typed say after which option, and what was probably meant.
+    """Add to an error about a typed value the option it belongs to, and the probable intention.
 
-    What has a place in a file is left alone, but for values that do not stand there.
+    An error with a position in a file stays as it is, unless the value does not occur there.
     """
     if not isinstance(error, CastsimError | EngineError) or _is_of_the_file(error):
         return
@@ -129,9 +129,9 @@ def _is_of_the_file(error: CastsimError | EngineError) -> bool:
 
 
 def _blamed(message: str, parser: ArgumentParser, options: Namespace) -> _Typed | None:
-    """Return the argument that a message quotes; None if it quotes none, or text of several arguments.
+    """Return the argument that a message quotes; None if it quotes none, or parts of several arguments.
 
-    Of several options the one counts that the message names by its word.
+    Of several options, the one that the message names counts.
     """
     found = list(_candidates(message, parser, options))
     if len({each.option for each in found}) > 1:
@@ -152,7 +152,7 @@ def _candidates(message: str, parser: ArgumentParser, options: Namespace) -> Ite
 
 
 def _texts(action: Action, options: Namespace) -> list[str]:
-    """Return the texts given for an argument; empty if it has its default."""
+    """Return the texts given for an argument; empty for its default."""
     given = getattr(options, action.dest, None)
     if given is None or given == action.default:
         return []
@@ -164,7 +164,7 @@ def _metavar(action: Action) -> str:
 
 
 def _quoted(part: str, message: str) -> bool:
-    """Whether a message quotes a part of what was typed, a file in a folder that was, or a function."""
+    """Whether a message quotes a part of a typed value, a file in a typed folder, or a function."""
     if not part:
         return False
     return (
@@ -173,14 +173,14 @@ def _quoted(part: str, message: str) -> bool:
 
 
 def _nearest(part: str, legal: Iterable[str]) -> str | None:
-    """Return the legal value that is most like what was typed, if any is and it is none of them."""
+    """Return the legal value closest to a typed one, if any is close and the typed one is not legal."""
     plain = {each.removeprefix("@").lower(): each for each in legal}
     near = get_close_matches(part.lower()[:_LONGEST_PART], plain, 1)
     return plain[near[0]] if near and plain[near[0]] != part else None
 
 
 def _nearest_file(part: str, message: str) -> str | None:
-    """Return the file whose name is most like one that is not there."""
+    """Return the existing file whose name is closest to a missing one."""
     path = Path(part)
     if _WRITING in message or not any(words in message for words in _ABSENT):
         return None

@@ -23,9 +23,9 @@ def declare(parser: OptionParser) -> None:
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """List formats.
+    """List number formats.
 
     Raises:
-        ReadError: there is no such format.
+        ReadError: the format does not exist.
     """
     return answer(formats_page, FormatsList.of(formats=formats(*options.names)))

@@ -71,15 +71,15 @@ _OF_GRAPHS = frozenset((
     "program", "target", "inputs", "args", "out", "summary", "html", "engine", "options", "json", "quiet", "max_walk",
     "max_statements", "max_elements", "max_file_bytes", "max_memory",
 ))  # fmt: skip
-"""Options of `castsim run` that mean something for a graph."""
+"""Options of `castsim run` that apply to a graph."""
 
 
 def execute(options: Namespace) -> CommandOutcome:
     """Run the graph.
 
     Raises:
-        ReadError: what was typed; a file that cannot be read or written.
-        IllegalError: a node that is not supported.
+        ReadError: an option is wrong, or a file cannot be read or written.
+        IllegalError: a node is not supported.
     """
     if options.engine is not None and options.engine not in ENGINES:
         raise ReadError(f"engine '{options.engine}' is not available", legal=ENGINES)
@@ -111,7 +111,7 @@ def execute_run(options: Namespace) -> CommandOutcome:
     """Run the graph that `castsim run` was given.
 
     Raises:
-        ReadError: an option that means nothing for a graph, no target; otherwise as `execute`.
+        ReadError: an option does not apply to a graph, or no target is named; otherwise see `execute`.
     """
     if options.target is None:
         raise ReadError("a graph does not declare a target", legal=("--target T",))
@@ -138,7 +138,7 @@ def _write_programs(found: GraphRun, folder: Path | None) -> Mapping[tuple[str, 
     """Write the programs, numbered in the order in which they ran.
 
     Raises:
-        ReadError: one cannot be written.
+        ReadError: a file cannot be written.
     """
     if folder is None:
         return {}

@@ -1,6 +1,6 @@
-"""Kernels in C and C++ as commands take them: those in C are compiled to bundles, those in C++ compiled and executed.
+"""Kernels in C and C++ as commands use them: C is compiled to bundles, C++ is compiled and executed.
 
-Nothing else executes one in C++. The compiler of C and the recorder are loaded once a kernel is named.
+No other module executes C++. The C compiler and the recorder are loaded once a kernel is named.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
 
 
 def launch_of(options: Namespace, *programs: str | None) -> LaunchRequest | None:
-    """Return the launch that options describe; None where none of the programs (default: that of options) is a kernel.
+    """Return the launch that options describe; None if no program (default: the options' program) is a kernel.
 
     Raises:
-        ReadError: an option that cannot be read, or that is given for another program.
+        ReadError: an option cannot be read, or applies to other programs.
     """
     named = programs or (options.program,)
     if any(is_kernel(each) for each in named):
@@ -65,7 +65,7 @@ def launch_of(options: Namespace, *programs: str | None) -> LaunchRequest | None
 
 
 def is_kernel(program: str | None) -> bool:
-    """Whether a program that was named is a kernel in C."""
+    """Whether the named program is a kernel in C."""
     return str(program or "").endswith(KERNEL_SUFFIX)
 
 
@@ -90,7 +90,7 @@ def _headers_asked(options: Namespace) -> LaunchRequest:
 
 
 def compiled_of(options: Namespace, path: str) -> tuple[Source, Compiled]:
-    """Return a kernel in C, compiled for the target that options name."""
+    """Return a kernel in C, compiled for the target in the options."""
     from castsim.running.c_kernels import compiled_kernel  # noqa: PLC0415 - loads the compiler
 
     source = read_source(Path(path), lambda: False)
@@ -98,10 +98,10 @@ def compiled_of(options: Namespace, path: str) -> tuple[Source, Compiled]:
 
 
 def bundles_of(options: Namespace, launch: LaunchRequest, arguments: Mapping[str, int | float]) -> Source:
-    """Return the bundles of a kernel in C on its first engine as a program in assembly.
+    """Return the bundles of a kernel in C on its first engine as an assembly program.
 
     Raises:
-        ReadError, IllegalError: as `castsim.running.c_kernels.load_kernel`.
+        ReadError, IllegalError: see `castsim.running.c_kernels.load_kernel`.
     """
     from castsim.isa.tpc.parser import print_program  # noqa: PLC0415 - as below
     from castsim.running.c_kernels import load_kernel  # noqa: PLC0415 - loads the compiler
@@ -118,15 +118,15 @@ _CORE = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?")
 
 
 def is_cpp(program: str | None) -> bool:
-    """Whether a program that was named is a kernel in C++."""
+    """Whether the named program is a kernel in C++."""
     return program is not None and program.endswith(CPP_SUFFIXES)
 
 
 def refuse_elsewhere(options: Namespace, *programs: str | None) -> None:
-    """Reject options of kernels in C++ where no program is one.
+    """Reject options of kernels in C++ if no program is one.
 
     Raises:
-        ReadError: one was given.
+        ReadError: such an option was given.
     """
     if not any(map(is_cpp, programs)):
         in_c = any(str(each or "").endswith(KERNEL_SUFFIX) for each in programs)
@@ -134,10 +134,10 @@ def refuse_elsewhere(options: Namespace, *programs: str | None) -> None:
 
 
 def request_of(options: Namespace, program: str, limits: Limits | None = None) -> Request:
-    """Return the request to record.
+    """Return the recording request.
 
     Raises:
-        ReadError: what was typed.
+        ReadError: an option is wrong.
     """
     from castsim.pto_cpp import Request  # noqa: PLC0415 - the recorder is for those who name a kernel
 
@@ -154,7 +154,7 @@ def request_of(options: Namespace, program: str, limits: Limits | None = None) -
 
 
 def recording_of(options: Namespace, limits: Limits | None = None) -> CppRecording:
-    """Compile and execute the kernel that a command names, on the core that it asks for."""
+    """Compile and execute the kernel that a command names, for the requested core."""
     return _recorded(request_of(options, options.program, limits))
 
 
@@ -176,14 +176,14 @@ def _recorded(request: Request) -> CppRecording:
 
 
 def as_text(recording: CppRecording) -> Source:
-    """Return a recording as a program in text, for those who change it."""
+    """Return a recording as program text, for commands that change the text."""
     return Source(f"{recording.request.file.stem}.pto", Language.TILES, recording.pto_text())
 
 
 def without_arguments(options: Namespace, recording: CppRecording) -> Namespace:
-    """Return the options of a command for a kernel that has been recorded: its entry and scalars are settled.
+    """Return the options of a command for a recorded kernel: its entry and scalars are fixed.
 
-    What a file gives for an array of arguments is in files of their own then, until the command ends.
+    Files for the members of an array of arguments become separate files until the command ends.
     """
     inputs = [f"{name}={given}" for name, given in recording.inputs.items() if isinstance(given, str)]
     arrays = {name: np.asarray(given) for name, given in recording.inputs.items() if not isinstance(given, str)}
@@ -207,10 +207,10 @@ RunSource = Callable[[Namespace, Source], CommandOutcome]
 
 
 def execute_cpp(options: Namespace, run: RunSource) -> CommandOutcome:
-    """Record the kernel and run what it did.
+    """Record the kernel and run the recording.
 
     Raises:
-        CastsimError, EngineError: as `castsim.pto_cpp.record` and `castsim.running.run`.
+        CastsimError, EngineError: see `castsim.pto_cpp.record` and `castsim.running.run`.
     """
     if options.all_entries:
         raise ReadError("--all-entries applies only to .pto files", legal=("--entry F",))
@@ -226,7 +226,7 @@ def execute_cpp(options: Namespace, run: RunSource) -> CommandOutcome:
 def _on_all(
     options: Namespace, recordings: list[CppRecording], held: dict[str, Codes], run: RunSource
 ) -> CommandOutcome:
-    """Run every core, the longest last: it finds in memory what the others left there, and is reported."""
+    """Run every core, the slowest last; it reads the memory that the others wrote, and its run is reported."""
     cycles = [_cycles(options, each) for each in recordings]
     longest = cycles.index(max(cycles))
     with tempfile.TemporaryDirectory(prefix="castsim-cores-") as folder:
@@ -270,13 +270,13 @@ def _outputs(options: Namespace, recording: CppRecording, held: Mapping[str, Cod
 
 
 def _taken(recording: CppRecording, held: Mapping[str, Codes]) -> dict[str, Codes]:
-    """Return the arrays that a core reads and writes, each as large as it needs."""
+    """Return the arrays that a core reads and writes, each as large as the core needs."""
     sizes = recording.extents
     return {name: _padded(array, sizes[name]) for name, array in held.items() if name in sizes}
 
 
 def as_files(arrays: Mapping[str, Codes], folder: Path) -> list[str]:
-    """Write arrays to files, and return how `--in` names them."""
+    """Write arrays to files, and return the `--in` values that name them."""
     for name, array in arrays.items():
         plain = np.ascontiguousarray(array)
         np.save(folder / f"{name}.npy", plain if plain.dtype.isbuiltin == 1 else plain.view(f"<u{plain.itemsize}"))
@@ -284,6 +284,6 @@ def as_files(arrays: Mapping[str, Codes], folder: Path) -> list[str]:
 
 
 def _padded(array: Codes, size: int) -> Codes:
-    """Return an array as flat elements, at least so many."""
+    """Return an array as flat elements, padded to at least a given number."""
     flat = np.asarray(array).reshape(-1)
     return flat if flat.size >= size else np.concatenate([flat, np.zeros(size - flat.size, flat.dtype)])

@@ -46,7 +46,7 @@ _COLUMN = len(_ARROW)
 
 @dataclass(frozen=True, slots=True)
 class _InstructionText:
-    """An instruction as written, and its place (line and column count from 0)."""
+    """An instruction as written, and its position (line and column count from 0)."""
 
     file: str
     text: str
@@ -55,11 +55,11 @@ class _InstructionText:
 
     @property
     def in_place(self) -> str:
-        """The text behind as many lines and columns as precede it in its file."""
+        """The text preceded by as many lines and columns as in its file."""
         return "\n" * self.line + " " * self.column + self.text
 
     def error(self, message: str, legal: tuple[str, ...]) -> ReadError:
-        """Return (not raise) the refusal of the text."""
+        """Return (do not raise) the error about the text."""
         span = Span.within(SourceText(self.file, self.in_place), self.line + self.column, len(self.text) or 1)
         return ReadError(message, span=span, legal=legal)
 
@@ -68,8 +68,8 @@ def execute(options: Namespace) -> CommandOutcome:
     """Find the distances.
 
     Raises:
-        ReadError: what was typed, a line that is no pair, a text that is not one instruction.
-        IllegalError: an instruction that the target lacks, or a target without assembly.
+        ReadError: an option is wrong, a line is not a pair, or a text is not one instruction.
+        IllegalError: the target lacks an instruction, or has no assembly.
     """
     loaded = load_target(options.target)
     target = tpc_target(loaded, f"{loaded.name} has no TPC assembly")
@@ -88,7 +88,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _pairs(options: Namespace) -> Iterator[tuple[_InstructionText, _InstructionText]]:
-    """Yield the pairs that were typed, or read from standard input."""
+    """Yield the pairs from the command line or from standard input."""
     if options.producer != STDIN:
         if options.consumer is None:
             raise ReadError("latency needs two instructions, or - for pairs on standard input", legal=("CONSUMER", "-"))
@@ -111,7 +111,7 @@ def _pairs(options: Namespace) -> Iterator[tuple[_InstructionText, _InstructionT
 
 
 def _read_once(written: _InstructionText, dialect: Dialect, known: dict[str, SlottedInstruction]) -> SlottedInstruction:
-    """Return the only instruction of a text in its slot, equal texts read once; errors name its place in the file."""
+    """Return the only instruction of a text in its slot; equal texts are read once, and errors name the position."""
     if written.text not in known:
         try:
             known[written.text] = _instruction(written.text, written, dialect)

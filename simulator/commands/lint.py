@@ -72,7 +72,7 @@ def _assembly(options: Namespace) -> tuple[str, VliwTarget, TpcProgram]:
 
 
 def _kernel(options: Namespace) -> tuple[str, VliwTarget, TpcProgram, _Own]:
-    """Return a kernel's bundles, and what leaves the findings that are about its own instructions."""
+    """Return a kernel's bundles, and a filter that keeps the findings about its own instructions."""
     from castsim.commands.kernels import compiled_of  # noqa: PLC0415 - as below
     from castsim.tpc_compiler.tpc_c.launching import (  # noqa: PLC0415 - loads a compiler
         scheduled_kernel,

@@ -97,15 +97,15 @@ def declare(parser: OptionParser) -> None:
 # not fit.
 
 LARGEST = 1 << 26
-"""Elements of the largest tensor: its conversion is simulated to the end, for several chains, to find the fastest."""
+"""Maximum number of elements of a tensor: its conversion is simulated completely for several chains."""
 
 
 _USUAL = (16, 256)
-"""Rows and columns on which a chain is looked for to say what would go; the defaults of the command."""
+"""Default rows and columns, for which a chain is sought to suggest a shape that runs."""
 
 
 _WIDEST_BLOCK = 1 << 10
-"""Elements up to which columns are tried as the size of a block."""
+"""Maximum number of elements of a block size that is tried as the number of columns."""
 
 
 def _check_elements(rows: int, cols: int) -> None:
@@ -118,7 +118,7 @@ def _check_elements(rows: int, cols: int) -> None:
 
 
 def _going(request: CastRequest, make: Callable[[CastRequest], Answer]) -> tuple[str, ...]:
-    """Return the column counts that run and the rows with them, by trying the chain found for the usual shape."""
+    """Return column counts that run, with the row counts for each, by trying the chain for the default shape."""
     rows, cols = _USUAL
     try:
         found = make(replace(request, rows=rows, cols=cols)).plan
@@ -145,7 +145,7 @@ def _going(request: CastRequest, make: Callable[[CastRequest], Answer]) -> tuple
 
 
 def _most(goes: Callable[[int], bool]) -> int:
-    """Return the largest number that goes; 1 does, and nothing does beyond a number that does not."""
+    """Return the largest number that runs; 1 runs, and nothing runs above a number that does not."""
     low, high = 1, 2
     while goes(high):
         low, high = high, 2 * high
@@ -159,8 +159,8 @@ def execute(options: Namespace) -> CommandOutcome:
     """Plan the cast.
 
     Raises:
-        ReadError: what was typed, options of the target among it; a file that cannot be written.
-        IllegalError: the specification does not have the cast; demands that contradict it; no such chain.
+        ReadError: an option or a target's option is wrong, or a file cannot be written.
+        IllegalError: the specification lacks the cast, a demand contradicts it, or the chain does not exist.
         TileError: no program holds a tensor of that shape.
     """
     blocks = block_format_of(options.dst)
@@ -195,7 +195,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def block_format_of(text: str | None) -> BlockFormat | None:
-    """Return the block format that a destination names, None where it names an element format or nothing."""
+    """Return the block format that a destination names; None if it names an element format or nothing."""
     if text is None:
         return None
     try:
@@ -206,11 +206,11 @@ def block_format_of(text: str | None) -> BlockFormat | None:
 
 
 def _check_suffix(options: Namespace) -> None:
-    """Reject the name of a file that would be read as a program of the other language.
+    """Reject an output file whose suffix is that of the other language.
 
     Raises:
-        ReadError: it is one; no such target.
-        IllegalError: a specification in place of a target.
+        ReadError: the suffix does not fit, or the target does not exist.
+        IllegalError: the target is a specification.
     """
     suffix = "" if options.out is None else Path(options.out).suffix
     if suffix not in (TILE_SUFFIX, *ASSEMBLY_SUFFIXES):
@@ -253,8 +253,8 @@ def _answered(options: Namespace, request: CastRequest) -> Answer:
     """Return the answer to a request.
 
     Raises:
-        ReadError: more elements than are simulated.
-        TileError: the target holds no program of this shape; names --rows and --cols and what goes.
+        ReadError: the shape has more elements than can be simulated.
+        TileError: no program of the target fits this shape; the message names --rows, --cols and values that run.
     """
     values = assignments("--option", options.options)
     with stage_progress(options) as progress:
@@ -281,10 +281,10 @@ _SOURCES = ("f32", "f16", "bf16")
 
 
 def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
-    """Answer for a block format.
+    """Return the answer for a block format.
 
     Raises:
-        ReadError: what was typed; options that are for casts of elements. IllegalError: a source without exponents.
+        ReadError: an option is wrong or applies to element casts only. IllegalError: the source has no exponent.
     """
     from castsim.reports.lower import block_lowering_document, block_lowering_text  # noqa: PLC0415 - as above
     from castsim.running.block_lowering import lower_blocks  # noqa: PLC0415 - as above
@@ -317,10 +317,10 @@ def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Co
     """Lower the casts, for tensors of `rows` times `cols` elements, by chains of up to `steps` instructions.
 
     Raises:
-        ReadError: what was typed; the ledger; the scheduler; a file that cannot be written.
+        ReadError: an option, the ledger or the scheduler is wrong, or a file cannot be written.
         IllegalError: the specification has no casts.
         TileError: no program holds a tensor of that shape.
-        EngineError: workers that are others, or die.
+        EngineError: a worker runs another version or dies.
     """
     from castsim.lowering.conformance import Extent, lower_all  # noqa: PLC0415 - a single cast needs no matrix
     from castsim.reports.conform import lowered_matrix_document  # noqa: PLC0415 - as above

@@ -34,7 +34,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """Serve an editor until it ends the session.
 
     Raises:
-        ReadError: what was typed; an unknown target; pygls is not installed.
+        ReadError: an option is wrong, the target is unknown, or pygls is not installed.
     """
     if not installed("pygls"):
         raise missing_package("castsim lsp", "pygls", "lsp")

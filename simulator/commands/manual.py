@@ -17,7 +17,7 @@ from castsim.commands.shared_options import OptionParser
 
 
 def declare(_: OptionParser) -> None:
-    """Add no arguments: there are none."""
+    """Add no arguments, because the command has none."""
 
 
 _EXIT_CODES = (
@@ -29,7 +29,7 @@ _EXIT_CODES = (
 
 
 def execute(_: Namespace) -> CommandOutcome:
-    """Make the page."""
+    """Return the manual page."""
     page = "\n".join(_page()) + "\n"
     return CommandOutcome({"page": page}, lambda _: plain(page))
 
@@ -83,6 +83,6 @@ def _name(action: Action) -> str:
 
 
 def _text(line: str) -> str:
-    """Return a line as troff shows it: backslashes and hyphens as typed, no request by accident."""
+    """Return a line for troff: backslashes and hyphens escaped, and no accidental request."""
     shown = line.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{shown}" if shown.startswith((".", "'")) else shown

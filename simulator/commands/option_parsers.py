@@ -22,12 +22,12 @@ GRAPHS = (".onnx", ".mlir", ".tosa")
 
 _INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)", re.ASCII)
 _MOST_DIGITS = 300
-"""Of a hexadecimal argument: the range of f64 ends before, and longer numbers could not be shown."""
+"""Maximum number of hexadecimal digits of an argument: the range of f64 ends earlier, and more could not be shown."""
 _LIMIT_DIGITS = 1000
-"""More no limit needs, and Python converts no 5000 of them."""
+"""Maximum number of digits of a limit; Python refuses to convert 5,000 digits."""
 _LEVELS = ("1", "2", "3")
 LAST_PORT = 65535
-"""Of a computer: port numbers have 16 bits."""
+"""Largest port number: port numbers have 16 bits."""
 _LAST_MACHINE = 0xFFFF
 """`e_machine` of an ELF header is an Elf32_Half or Elf64_Half, 16 bits (System V ABI)."""
 
@@ -36,7 +36,7 @@ def assignments(option: str, texts: Sequence[str], names: Sequence[str] = ()) ->
     """Split the `NAME=VALUE` texts of a repeatable option; the longest of `names` that fits may itself contain `=`.
 
     Raises:
-        ReadError: no `=`, an empty name or value, a name given twice.
+        ReadError: a text has no `=`, an empty name or value, or a name occurs twice.
     """
     found: dict[str, str] = {}
     for text in texts:
@@ -73,25 +73,25 @@ def scalars_of(options: Namespace, names: Sequence[str] = ()) -> dict[str, int |
     """Return the scalar arguments that `--arg` gives; `names` may hold `=`.
 
     Raises:
-        ReadError: no assignment, no number, or a name twice.
+        ReadError: a text is not an assignment of a number, or a name occurs twice.
     """
     return {name: scalar(name, text) for name, text in assignments("--arg", options.args, names).items()}
 
 
 def most_cycles(options: Namespace) -> int:
-    """Return the limit that `--max-cycles` gives.
+    """Return the limit from `--max-cycles`.
 
     Raises:
-        ReadError: it is no positive integer.
+        ReadError: the text is not a positive integer.
     """
     return MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles)
 
 
 def level_of(options: Namespace) -> int | None:
-    """Return the placement level that `--level` gives.
+    """Return the placement level from `--level`.
 
     Raises:
-        ReadError: there is no such level.
+        ReadError: the level does not exist.
     """
     if options.level is None:
         return None
@@ -101,10 +101,10 @@ def level_of(options: Namespace) -> int | None:
 
 
 def opaque_cycles(texts: list[str]) -> dict[str, int]:
-    """Return the cycles that `--opaque NAME=CYCLES` gives, by operation; the dialect may precede its name.
+    """Return the cycles from `--opaque NAME=CYCLES`, by operation; the dialect may precede its name.
 
     Raises:
-        ReadError: no name, no number of cycles from 0, or a name twice.
+        ReadError: a name is missing or occurs twice, or the cycles are not an integer of at least 0.
     """
     given = {}
     for name, text in assignments("--opaque", texts).items():
@@ -115,10 +115,10 @@ def opaque_cycles(texts: list[str]) -> dict[str, int]:
 
 
 def positive(option: str, text: str) -> int:
-    """Return the positive integer that an option was given.
+    """Return an option's value as a positive integer.
 
     Raises:
-        ReadError: it is none.
+        ReadError: the value is not a positive integer.
     """
     if not (text.isascii() and text.isdecimal()) or len(text) > _LIMIT_DIGITS or int(text) == 0:
         raise ReadError(f"{option} {text.strip()[:40]}: must be a positive integer", legal=("1 or more",))
@@ -126,10 +126,10 @@ def positive(option: str, text: str) -> int:
 
 
 def integer_from(option: str, text: str, *, least: int = 1) -> int:
-    """Return the integer of at least `least` that an option was given; blanks around it do not matter.
+    """Return an option's value as an integer of at least `least`; surrounding blanks are ignored.
 
     Raises:
-        ReadError: it is none.
+        ReadError: the value is not such an integer.
     """
     text = text.strip()
     if not text.isdecimal() or int(text) < least:
@@ -138,20 +138,20 @@ def integer_from(option: str, text: str, *, least: int = 1) -> int:
 
 
 def limits_of(options: Namespace) -> Limits:
-    """Return the limits that were typed.
+    """Return the limits from the command line.
 
     Raises:
-        ReadError: one is not a positive integer.
+        ReadError: a limit is not a positive integer.
     """
     walk = None if options.max_walk is None else positive("--max-walk", options.max_walk)
     return Limits(statements_of(options), walk)
 
 
 def run_limits_of(options: Namespace) -> Limits:
-    """Return the limits that were typed for a command that also computes the arguments of a program.
+    """Return the limits for a command that also computes a program's arguments.
 
     Raises:
-        ReadError: one is not a positive integer.
+        ReadError: a limit is not a positive integer.
     """
     limits, asked = limits_of(options), options.max_elements
     return limits if asked is None else replace(limits, max_elements=positive("--max-elements", asked))
@@ -161,16 +161,16 @@ def statements_of(options: Namespace) -> int:
     """Return the maximum number of statements to read.
 
     Raises:
-        ReadError: what was typed is not a positive integer.
+        ReadError: the value is not a positive integer.
     """
     return MAX_STATEMENTS if options.max_statements is None else positive("--max-statements", options.max_statements)
 
 
 def machine_number(text: str) -> int:
-    """Return the number that `--machine` gives.
+    """Return the number from `--machine`.
 
     Raises:
-        ReadError: it is none, or none that the ELF header can hold.
+        ReadError: the text is not a number, or the ELF header has too few bits for it.
     """
     text, legal = text.strip(), (f"0 to {_LAST_MACHINE}", f"0x0 to {_LAST_MACHINE:#x}")
     if _INTEGER.fullmatch(text) is None:
@@ -182,10 +182,10 @@ def machine_number(text: str) -> int:
 
 
 def output_folder(name: str | None, option: str = "--out") -> Path | None:
-    """Make the folder for outputs before a long run, which could otherwise not write its results.
+    """Create the output folder before a long run, so a missing folder is reported early.
 
     Raises:
-        ReadError: no folder can be made there, or the name is that of an array's file.
+        ReadError: the folder cannot be created, or its name is that of an array's file.
     """
     if name is None:
         return None
@@ -200,7 +200,7 @@ def output_folder(name: str | None, option: str = "--out") -> Path | None:
 
 
 def take_words(values: list[str], given: list[str], vocabulary: Iterable[str]) -> list[str]:
-    """Return the words of a repeatable option, with those that followed it after a blank and were read as values.
+    """Return the words of a repeatable option, including words after blanks that were parsed as values.
 
     No number is spelt like a mode or a target, so `--rounding rint trunc` can only mean both.
     """
@@ -213,7 +213,7 @@ def take_words(values: list[str], given: list[str], vocabulary: Iterable[str]) -
 
 
 def listed(texts: list[str]) -> list[str]:
-    """Split the values of a repeatable option at commas; each word counts once, in the order given."""
+    """Split the values of a repeatable option at commas; return each word once, in the order given."""
     return list(dict.fromkeys(word.strip() for text in texts for word in text.split(",")))
 
 
@@ -223,19 +223,19 @@ CORE = {"--block": "block", "--sub": "sub"}
 """Options of kernels in C, of kernels in C and C++, and of those in C++, with their names in a namespace."""
 
 TILELANG = re.compile(r"(.+\.py)(?::(\w*))?")
-"""A kernel of TileLang: a Python file and a function of it."""
+"""Form of a TileLang kernel: a Python file and one of its functions."""
 
 
 def is_tilelang(program: str | None) -> bool:
-    """Whether a program that was named is a kernel of TileLang."""
+    """Whether the named program is a TileLang kernel."""
     return program is not None and TILELANG.fullmatch(program) is not None
 
 
 def refuse_tilelang(options: Namespace, program: str | None) -> None:
-    """Reject options of kernels of TileLang for another program.
+    """Reject options of TileLang kernels for other programs.
 
     Raises:
-        ReadError: one was given.
+        ReadError: such an option was given.
     """
     core = None if options.core is None else f"--core {options.core[:40]}"
     for option in (core, "--unscheduled" if options.unscheduled else None):
@@ -244,10 +244,10 @@ def refuse_tilelang(options: Namespace, program: str | None) -> None:
 
 
 def refuse(options: Namespace, named: Mapping[str, str], program: str | None, suffixes: Sequence[str]) -> None:
-    """Reject options that only kernels in other languages take.
+    """Reject options that apply only to kernels in other languages.
 
     Raises:
-        ReadError: one was given.
+        ReadError: such an option was given.
     """
     for option, name in named.items():
         value = getattr(options, name, None)
@@ -258,16 +258,16 @@ def refuse(options: Namespace, named: Mapping[str, str], program: str | None, su
 
 
 _DESTINATIONS = {"in": "inputs", "arg": "args", "option": "options"}
-"""Options whose name in a namespace is another one."""
+"""Options whose name in a namespace differs."""
 
 
 def refuse_given(
     options: Namespace, names: Sequence[str], why: str, usual: Sequence[str] = (), legal: Sequence[str] = ()
 ) -> None:
-    """Reject options that mean nothing here, by their names; `usual` are values that count as not given.
+    """Reject options that have no effect here, by their names; `usual` are values that count as not given.
 
     Raises:
-        ReadError: one was given; `why` it means nothing.
+        ReadError: such an option was given; `why` is the reason for the rejection.
     """
     for name in names:
         value = getattr(options, _DESTINATIONS.get(name, name.replace("-", "_")))
@@ -276,10 +276,10 @@ def refuse_given(
 
 
 def headers_of(options: Namespace) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Return the folders of headers and the macros that options give.
+    """Return the header folders and macros from the options.
 
     Raises:
-        ReadError: no folder; no name of a macro.
+        ReadError: a folder does not exist, or a macro's name is malformed.
     """
     for folder in options.folders:
         if not Path(folder).is_dir():
@@ -291,10 +291,10 @@ def headers_of(options: Namespace) -> tuple[tuple[Path, ...], tuple[str, ...]]:
 
 
 def macros_of(options: Namespace) -> dict[str, str]:
-    """Return the texts of the macros that options give, by name; one without a text is 1.
+    """Return the texts of macros from the options, by name; a macro without a text is 1.
 
     Raises:
-        ReadError: as `headers_of`.
+        ReadError: see `headers_of`.
     """
     parts = (each.partition("=") for each in headers_of(options)[1])
     return {name: text if given else "1" for name, given, text in parts}
@@ -307,7 +307,7 @@ def workers_of(options: Namespace) -> Workers:
     """Return the workers that compute.
 
     Raises:
-        ReadError: no number of processes; both processes and a scheduler.
+        ReadError: the number of processes is invalid, or processes and a scheduler were both given.
     """
     from castsim.execution.distributing import Workers  # noqa: PLC0415 - few commands compute with several
 
@@ -327,10 +327,10 @@ def refuse_both(options: Namespace) -> None:
 
 
 def refuse_workers(options: Namespace, why: str) -> None:
-    """Reject options that say who computes, where they mean nothing.
+    """Reject options that choose workers where they have no effect.
 
     Raises:
-        ReadError: one was given; `why` it means nothing.
+        ReadError: such an option was given; `why` is the reason for the rejection.
     """
     for name in ("workers", "scheduler", "ledger"):
         value = getattr(options, name)
@@ -343,10 +343,10 @@ def refuse_workers(options: Namespace, why: str) -> None:
 # `.npy` files do not. Processes that a command starts have the same limit each.
 
 MEMORY_OPTION = "--max-memory"
-"""The option of the command line."""
+"""Command-line option for the memory limit."""
 
 LEAST_MEMORY = 128 << 20
-"""Smallest limit: what Python and the libraries need before anything is read."""
+"""Smallest memory limit: what Python and the libraries need before anything is read."""
 
 _SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 _SIZE = re.compile(r"(\d{1,18})([KMG]?)", re.ASCII)
@@ -354,10 +354,10 @@ _MOST_BYTES = 1 << 62
 
 
 def memory_of(text: str) -> int:
-    """Return the bytes that `--max-memory` gives.
+    """Return the number of bytes from `--max-memory`.
 
     Raises:
-        ReadError: no number of bytes, or fewer than `LEAST_MEMORY`.
+        ReadError: the value is not a number of bytes, or is less than `LEAST_MEMORY`.
     """
     found = _SIZE.fullmatch(text.strip())
     size = int(found[1]) << _SIZE_UNITS[found[2]] if found else 0
@@ -371,11 +371,11 @@ def memory_of(text: str) -> int:
 
 @contextmanager
 def bounded(file_bytes: str | None, memory: str | None) -> Iterator[None]:
-    """Keep the limits of `--max-file-bytes` and `--max-memory` while the block lasts, as typed; None: not given.
+    """Apply the limits of `--max-file-bytes` and `--max-memory` while the block lasts; None means not given.
 
     Raises:
-        ReadError: what was typed.
-        LimitError: as `memory_limit`.
+        ReadError: a limit is wrong.
+        LimitError: see `memory_limit`.
     """
     with ExitStack() as limits:
         if memory is not None:
@@ -387,11 +387,11 @@ def bounded(file_bytes: str | None, memory: str | None) -> Iterator[None]:
 
 @contextmanager
 def memory_limit(size: int) -> Iterator[None]:
-    """Let the process take no more than `size` bytes while the block lasts.
+    """Limit the process to `size` bytes of memory while the block lasts.
 
     Raises:
-        LimitError: it would have taken more.
-        ReadError: the system keeps no such limit.
+        LimitError: the process needed more.
+        ReadError: the operating system supports no such limit.
     """
     try:
         import resource  # noqa: PLC0415 - Windows has none
@@ -415,7 +415,7 @@ def memory_limit(size: int) -> Iterator[None]:
 
 
 def _of_memory(error: BaseException | None) -> bool:
-    """Whether an error is that no memory was left, or came of one that was."""
+    """Whether an error, or its cause, is a lack of memory."""
     while error is not None:
         if isinstance(error, MemoryError):
             return True
@@ -424,4 +424,4 @@ def _of_memory(error: BaseException | None) -> bool:
 
 
 FINDING_FORMATS = ("text", "json", "github", "sarif")
-"""What `castsim check --format` may write."""
+"""Output formats of `castsim check --format`."""

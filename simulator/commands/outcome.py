@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 SCHEMA_VERSION = 1
-"""Version of the shape of all JSON documents; the first key of each."""
+"""Version of the structure of all JSON documents; the first key of each document."""
 
 
 def plain(text: str, *, no_wrap: bool = True) -> RenderableType:
-    """Return text that is shown as it is, however wide unless it may wrap; rich is loaded only for what is printed."""
+    """Return text shown unchanged, however wide unless it may wrap; rich is loaded only if it is printed."""
     from rich.text import Text  # noqa: PLC0415 - as said
 
     return Text(text.removesuffix("\n"), no_wrap=no_wrap)
 
 
 def stacked(*parts: RenderableType) -> RenderableType:
-    """Return parts of a report one below the other; likewise."""
+    """Return parts of a report one below the other; rich is loaded only if they are printed."""
     from rich.console import Group  # noqa: PLC0415 - as for `plain`
 
     return Group(*parts)
@@ -43,10 +43,10 @@ def stacked(*parts: RenderableType) -> RenderableType:
 class CommandOutcome:
     """A finished command: its JSON document without the version, its text (made only if printed), its exit code.
 
-    A document with a `schema_version` of its own has another meaning than that of the first version.
+    A document with its own `schema_version` differs from the first version.
 
-    `text` gets the width of the terminal in characters, as does `summary`, which replaces it where no more than one
-    screen is wanted; None: the beginning and the end of `text`. `delivered` is called once all of it is written.
+    `text` takes the terminal's width in characters, as does `summary`, which replaces it where one screen
+    is requested; None shows the beginning and the end of `text`. `delivered` is called after everything is written.
     """
 
     document: Mapping[str, Any]
@@ -57,7 +57,7 @@ class CommandOutcome:
 
 
 def answer(page: Callable[[Mapping[str, Any]], Page], document: Mapping[str, Any], code: int = 0) -> CommandOutcome:
-    """Return the outcome of a look-up, whose text is the page that `page` makes of its document."""
+    """Return the outcome of a look-up, whose text is the page that `page` builds from its document."""
 
     def text(_: int) -> RenderableType:
         from castsim.reports.pages.answer_pages import answer_text  # noqa: PLC0415 - rich, only if printed
@@ -68,33 +68,33 @@ def answer(page: Callable[[Mapping[str, Any]], Page], document: Mapping[str, Any
 
 
 INTERNAL = "internal error"
-"""Kind of an error that is castsim's own fault."""
+"""Kind of an error that is a defect of castsim."""
 
 STDOUT = "-"
-"""The name that stands for standard output in place of a file."""
+"""Name of standard output in place of a file."""
 
 UNWRITABLE = 2
-"""Exit code if a result was found but cannot be written where it was asked for."""
+"""Exit code if a result exists but cannot be written."""
 
 _ERROR = "error:"
 _CLOSED = OSError(errno.EBADF, "it is closed")
 
 SCREEN = 24
-"""Lines of a terminal, and of a report that is to fit it."""
+"""Lines of a terminal, and of a report that must fit it."""
 
 _ENDING = 7
-"""Lines of a report that stay from its end, where it has more than a screen: there are totals and verdicts."""
+"""Lines kept at the end of a report longer than one screen: they hold totals and verdicts."""
 
 
 def deliver(outcome: CommandOutcome, json_to: str | None, *, quiet: bool, summary: bool = False) -> int:
-    """Write the JSON document if requested; print the text unless disabled or JSON takes standard output.
+    """Write the JSON document if requested; print the text unless it is disabled or JSON uses standard output.
 
     With `summary` the text fits one screen.
 
     Returns the exit code: the outcome's, or 2 with a message if something cannot be written.
 
     Raises:
-        BrokenPipeError: standard output is no longer read.
+        BrokenPipeError: the reader of standard output has closed it.
     """
     code = _delivered(outcome, json_to, quiet=quiet, summary=summary)
     if outcome.delivered is not None and code == outcome.code:
@@ -120,9 +120,9 @@ def _delivered(outcome: CommandOutcome, json_to: str | None, *, quiet: bool, sum
 
 
 def one_screen(sentences: Sequence[str]) -> str:
-    """Return a report that fits one screen: its first and its last sentences or rows, and how much lies between them.
+    """Return a report that fits one screen: its first and last sentences or rows, and the number of lines omitted.
 
-    None is cut: one that is longer than its part of the screen is left out, but for the first.
+    Sentences and rows are never cut: one longer than its part of the screen is omitted, except the first.
     """
     sizes = [sentence.count("\n") + 1 for sentence in sentences]
     if sum(sizes) < SCREEN:  # one line is for the prompt
@@ -143,7 +143,7 @@ def one_screen(sentences: Sequence[str]) -> str:
 def write_json(document: Mapping[str, Any], destination: str) -> bool:
     """Write a document, its version first: to a file, which is complete or absent, or to standard output.
 
-    Returns False after a message on standard error if that cannot be written.
+    Returns False after a message on standard error if the document cannot be written.
     """
     text = json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, allow_nan=False) + "\n"
     if destination == STDOUT:
@@ -157,7 +157,7 @@ def write_json(document: Mapping[str, Any], destination: str) -> bool:
 
 
 def write_program(path: Path, text: str) -> None:
-    """Write the text of a program, completely or not at all; ReadError if that fails."""
+    """Write the text of a program, completely or not at all; raise ReadError on failure."""
     write_file(path, text.encode(), f"cannot write program '{path}'")
 
 
@@ -165,7 +165,7 @@ def write_file(path: Path, data: bytes, failure: str) -> None:
     """Write a file, completely or not at all.
 
     Raises:
-        ReadError: it cannot be written; `failure` begins the message.
+        ReadError: the file cannot be written; `failure` begins the message.
     """
     try:
         with whole_file(path) as file:
@@ -175,20 +175,20 @@ def write_file(path: Path, data: bytes, failure: str) -> None:
 
 
 def refuse_stdout(error: OSError) -> int:
-    """Say on standard error that standard output cannot be written, and return the exit code for that."""
+    """Report on standard error that standard output cannot be written, and return that exit code."""
     _refuse("standard output", error)
     forget_stdout()
     return UNWRITABLE
 
 
 def forget_stdout() -> None:
-    """Point standard output nowhere: what it could not take would otherwise fail again in the flush at exit."""
+    """Redirect standard output to nowhere: otherwise the flush at exit would fail again."""
     with suppress(OSError, AttributeError):  # replaced by something without a descriptor, or closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print(text: str) -> bool:
-    """Write to standard output, characters that its encoding lacks as escapes; False if it cannot be written."""
+    """Write to standard output, with escapes for characters that its encoding lacks; False if it cannot be written."""
     if sys.stdout is None:
         return _refuse("standard output", _CLOSED)
     encoding = sys.stdout.encoding or "utf-8"
@@ -204,9 +204,9 @@ def _print(text: str) -> bool:
 
 
 def tell(message: str) -> None:
-    """Write a message to standard error; nothing in it steers the terminal.
+    """Write a message to standard error, with control characters escaped.
 
-    The `error:` that it begins with is bold red where colours are shown.
+    A leading `error:` is bold red where colours are shown.
     """
     shown = escaped(message)
     before, word, rest = shown.partition(_ERROR)
@@ -223,7 +223,7 @@ def _refuse(where: str, error: OSError | ValueError, help_: str = "") -> bool:
 
 
 def error_entry(error: Exception) -> dict[str, Any]:
-    """Return an error as JSON: `kind, message, file, line, column, legal`; null where it has no place."""
+    """Return an error as JSON: `kind, message, file, line, column, legal`; null where it has no position."""
     refusal = error if isinstance(error, CastsimError | EngineError) else None
     span = refusal.span if refusal else None
     return {

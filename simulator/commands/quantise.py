@@ -56,8 +56,8 @@ def execute(options: Namespace) -> CommandOutcome:
     """Quantise the values or the file.
 
     Raises:
-        ReadError: what was typed: unknown format, rule or span, no number, a file that is not an array.
-        IllegalError: formats that elements, scales or numbers cannot have.
+        ReadError: a format, rule or span is unknown, a value is not a number, or a file is not an array.
+        IllegalError: a format cannot be that of elements, scales or numbers.
     """
     src = format_spelled(options.src)
     array = _given(options, src)
@@ -88,7 +88,7 @@ def _given(options: Namespace, src: Format) -> Codes:
     """Return the array to quantise.
 
     Raises:
-        ReadError: neither values nor a file, or both.
+        ReadError: neither values nor a file were given, or both were.
     """
     if bool(options.values) == (options.input is not None):
         both = "both VALUEs and --in" if options.values else "nothing to quantise"

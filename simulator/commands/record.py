@@ -35,10 +35,10 @@ def declare(parser: OptionParser) -> None:
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Compile and execute the kernel, and write what it did.
+    """Compile and execute the kernel, and write the recorded program.
 
     Raises:
-        CastsimError, EngineError: as `castsim.pto_cpp.record`, and for what was typed.
+        CastsimError, EngineError: see `castsim.pto_cpp.record`; also for a wrong option.
     """
     if not is_cpp(options.program):
         raise ReadError(f"'{options.program}' is not a C++ kernel", legal=("KERNEL.cpp",))

@@ -148,17 +148,17 @@ def declare(parser: OptionParser) -> None:
 # What `castsim run` times the program again for: limits lifted one at a time, facts a little different.
 
 _SHORT = 64
-"""Operations of a program up to which a page and a document tell the weight of facts unasked: it is timed for each."""
+"""Maximum number of operations for which a page and a document weigh facts unasked, at one timing run each."""
 
 _ISSUED = 4_000
-"""Instructions in launches of a vector unit, likewise: each is placed anew."""
+"""Maximum number of instructions in vector-unit launches, likewise: each is scheduled again."""
 
 
 def check_what_if(options: Namespace) -> None:
-    """Reject a program that cannot be read again.
+    """Reject a program that cannot be read twice.
 
     Raises:
-        ReadError: it comes from standard input or another pipe.
+        ReadError: the program comes from standard input or another pipe.
     """
     if options.what_if is None or not _read_once(options):
         return
@@ -172,9 +172,9 @@ def _read_once(options: Namespace) -> bool:
 
 
 def weighed(options: Namespace, target: Target, result: Result) -> tuple[Sensitivity, ...] | None:
-    """Return how much numbers of facts weigh, if that is asked for or the program short; None otherwise.
+    """Return the weights of numbers in facts, if requested or the program is short; None otherwise.
 
-    What is executed rests on no number of cycles: it is timed again as it is.
+    Results of the execution depend on no number of cycles, so only the timing is repeated.
     """
     timing = result.timing
     shown = (options.json or options.html) and len(timing.operations) <= _SHORT
@@ -187,7 +187,7 @@ def weighed(options: Namespace, target: Target, result: Result) -> tuple[Sensiti
 
 
 def _issued(node: Node) -> int:
-    """Return how many instructions the launches in a node issue, each launch counted once."""
+    """Return the number of instructions that the launches in a node issue, each launch counted once."""
     from castsim.machines.vector_function.function_launches import MicroFunction  # noqa: PLC0415 - few need it
 
     if isinstance(node, Block):
@@ -203,10 +203,10 @@ _DRAWN = "random:0"
 
 
 def fragment_of(options: Namespace) -> Fragment | None:
-    """Return the fragment that was typed, None for a file; the program is then called by the fragment's name.
+    """Return the fragment from the command line, None for a file; the fragment then names the program.
 
     Raises:
-        ReadError: neither or both were given, no target, or the fragment cannot be read.
+        ReadError: neither or both were given, there is no target, or the fragment cannot be read.
     """
     if options.execute is None:
         if options.program is None:
@@ -228,10 +228,10 @@ def fragment_of(options: Namespace) -> Fragment | None:
 
 
 def with_parameters(texts: Sequence[str], source: Source) -> Source:
-    """Return a tile program whose parameters have the values that `--tile NAME=VALUE` gives.
+    """Return a tile program with the parameter values from `--tile NAME=VALUE`.
 
     Raises:
-        ReadError: not of this form; a parameter that the program does not declare; a program of another language.
+        ReadError: the option is malformed, the program declares no such parameter, or is in another language.
     """
     given = assignments("--tile", texts)
     if source.language is not Language.TILES:
@@ -250,10 +250,10 @@ def with_parameters(texts: Sequence[str], source: Source) -> Source:
 
 
 def check_report(options: Namespace, target: Target) -> tuple[str, ...]:
-    """Return the sections that the report asked for adds to that of every run.
+    """Return the sections that the requested report adds to those of every run.
 
     Raises:
-        ReadError: there is no such report, or it has nothing to show of this target.
+        ReadError: the report does not exist, or does not apply to this target.
     """
     if options.report in (RUN, FULL):
         return ()
@@ -270,7 +270,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """Simulate the program.
 
     Raises:
-        CastsimError, EngineError: as `castsim.running.run`, and for what was typed.
+        CastsimError, EngineError: see `castsim.running.run`; also for a wrong option.
     """
     words = _program_words(options)
     fragment = fragment_of(options)
@@ -296,7 +296,7 @@ def execute(options: Namespace) -> CommandOutcome:
 def run_source(
     options: Namespace, source: Source | None, see: Callable[[Result], Result] = lambda result: result
 ) -> CommandOutcome:
-    """Run the program of a source, or the file that the options name, and report what `see` makes of the result."""
+    """Run the program of a source, or the file that the options name, and report what `see` returns for the result."""
     _check_options(options)
     check_views(options)
     check_what_if(options)
@@ -352,11 +352,11 @@ _PROGRAM_OPTIONS = {
     "toolchain": f"--{TOOLCHAIN}", "block": "--block", "sub": "--sub", "folders": "--include", "macros": "--define",
     "tensors": "--tensor", "index_space": "--index-space", "accumulators": "--accumulators", "tpcs": "--tpcs",
 }  # fmt: skip
-"""Options that say what is run and on what, which `castsim advise` takes as well."""
+"""Options that name the program and its data, which `castsim advise` also takes."""
 
 
 def _program_words(options: Namespace) -> tuple[str, ...]:
-    """Return the arguments that name the program and its target, as they were typed."""
+    """Return the arguments that name the program and its target, as typed."""
     words = [options.program] if options.execute is None else ["-e", options.execute]
     for name, option in _PROGRAM_OPTIONS.items():
         given = getattr(options, name, None)
@@ -366,21 +366,21 @@ def _program_words(options: Namespace) -> tuple[str, ...]:
 
 
 def _input_words(options: Namespace) -> tuple[str, ...]:
-    """Return the arguments that give the inputs, as they were typed."""
+    """Return the arguments that name the inputs, as typed."""
     if options.timing_only:
         return ("--timing-only",)
     return tuple(word for text in options.inputs for word in ("--in", text))
 
 
 def _is_changeable(options: Namespace) -> bool:
-    """Whether `castsim advise` takes the program: a text in a file, and no option that it does not have."""
+    """Whether `castsim advise` accepts the program: a text file, and only options that it has."""
     given = (options.execute, options.opaque or None, options.declare, options.machine, options.backend, options.level)
     is_text = options.program.endswith((TILE_SUFFIX, ".tpc", ".c", *CPP_SUFFIXES))
     return is_text and options.program != "-" and not options.tile and given == (None,) * len(given)
 
 
 def _errors(options: Namespace, result: Result) -> list[CastsimError | EngineError]:
-    """Return the errors of a run that has ended: races, and outputs that are not computed."""
+    """Return the errors of a finished run: races, and outputs that are not computed."""
     errors: list[CastsimError | EngineError] = [refusal(result.races)] if result.races else []
     for name, found in result.partial.items() if not options.partial else ():
         missing = int(np.count_nonzero(~found.computed))
@@ -397,7 +397,7 @@ def _tell(errors: Sequence[CastsimError | EngineError]) -> None:
 def _simulate(
     options: Namespace, loaded: LoadedProgram, limits: tuple[str, ...], source: Source | None = None
 ) -> tuple[Result, tuple[LiftedLimit, ...], Timeline | None, tuple[Sensitivity, ...] | None]:
-    """Run the program, and once more with each limit lifted; also return what the views show and what facts weigh."""
+    """Run the program, and once more with each limit lifted; also return the data of views and the weights of facts."""
     inputs = assignments("--in", options.inputs)
     if source is not None and source.program is None and not options.timing_only:
         inputs = {**{name: _DRAWN for name, use in loaded.arguments.items() if use.needs_input}, **inputs}
@@ -433,7 +433,7 @@ def _simulate(
 
 
 def _races(options: Namespace, source: Source | None) -> str:
-    """Return how races are treated where nothing is said: a page is written first, to show them."""
+    """Return the default treatment of races: a requested page is written first, to show them."""
     shown = options.html is not None or (source is not None and source.program is not None)
     return REPORT if shown else STOP
 
@@ -454,10 +454,10 @@ def _check_options(options: Namespace) -> None:
 
 
 def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
-    """Reject options that the language of the program gives no meaning.
+    """Reject options that do not apply to the program's language.
 
     Raises:
-        ReadError: one was given.
+        ReadError: such an option was given.
     """
     if loaded.untimed:
         _check_untimed(options, loaded)
@@ -471,10 +471,10 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
 
 
 def _check_untimed(options: Namespace, loaded: LoadedProgram) -> None:
-    """Reject options about the cycles of a program that has none.
+    """Reject options about cycles for a program without a cycle model.
 
     Raises:
-        ReadError: one was given.
+        ReadError: such an option was given.
     """
     names = ("timeline", "trace", "what-if", "report", "engine", "sync", "show-sync", "emit-sync")
     refuse_given(options, names, f"has nothing to show: {loaded.untimed}", usual=(RUN, FULL, "insert"))
@@ -484,7 +484,7 @@ def _lint(loaded: LoadedProgram) -> tuple[LintFinding, ...]:
     """Check the issue rules of an assembly program.
 
     Raises:
-        ReadError: it is none.
+        ReadError: the program is not assembly.
     """
     found = loaded.lint()
     if found is None:
@@ -495,9 +495,9 @@ def _lint(loaded: LoadedProgram) -> tuple[LintFinding, ...]:
 def _load(
     options: Namespace, source: Source | None = None, lift: Callable[[Target], Target] = lambda target: target
 ) -> tuple[LoadedProgram, set[str]]:
-    """Read, walk and lower the program; also return the set in which the target options that it reads gather.
+    """Read, walk and lower the program; also return the set that collects the target options that it reads.
 
-    `source` is what has been read already; `lift` changes the target once its options are set.
+    `source` is the program if it was read before; `lift` changes the target once its options are set.
     """
     path = Path("/dev/stdin" if options.program == "-" else options.program)
     scalars = scalars_of(options)
@@ -524,10 +524,10 @@ def _load(
 
 
 def _target_options(options: Namespace) -> dict[str, str]:
-    """Return the options of the target that were given, whichever way.
+    """Return the target options from all command-line options that set them.
 
     Raises:
-        ReadError: one is given both ways.
+        ReadError: an option was set twice, in different ways.
     """
     changes = assignments("--option", options.options)
     for name, value in ((TOOLCHAIN, options.toolchain), (BACKEND, options.backend)):
@@ -537,9 +537,9 @@ def _target_options(options: Namespace) -> dict[str, str]:
 
 
 def _write(result: Result, folder: Path | None, *, partial: bool) -> Mapping[str, Path]:
-    """Write the outputs; of those that are computed in part, if they are asked for, also which elements are.
+    """Write the outputs; for partly computed ones, on request, also a mask of the computed elements.
 
-    Where outputs rest on what nothing wrote, also which elements do.
+    For outputs that depend on unwritten memory, also write a mask of those elements.
     """
     if folder is None:
         return {}
@@ -558,12 +558,12 @@ def _write(result: Result, folder: Path | None, *, partial: bool) -> Mapping[str
 
 
 def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Result]) -> CommandOutcome:
-    """Run every function of a tile program that no other one calls; the exit code is 1 if any fails.
+    """Run every function of a tile program that no other function calls; the exit code is 1 if any fails.
 
-    Values for arguments that a function lacks are not for it. Nothing is written to files.
+    Values for arguments that a function lacks are ignored. Nothing is written to files.
 
     Raises:
-        ReadError: the file is no tile program or cannot be read; an option that is about one function.
+        ReadError: the file is not a tile program or cannot be read, or an option applies to a single function.
     """
     from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415 - assembly needs none
 
@@ -584,7 +584,7 @@ def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Resul
 def _entry_outcomes(
     options: Namespace, program: pto.Program, run: Callable[[Namespace], Result]
 ) -> Iterator[dict[str, str | int | None]]:
-    """Yield a function, and its cycles, None if they are not modelled, or why it cannot be run."""
+    """Yield a function, and its cycles (None if not modelled) or the reason why it cannot be run."""
     refused = {one.name: one.error for one in program.refused}
     functions = {function.name: function for function in entries(program)}
     for name in (*functions, *refused):
@@ -605,7 +605,7 @@ def _entry_outcomes(
 
 
 def _first_line(error: Exception) -> str:
-    """Return an error without the source lines that it shows."""
+    """Return an error without its source lines."""
     return str(error).partition("\n")[0]
 
 

@@ -1,4 +1,4 @@
-"""The options of `castsim run` that show a run cycle by cycle, and its page, with the changes that were tried."""
+"""Options of `castsim run` that show a run cycle by cycle, and the run's page with the changes that were tried."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 
 def check_page(options: Namespace, others: Mapping[str, str | None]) -> None:
-    """Reject the name of a page that cannot be made, or is that of another file, before anything is done.
+    """Reject a page whose name is unusable, or that of another file, before any work is done.
 
-    `others` are the files that the command reads and writes otherwise, by option or argument; `--json` is known.
+    `others` are the other files that the command reads and writes, by option or argument; `--json` is included already.
 
     Raises:
-        ReadError: as said.
+        ReadError: the page cannot be written, or the name is taken.
     """
     html: str | None = options.html
     if html is None:
@@ -56,12 +56,12 @@ def check_page(options: Namespace, others: Mapping[str, str | None]) -> None:
 
 
 def refuse_same(option: str, file: str, others: Mapping[str, str | None]) -> None:
-    """Reject the file of an option that is named for something else too.
+    """Reject an option's file that is also named elsewhere.
 
-    `others` are the other files, by option or argument; None: not given.
+    `others` are the other files, by option or argument; None means not given.
 
     Raises:
-        ReadError: as said.
+        ReadError: the file is named elsewhere.
     """
     path = os.path.realpath(file)
     for name, other in others.items():
@@ -70,10 +70,10 @@ def refuse_same(option: str, file: str, others: Mapping[str, str | None]) -> Non
 
 
 def check_file(option: str, text: str) -> None:
-    """Reject the name of a file that cannot be made.
+    """Reject the name of a file that cannot be created.
 
     Raises:
-        ReadError: it is standard output, a folder, in a folder that is missing, or a link that leads nowhere.
+        ReadError: it is standard output or a folder, its folder is missing, or it is a dangling link.
     """
     if text == STDOUT:
         raise ReadError(f"{option} needs a file: standard output carries the report", legal=(f"{option} FILE",))
@@ -87,10 +87,10 @@ def check_file(option: str, text: str) -> None:
 
 
 def write_page(file: str, page: Page, option: str = "--html") -> None:
-    """Write a page to a file that an option names, which is then complete or as it was.
+    """Write a page to an option's file, completely or not at all.
 
     Raises:
-        ReadError: it cannot be written.
+        ReadError: the file cannot be written.
     """
     from castsim.reports.pages.blocks import page_html  # noqa: PLC0415 - html and resources, 15 ms, and few ask for a page
 
@@ -99,10 +99,10 @@ def write_page(file: str, page: Page, option: str = "--html") -> None:
 
 
 def write_page_of(result: PagedResult, options: Namespace, out: str | None = None) -> None:
-    """Write the page of a result, if one was asked for; `out` is the file that its program was written to.
+    """Write the page of a result if requested; `out` is the file that its program was written to.
 
     Raises:
-        ReadError: it cannot be written.
+        ReadError: the file cannot be written.
     """
     if options.html is None:
         return
@@ -112,7 +112,7 @@ def write_page_of(result: PagedResult, options: Namespace, out: str | None = Non
 
 
 def answer_page(document: Mapping[str, Any]) -> Page | None:
-    """Return the page of the document of a look-up, known by its keys and its version; None of other documents."""
+    """Return the page of a look-up's document, recognised by its keys and version; None for other documents."""
     from castsim.reports import accuracy, scratch, targets, tuning  # noqa: F401, PLC0415 - all of them for a page
     from castsim.reports.documents import FORMS, VERSIONS, keys_of  # noqa: PLC0415 - as above
     from castsim.reports.pages import page_of_result  # noqa: F401, PLC0415 - as above
@@ -128,11 +128,11 @@ def answer_page(document: Mapping[str, Any]) -> Page | None:
 
 
 def paged(name: str, options: Namespace, execute: Callable[[Namespace], CommandOutcome]) -> CommandOutcome:
-    """Do what a command is for, and write the page that is made of its report.
+    """Execute a command, and write the page of its report.
 
     Raises:
-        ReadError: the page cannot be written; a report of another format.
-        CastsimError, EngineError: as the command.
+        ReadError: the page cannot be written, or the report has another format.
+        CastsimError, EngineError: raised by the command.
     """
     words = [name]
     named: dict[str, str | None] = {}
@@ -153,7 +153,7 @@ def paged(name: str, options: Namespace, execute: Callable[[Namespace], CommandO
 
 
 def with_note(report: RenderableType, options: Namespace, *notes: str) -> RenderableType:
-    """Return a report with a line on its page, if there is one, after those given."""
+    """Return a report that ends with a line about its page, if there is one."""
     lines = [*notes] if options.html is None else [*notes, f"html: written to {options.html}"]
     if not lines:
         return report
@@ -172,12 +172,12 @@ def _is_device(path: str) -> bool:
 
 
 def ledger_of(options: Namespace, **others: str | None) -> Path | None:
-    """Return the ledger that was named.
+    """Return the ledger named by an option.
 
-    `others` are the files that the command reads and writes, by option; `--json` and `--html` are known.
+    `others` are the files that the command reads and writes, by option; `--json` and `--html` are included already.
 
     Raises:
-        ReadError: it cannot be made, or is another of the files.
+        ReadError: the ledger cannot be created, or is another of the files.
     """
     if options.ledger is None:
         return None
@@ -188,7 +188,7 @@ def ledger_of(options: Namespace, **others: str | None) -> Path | None:
 
 
 def removal(ledger: Path | None) -> Callable[[], None] | None:
-    """Return the action that removes a ledger once the results are written."""
+    """Return the action that removes a ledger after the results are written."""
     if ledger is None:
         return None
 
@@ -201,10 +201,10 @@ def removal(ledger: Path | None) -> Callable[[], None] | None:
 
 @contextmanager
 def resume_hint(ledger: Path | str | None) -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does, and say then how the work goes on.
+    """Make SIGTERM end the block as Ctrl-C does, with a hint on how to continue.
 
     Raises:
-        KeyboardInterrupt: either came; it has the hint as its argument.
+        KeyboardInterrupt: either signal arrived; the hint is its argument.
     """
     try:
         with _terminated_is_interrupted():
@@ -215,7 +215,7 @@ def resume_hint(ledger: Path | str | None) -> Iterator[None]:
 
 @contextmanager
 def _terminated_is_interrupted() -> Iterator[None]:
-    """For the main thread only."""
+    """Convert SIGTERM to KeyboardInterrupt; for the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -231,7 +231,7 @@ def _terminated_is_interrupted() -> Iterator[None]:
 
 
 _SCALED = 80
-"""Cycles of a run from which the text view has several in a column, unless a window is asked for."""
+"""Number of cycles from which the text view shows several per column, unless a window is requested."""
 
 
 def wanted(options: Namespace) -> bool:
@@ -243,7 +243,7 @@ def check_views(options: Namespace) -> None:
     """Reject views that cannot be shown or written, before anything is simulated.
 
     Raises:
-        ReadError: a window of nothing or without a view, a file that cannot be made or is named twice.
+        ReadError: a window is empty or has no view, or a file cannot be created or is named twice.
     """
     if options.window is not None and not wanted(options) and options.html is None:
         legal = ("--timeline", "--trace FILE", "--html FILE")
@@ -265,10 +265,10 @@ def check_views(options: Namespace) -> None:
 
 
 def window_of(options: Namespace) -> Window:
-    """Return the window asked for.
+    """Return the requested window.
 
     Raises:
-        ReadError: it has another form.
+        ReadError: the text is not a window.
     """
     return Window() if options.window is None else Window.parse(options.window.strip())
 
@@ -276,7 +276,7 @@ def window_of(options: Namespace) -> Window:
 def timeline_of(options: Namespace, result: Result, listener: Listener | None) -> Timeline | None:
     """Return the recording of the window, None if no view was requested; `listener` receives the progress.
 
-    It comes from a run of its own that goes no further than the window; all else is in the result of either engine.
+    The recording comes from a separate run that ends with the window; all other data comes from the main result.
 
     Raises:
         ReadError: the window reaches beyond the run.
@@ -300,10 +300,10 @@ def _is_scaled(options: Namespace, result: Result) -> bool:
 
 
 def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[str]:
-    """Write the trace if one is asked for, whole or not at all; return a sentence about it.
+    """Write the requested trace, completely or not at all; return a sentence about it.
 
     Raises:
-        ReadError: it cannot be written.
+        ReadError: the trace cannot be written.
     """
     if options.trace is None:
         return []
@@ -329,7 +329,7 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
 def timeline_text(
     options: Namespace, result: Result, timeline: Timeline | None, notes: list[str], width: int
 ) -> Iterator[RenderableType]:
-    """Yield the files that were written and the text view of the run."""
+    """Yield the names of the written files, and the text view of the run."""
 
     from rich.text import Text  # noqa: PLC0415 - only if printed
 
@@ -348,12 +348,12 @@ def timeline_text(
 
 
 def write_run_page(options: Namespace, report: RunReport, document: Document, *, is_read: bool) -> list[str]:
-    """Write the page if one was asked for, whole or not at all; return a sentence on it.
+    """Write the page if requested, completely or not at all; return a sentence about it.
 
-    `is_read` tells a program whose text is what a file holds; others are recorded or compiled.
+    `is_read` marks a program whose text is that of a file; other programs are recorded or compiled.
 
     Raises:
-        ReadError: it cannot be written, or the window reaches beyond the run.
+        ReadError: the page cannot be written, or the window reaches beyond the run.
     """
     if options.html is None:
         return []
@@ -363,17 +363,17 @@ def write_run_page(options: Namespace, report: RunReport, document: Document, *,
 
 
 _ADVICE_SECONDS = 1.0
-"""Processor time for making changes of a run that is shown, and as much for checking them."""
+"""Processor time in seconds for proposing changes to a run that is shown, and again for checking them."""
 
 _MOST_ADVISED, _MOST_CHANGED_LINES = 20_000, 1000
-"""Executions and lines of a program that is changed beside its run: each change is read and run again, on both engines.
+"""Maximum executions and lines of a program that is also changed: each change is read and run again, on both engines.
 """
 
 
 def page_of_run(
     options: Namespace, report: RunReport, document: Document, window: Window | None, *, is_read: bool
 ) -> Page:
-    """Return the page; `is_read` tells a program whose text is what a file holds.
+    """Return the page of a run; `is_read` marks a program whose text is that of a file.
 
     Raises:
         ReadError: the window reaches beyond the run.
@@ -387,9 +387,9 @@ def page_of_run(
 
 
 def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | str | None:
-    """Return the changes that save cycles of a run, or a sentence that says why none was tried.
+    """Return the changes that save cycles of a run, or a sentence with the reason why none was tried.
 
-    None where the run itself is in doubt.
+    None if the run itself is in doubt.
     """
     if result.untimed or result.races or result.stale_reads:
         return None

@@ -40,7 +40,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """Schedule the text.
 
     Raises:
-        ReadError: the text cannot be read, names no target, or has bundles already.
+        ReadError: the text cannot be read, names no target, or already has bundles.
         IllegalError: the target lacks an instruction, or has too few registers.
     """
     file, text = read_assembly(options.file, "schedule", "is scheduled by `castsim run` itself")
@@ -82,7 +82,7 @@ def _remarks(found: Scheduled, *, written: bool) -> str:
 
 
 def _length(found: Scheduled) -> str:
-    """Return the lengths as a sentence."""
+    """Return a sentence about the lengths."""
     return f"{_bundles(found.length)}; padded with NOP: {_bundles(found.padding)}"
 
 

@@ -30,7 +30,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """Print the schema of a command's documents, or list the documents of all commands.
 
     Raises:
-        ReadError: there is no such command.
+        ReadError: the command does not exist.
     """
     if options.command is None:
         return CommandOutcome(list_document(), lambda _: _listed())

@@ -59,21 +59,21 @@ def declare(parser: OptionParser) -> None:
 
 
 _LARGEST = 1_000_000
-"""Beyond all tiles, and small enough for any shape up to it to be looked at in a second."""
+"""Sentinel tile size: larger than any tile, and small enough to check any shape up to it in a second."""
 
 
 ALL = "all"
-"""Stands for all casts that use scratch."""
+"""Name of all casts that use scratch."""
 
 _RANGE = re.compile(r"(\d+)(?::(\d+)(?::(\d+))?)?", re.ASCII)
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Compute, audit or sweep a pair, or look at a program.
+    """Compute, audit or sweep a pair, or examine a program.
 
     Raises:
-        ReadError: what was typed: unknown format, target or mode, no number or range, a bad program.
-        IllegalError: a pair that the target lacks or that uses no scratch.
+        ReadError: a format, target or mode is unknown, a text is not a number or range, or the program is invalid.
+        IllegalError: the target lacks the pair, or the pair uses no scratch.
     """
     match options.what:
         case [program] if program.endswith(".pto"):
@@ -140,7 +140,7 @@ def numbers(option: str, text: str) -> range:
     """Return the numbers that `N` or `FIRST:LAST[:STEP]` names; LAST is included.
 
     Raises:
-        ReadError: another form, a step of 0, or a range that runs backwards.
+        ReadError: the text is malformed, the step is 0, or the range runs backwards.
     """
     match = _RANGE.fullmatch(text)
     if match is None:

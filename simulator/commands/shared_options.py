@@ -1,7 +1,7 @@
-"""The options that several commands share, each a row: its spelling, its placeholder and its help.
+"""Options that several commands share, one row each: spelling, placeholder and help.
 
-The numbers in the help are those of `castsim.execution.run_limits` and `castsim.lowering.graphs.graph_execution`,
-written out: a help may not import what the work needs.
+Numbers in the help repeat those of `castsim.execution.run_limits` and `castsim.lowering.graphs.graph_execution`,
+because a help may not import the modules that define them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class SharedOption(NamedTuple):
-    """An option of several commands; `{}` in its help is what one of them says of it, or else `usual`."""
+    """An option of several commands; `{}` in its help is replaced by a command's own text, or else by `usual`."""
 
     spelling: str
     metavar: str | None
@@ -21,7 +21,7 @@ class SharedOption(NamedTuple):
 
 
 class OptionParser(ArgumentParser):
-    """The parser of a command, as `declare` fills it."""
+    """Parser of a command, as `declare` fills it."""
 
     def take(self, *names: str, **told: str) -> None:
         """Add shared options, by their names in `SHARED`; then the options whose help text is given."""
@@ -42,7 +42,7 @@ class OptionParser(ArgumentParser):
 
 
 def _cores(text: str) -> str:
-    """Return `--cores` as the option of a target that it is."""
+    """Return `--cores` as a target option."""
     if not text.isdecimal():
         raise ArgumentTypeError(f"'{text}' is not a number of cores\n  legal: 1, 2, ...")
     return f"cores={text}"
@@ -53,14 +53,14 @@ TOOLCHAINS = ("older", "2026-05", "2026-07", "2026-08")
 
 
 def _toolchain(text: str) -> str:
-    """Return `--toolchain` as the option of a target that it is."""
+    """Return `--toolchain` as a target option."""
     if text not in TOOLCHAINS:
         raise ArgumentTypeError(f"'{text}' is not an assembler\n  legal: {', '.join(TOOLCHAINS)}")
     return f"toolchain={text}"
 
 
 def _several(dest: str) -> dict[str, Any]:
-    """Return that an option may be given several times; all its values make one list."""
+    """Return argparse settings for an option that may be given several times; all its values form one list."""
     return {"dest": dest, "action": "append"}
 
 
@@ -154,4 +154,4 @@ SHARED: dict[str, tuple[SharedOption, ...]] = {
     "scheduler": (_SCHEDULER,),
     "ledger": (SharedOption("--ledger", "FILE", "save {} in FILE, and continue from it; removed at the end"),),
 }
-"""The options by the name that `OptionParser.take` gives them, those that go together under one."""
+"""The options by their names for `OptionParser.take`; options that belong together share a name."""

@@ -54,16 +54,16 @@ def declare(parser: OptionParser) -> None:
 
 
 _OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".html", ".npy", ".txt")
-"""Suffixes of files that are not Parquet, in lower case: who asks for one expects its form."""
+"""Suffixes of other file formats, in lower case: a user of one expects that format."""
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Sweep, or draw what was swept; the exit code is 1 if a row failed.
+    """Sweep, or draw the results of a sweep; the exit code is 1 if a row failed.
 
     Raises:
-        ReadError: what was typed, the specification, the ledger, the scheduler.
-        EngineError: workers that are others, or die.
-        KeyboardInterrupt: SIGINT or SIGTERM; the ledger holds everything done so far.
+        ReadError: an option, the specification, the ledger or the scheduler is wrong.
+        EngineError: a worker runs another version or dies.
+        KeyboardInterrupt: SIGINT or SIGTERM arrived; the ledger contains all finished points.
     """
     if options.report is not None or options.html is not None:
         return _drawn(options)
@@ -81,7 +81,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _drawn(options: Namespace) -> CommandOutcome:
-    """Draw what was swept."""
+    """Draw the results of a sweep."""
     if options.report is None:
         raise ReadError(f"--html {options.html} draws the results of --report", legal=("--report FILE.parquet",))
     if options.html is None:
@@ -103,7 +103,7 @@ def _write_page(report: str, html: str) -> Document:
     """Draw the page of a file of results, and return its JSON document.
 
     Raises:
-        ReadError: the file is none; the page cannot be written.
+        ReadError: the file has no results, or the page cannot be written.
     """
     from castsim.reports.pages.sweep_page import sweep_page  # noqa: PLC0415 - pyarrow is an extra
 

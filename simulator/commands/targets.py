@@ -68,11 +68,11 @@ _KINDS = {int: "whole number", Decimal: "number", str: "text", bool: "true or fa
 
 
 def template(name: str) -> str:
-    """Return the description of a target with what it inherits, as TOML with comments; rows of CSV tables stay there.
+    """Return the complete description of a target as TOML with comments, inherited parts included, without CSV tables.
 
     Raises:
-        ReadError: no such target.
-        TargetDataError: a bad description.
+        ReadError: the target does not exist.
+        TargetDataError: the description is invalid.
     """
     model = type(load_target(name))
     head = (
@@ -126,7 +126,7 @@ class _TemplateWriter:
 
 
 def key_text(model: object, key: str) -> str:
-    """Return a schema's description of one of its keys, and the kind of its value."""
+    """Return a schema's description of a key, and the kind of its value."""
     if key == "table" and key not in _fields(model):
         return "a CSV file with the rows"
     kind, owner = _kind(_annotation(model, key)), _owner(model, key)
@@ -137,7 +137,7 @@ def key_text(model: object, key: str) -> str:
 
 @cache
 def told(owner: type) -> dict[str, str]:
-    """Return the string below each name that a class assigns or annotates, by name; nothing for names without one."""
+    """Return the string below each name that a class assigns or annotates, by name; names without one are left out."""
     body = ast.parse(inspect.cleandoc("\n" + inspect.getsource(owner))).body[0]
     assert isinstance(body, ast.ClassDef)
     found = {}
@@ -160,7 +160,7 @@ def _fields(model: object) -> Mapping[str, Any]:
 
 
 def _owner(model: object, key: str) -> object:
-    """Return the schema that has a key, of one and those it builds on."""
+    """Return the schema, or base schema, that defines a key."""
     owners = model.__mro__ if isinstance(model, type) else ()
     return next((each for each in owners if key in vars(each).get("__annotations__", {})), model)
 
@@ -178,7 +178,7 @@ def _annotation(model: object, key: str) -> object:
 
 
 def _inside(model: object, key: str) -> object:
-    """Return the schema of the tables at a key; of a dictionary of tables, whose keys are names, that of each."""
+    """Return the schema of the tables at a key; for a dictionary of named tables, the schema of each table."""
     return _tables_of(_annotation(model, key)) if key in _fields(model) else model
 
 
@@ -190,7 +190,7 @@ def _tables_of(annotation: object) -> object:
 
 
 def _kind(annotation: object) -> str:
-    """Return the kind of a value in words, '' where it is a table."""
+    """Return the kind of a value in words, '' for a table."""
     if annotation in _KINDS:
         return _KINDS[annotation]
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
@@ -238,7 +238,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """Look up targets.
 
     Raises:
-        ReadError, TargetDataError: unknown target or format, bad description.
+        ReadError, TargetDataError: a target or format is unknown, or a description is invalid.
         IllegalError: the target does not have the pair.
     """
     if options.diff:

@@ -1,6 +1,6 @@
-"""Kernels of TileLang as `run` and `expand` take them: FILE.py:FUNCTION on their line, and the file is executed.
+"""TileLang kernels as `run` and `expand` take them: the command line names FILE.py:FUNCTION, and the file is executed.
 
-Nothing else executes one.
+No other module executes one.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ ALL_CORES = "all"
 
 
 def kernel_of(options: Namespace, program: str) -> TirProgram:
-    """Execute the file that a command names, and return what its function makes as a program of one core.
+    """Execute the file that a command names, and return its function's kernel as a program of one core.
 
-    Arguments (`--arg`) that the function takes are its own; others are dimensions of the kernel, which the shapes of
-    inputs from files give too.
+    Arguments (`--arg`) that the function takes are passed to it; others are dimensions of the kernel, which the shapes
+    of input files also define.
 
     Raises:
-        CastsimError: as `castsim.tilelang.programs.lowered_of` and `castsim.tilelang.programs.converted`.
+        CastsimError: see `castsim.tilelang.programs.lowered_of` and `castsim.tilelang.programs.converted`.
     """
     lowered, given, dims = _asked(options, program)
     return running.program_for(lowered, _core(options.core), given, dims)
 
 
 def _asked(options: Namespace, program: str) -> tuple[LoweredKernel, dict[str, Codes], dict[str, float]]:
-    """Return the kernel, the arrays that files give, and the dimensions that options give."""
+    """Return the kernel, the arrays from files, and the dimensions from options."""
     named = TILELANG.fullmatch(program)
     if named is None or not named[2]:
         names = functions_of(Path(program.rstrip(":")))
@@ -65,7 +65,7 @@ def _asked(options: Namespace, program: str) -> tuple[LoweredKernel, dict[str, C
 
 
 def _array(name: str, text: str) -> Codes | None:
-    """Return an input of a file; those that are drawn have the sizes that the program asks for."""
+    """Return an input from a file; drawn inputs have the sizes that the program requires."""
     return None if text.partition(":")[0] in ("zeros", "random") else read_input(text, name)
 
 
@@ -76,10 +76,10 @@ def _core(text: str | None) -> int:
 
 
 def execute_tilelang(options: Namespace, run: RunSource) -> CommandOutcome:
-    """Make the kernel and run it; cycles of vector functions that the source gives are shown beside them.
+    """Build the kernel and run it; if the source states cycles of vector functions, the report shows both.
 
     Raises:
-        CastsimError, EngineError: as `kernel_of` and `castsim.running.run`.
+        CastsimError, EngineError: see `kernel_of` and `castsim.running.run`.
     """
     if options.all_entries or options.entry is not None:
         raise ReadError("--entry applies only to .pto files", legal=("KERNEL.py:FUNCTION",))
@@ -97,7 +97,7 @@ def _told(
     run: RunSource,
     settle: Callable[[Result], Result] = lambda result: result,
 ) -> CommandOutcome:
-    """Run a program on one core; `settle` chooses what the report shows."""
+    """Run a program on one core; `settle` chooses the contents of the report."""
     seen: list[Result] = []
     settled = Namespace(**{**vars(options), "args": [], "program": converted.file})
 
@@ -158,7 +158,7 @@ def _codes(array: NDArray[Any], use: ArgumentUse) -> Codes:
 def _drawn(
     lowered: LoweredKernel, given: Mapping[str, Codes], dims: Mapping[str, float], specifications: Mapping[str, str]
 ) -> dict[str, Codes]:
-    """Return arrays with those that are drawn (`random:SEED`, `zeros`), the same for all cores."""
+    """Return arrays with the drawn ones (`random:SEED`, `zeros`) filled in, the same for all cores."""
     bound = programs.bind(lowered, given, dims)
     used = load(programs.converted(lowered, 0, programs.used_numbers(bound)).source(), None, None, {}).arguments
     shapes = {
@@ -175,7 +175,7 @@ def _drawn(
 
 
 def _functions(result: Result, converted: TirProgram) -> list[RenderableType]:
-    """Return the table of vector functions for which the source names cycles; nothing if it does for none."""
+    """Return the table of vector functions whose cycles the source states; empty if there are none."""
     rows = [row for row in running.function_cycles(result, converted) if row.latency]
     if not rows:
         return []

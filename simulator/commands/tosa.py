@@ -1,7 +1,7 @@
 """FUNCTION is reciprocal_scale VALUE..., apply_scale_32 or apply_scale_16 VALUE MULTIPLIER SHIFT, apply_lookup_s
 VALUE... with --table of 513 i16, or TABLE VALUE... with --table of 256 i8 or 513 i16; --target runs TABLE as a program
-of look-ups of a vector processor. What a function requires and its
-arguments do not keep is an error: the result would be unpredictable.
+of look-ups of a vector processor. Arguments that break a function's
+requirements are an error: the result would be unpredictable.
 
 examples:
   castsim tosa reciprocal_scale 3 10
@@ -49,7 +49,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """Compute a function.
 
     Raises:
-        ReadError: unknown function, no integers or not so many, an option of another function, a bad table.
+        ReadError: the function is unknown, an argument is not an integer or missing, or an option or table is wrong.
         IllegalError: arguments that make the result unpredictable.
     """
     name = options.function

@@ -79,8 +79,8 @@ def execute(options: Namespace) -> CommandOutcome:
     """Search the space; the exit code is 1 if no point of it runs.
 
     Raises:
-        ReadError: what was typed; the program, at every point; a ledger about something else.
-        KeyboardInterrupt: interrupted; a ledger holds everything done so far.
+        ReadError: an option is wrong, every point of the program fails, or the ledger is about something else.
+        KeyboardInterrupt: the search was interrupted; a ledger contains all finished points.
     """
     check_page(options, {"PROGRAM": options.program, "--resume": options.resume})
     study = _study(options)

@@ -33,11 +33,11 @@ def declare(parser: OptionParser) -> None:
 
 
 def execute(options: Namespace) -> CommandOutcome:
-    """Rewrite the program, run both.
+    """Rewrite the program, and run both versions.
 
     Raises:
-        ReadError: the program cannot be read, names no target; an unknown or malformed input.
-        IllegalError: the target lacks an instruction; the program reads early.
+        ReadError: the program cannot be read or names no target, or an input is unknown or malformed.
+        IllegalError: the target lacks an instruction, or the program reads a result too early.
         EngineError: the program does not end.
     """
     file, source = read_assembly(options.program, "unswizzle", "has no lanes to move")

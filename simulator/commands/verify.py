@@ -82,10 +82,10 @@ def execute(options: Namespace) -> CommandOutcome:
     """Compare, and keep a record if asked for.
 
     Raises:
-        ReadError: what was typed; a record that cannot be read, written, or does not fit.
-        IllegalError: a mode that the pair does not have, codes that cannot be tried, no oracle.
-        EngineError: workers that are others, or die.
-        KeyboardInterrupt: interrupted; the record is saved.
+        ReadError: an option is wrong, or a record cannot be read or written, or does not fit.
+        IllegalError: the pair lacks a mode, the codes cannot be tried, or there is no oracle.
+        EngineError: a worker runs another version or dies.
+        KeyboardInterrupt: the verification was interrupted; the record is saved.
     """
     path, workers = _record_path(options), workers_of(options)
     if options.substitutions or options.lowering:
@@ -127,7 +127,7 @@ def _record_path(options: Namespace) -> Path | None:
 
 
 def _started(options: Namespace) -> VerificationRecord:
-    """Return a new record of what is asked for, after trying one code of each part."""
+    """Return a new record of the request, after trying one code of each part."""
     if options.matrix:
         _check_alone("--matrix", options)
         return VerificationRecord.of(required_parts())
@@ -138,10 +138,10 @@ def _started(options: Namespace) -> VerificationRecord:
 
 
 def _resumed(options: Namespace, path: Path) -> VerificationRecord:
-    """Return the record to go on with.
+    """Return the record to continue.
 
     Raises:
-        ReadError: it holds other parts than asked for, or the sources have changed since.
+        ReadError: the record has other parts than requested, or the sources have changed since.
     """
     record = VerificationRecord.load(path)
     held = [one.part for one in record.progress]
@@ -161,7 +161,7 @@ def _resumed(options: Namespace, path: Path) -> VerificationRecord:
 
 
 def _refuse_stale(record: VerificationRecord | SubstitutionRecord, path: Path) -> None:
-    """Reject a record whose sources have changed since (ReadError)."""
+    """Reject a record whose sources have changed since then (ReadError)."""
     changed = record.changed_files()
     if changed:
         raise ReadError(
@@ -170,7 +170,7 @@ def _refuse_stale(record: VerificationRecord | SubstitutionRecord, path: Path) -
 
 
 def _check_alone(what: str, options: Namespace) -> None:
-    """Reject options that choose what is compared."""
+    """Reject options that choose what to compare."""
     given = [f"--{name}" for name in ("rounding", "overflow", "tier", "against", "samples", "seed")
              if getattr(options, name)]  # fmt: skip
     given += [f"--{name}" for name in ("exhaustive", "structured") if getattr(options, name)]
@@ -203,7 +203,7 @@ def _requested(options: Namespace) -> tuple[Any, ...]:
 
 
 def _interruption(record: VerificationRecord, path: Path | None) -> str:
-    """Return how far an interrupted verification has come, and whether it can go on."""
+    """Return the progress of an interrupted verification, and whether it can be continued."""
     checked = sum(one.checked for one in record.progress)
     total = sum(one.size for one in record.progress)
     hint = f"saved in {path}: continue with --resume" if path is not None else "nothing was saved: pass --record FILE"
@@ -217,15 +217,15 @@ def _interruption(record: VerificationRecord, path: Path | None) -> str:
 # instructions; here they are compared with the machine model on all codes, once.
 
 _SPEC = "tosa"
-"""The specification, unless another is named."""
+"""The default specification."""
 
 
 def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -> CommandOutcome:
     """Run lowered casts again; the exit code is 1 if a claim fails.
 
     Raises:
-        ReadError: what was typed; a record that cannot be read, written, or does not fit.
-        KeyboardInterrupt: interrupted; the record holds everything done so far.
+        ReadError: an option is wrong, or a record cannot be read or written, or does not fit.
+        KeyboardInterrupt: the run was interrupted; the record contains everything done so far.
     """
     from castsim.evidence.verification.lowering import LoweringRecord, started, verify_lowering  # noqa: PLC0415 - loads the planner
     from castsim.lowering.acceptance import parse_specification  # noqa: PLC0415 - as above
@@ -257,7 +257,7 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
 
 
 def _cells(options: Namespace, spec: Specification, version: str | None) -> tuple[str, list[Cell]]:
-    """Return the version in force and the cells that are asked for."""
+    """Return the version in force and the requested cells."""
     from castsim.lowering.conformance import prepared  # noqa: PLC0415 - as above
 
     src, dst = options.pair or (None, None)
@@ -274,7 +274,7 @@ def _other_than(
     samples: int | None,
     seed: int | None,
 ) -> str | None:
-    """Return where a record differs from the request, None if it fits; options not typed are taken from the record."""
+    """Return the difference between a record and the request, None if they agree; the record fills in other options."""
     if (spec.name, version or record.version) != (record.spec, record.version):
         return "specifications or versions"
     if samples not in (None, record.samples) or seed not in (None, record.seed):
@@ -289,16 +289,16 @@ _NOT_OF_SUBSTITUTIONS = (
     "rounding", "overflow", "tier", "against", "exhaustive", "structured", "samples", "seed", "matrix",
     "lowering", "spec",
 )  # fmt: skip
-"""Options that mean nothing for substitutions."""
+"""Options that do not apply to substitutions."""
 
 
 def _execute_substitutions(options: Namespace, path: Path | None, workers: Workers) -> CommandOutcome:
-    """Try substitutions on all codes; the exit code is 1 if one gives another result.
+    """Try substitutions on all codes; the exit code is 1 if any result differs.
 
     Raises:
-        ReadError: what was typed; a record that cannot be read, written, or does not fit.
-        IllegalError: a cast without such arithmetic.
-        KeyboardInterrupt: interrupted; the record holds everything done so far.
+        ReadError: an option is wrong, or a record cannot be read or written, or does not fit.
+        IllegalError: the cast has no substitutions.
+        KeyboardInterrupt: the run was interrupted; the record contains everything done so far.
     """
     from castsim.evidence.verification.lowering import Asked, SubstitutionRecord, verify_substitutions  # noqa: PLC0415 - as above
 
@@ -327,7 +327,7 @@ def _execute_substitutions(options: Namespace, path: Path | None, workers: Worke
 
 
 def _resumed_substitutions(path: Path, wanted: list[Substitute]) -> SubstitutionRecord:
-    """Return the record to go on with, what is asked for added.
+    """Return the record to continue, with the requested parts added.
 
     Raises:
         ReadError: the sources or the facts of a target have changed since.

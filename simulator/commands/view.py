@@ -61,10 +61,10 @@ def declare(parser: OptionParser) -> None:
 HOST = "127.0.0.1"
 
 _TRACE = "/localtrace"
-"""Where the bundled UI looks for the trace; beside it `/file_info` and `/vizviewer_info` tell of the traced sources."""
+"""Paths at which the bundled UI looks for the trace; `/file_info` and `/vizviewer_info` describe its sources."""
 
 IDLE_SECONDS = 30
-"""How long a connection may be silent."""
+"""Seconds for which a connection may be silent."""
 
 _EMPTY = ("/file_info", "/vizviewer_info")
 
@@ -80,16 +80,16 @@ def viewer_files() -> Path | None:
 
 
 class TraceServer(ThreadingHTTPServer):
-    """A server that its requests do not outlive."""
+    """HTTP server whose request threads end with it."""
 
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: a client that leaves, or asks for nonsense, is no fault of who looks at a trace."""
+        """Ignore the error: a client that leaves, or sends nonsense, does not concern the viewer of a trace."""
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Gives the files of the UI, and the trace; says nothing on standard error."""
+    """Handler that serves the files of the UI and the trace; it prints nothing on standard error."""
 
     timeout = IDLE_SECONDS
 
@@ -98,11 +98,11 @@ class _Handler(SimpleHTTPRequestHandler):
         super().__init__(*args, directory=str(files))  # type: ignore[arg-type]
 
     def do_GET(self) -> None:
-        """Answer a request of a page that this server gave."""
+        """Answer a request from a page of this server."""
         self._answer(super().do_GET)
 
     def do_HEAD(self) -> None:
-        """Answer as to GET, without the content."""
+        """Answer like GET, without the content."""
         self._answer(super().do_HEAD)
 
     def _answer(self, files: Callable[[], None]) -> None:
@@ -124,12 +124,12 @@ class _Handler(SimpleHTTPRequestHandler):
             files()
 
     def end_headers(self) -> None:
-        """Keep nothing: the next trace is served under the same address."""
+        """Disable caching: the next trace is served under the same address."""
         self.send_header("Cache-Control", "no-store")
         super().end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the library
-        """Say nothing."""
+        """Print nothing."""
 
     def _send(self, content: bytes) -> None:
         self.send_response(HTTPStatus.OK)
@@ -141,10 +141,10 @@ class _Handler(SimpleHTTPRequestHandler):
 
 
 def server_of(trace: Path, files: Path, port: int) -> TraceServer:
-    """Return a server that listens; 0 takes any port that is free.
+    """Return a listening server; port 0 means any free port.
 
     Raises:
-        ReadError: the port cannot be had.
+        ReadError: the port is not available.
     """
     try:
         return TraceServer((HOST, port), partial(_Handler, trace=trace, files=files))
@@ -155,15 +155,15 @@ def server_of(trace: Path, files: Path, port: int) -> TraceServer:
 PUBLIC_VIEWER = "https://ui.perfetto.dev"
 _LEGAL = ("castsim run PROGRAM --trace FILE", "castsim run PROGRAM --html FILE")
 _TIME_UNIT = "1 us stands for 1 cycle"
-"""By which a trace of castsim is known; see `castsim.reports.views.perfetto`."""
+"""Time unit that marks a trace of castsim; see `castsim.reports.views.perfetto`."""
 
 
 def execute(options: Namespace) -> CommandOutcome:
     """Show the file.
 
     Raises:
-        ReadError: it is none that can be shown, or a trace of another program; a port that cannot be had.
-        CastsimError, EngineError: as `castsim run`, of a program.
+        ReadError: the file cannot be shown, the trace is from another program, or the port is not available.
+        CastsimError, EngineError: see `castsim run`; only for a program.
     """
     port = _port(options.port)
     for option, values in (("--in", options.inputs), ("--arg", options.args), ("--option", options.options)):
@@ -189,10 +189,10 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _port(text: str | None) -> int:
-    """Return the port, 0 for any.
+    """Return the port, 0 for any free port.
 
     Raises:
-        ReadError: it is none.
+        ReadError: the value is not a port number.
     """
     if text is None:
         return 0
@@ -202,10 +202,10 @@ def _port(text: str | None) -> int:
 
 
 def _refuse_port(options: Namespace) -> None:
-    """Raise an error if a port was given for what is opened as a file.
+    """Reject a port for a document that is opened as a file.
 
     Raises:
-        ReadError: as said.
+        ReadError: a port was given.
     """
     if options.port is not None:
         raise ReadError(
@@ -218,7 +218,7 @@ def check_trace(found: Mapping[str, object], file: str) -> str:
     """Return the program that a trace names.
 
     Raises:
-        ReadError: it is no trace that castsim wrote.
+        ReadError: the file is not a trace from castsim.
     """
     about, events = found.get("otherData"), found.get("traceEvents")
     if not isinstance(events, list):
@@ -229,10 +229,10 @@ def check_trace(found: Mapping[str, object], file: str) -> str:
 
 
 def _check_program_of(trace: str, program: str) -> None:
-    """Raise an error if a trace is of another program than the file.
+    """Reject a trace of another program than the file.
 
     Raises:
-        ReadError: as said, or no trace, or no such program.
+        ReadError: the trace is of another program, is not a trace, or the program is missing.
     """
     read_bytes(program, "program")
     title = check_trace(read_object(read_bytes(trace, "trace", default=MAX_MODEL_BYTES), trace), trace)
@@ -262,14 +262,14 @@ def _report(options: Namespace) -> Path:
 
 
 _MISFITS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What the page of a look-up raises whose document has other values than castsim writes."""
+"""Exceptions that a look-up's page raises if its document has values that castsim never writes."""
 
 
 def _recorded_page(options: Namespace, data: bytes) -> Path:
-    """Write the page of a JSON result, and return the file; nothing that the result names is opened.
+    """Write the page of a JSON result, and return the file; files that the result names are not opened.
 
     Raises:
-        ReadError: no result of a run, or options of a program.
+        ReadError: the file is not the result of a run, or options that apply to programs were given.
     """
     document: Mapping[str, Any] = {}
     with suppress(ValueError, RecursionError):  # `recorded_run` says what is wrong
@@ -298,7 +298,7 @@ def _program_of(recorded: RecordedRun, file: str) -> str:
     """Return the command that runs the program of a result.
 
     Raises:
-        ReadError: the result gives no file name for it.
+        ReadError: the result contains no file name.
     """
     program = recorded.program
     if not program.isprintable() or program.startswith("-"):
@@ -332,7 +332,7 @@ def _sections_of(recorded: RecordedRun, run_it: str) -> Iterator[PageSection]:
 
 
 def _shown(options: Namespace, kind: str, path: Path) -> CommandOutcome:
-    """Open a report, or print where it is."""
+    """Open a report, or print its path."""
     address = path.resolve().as_uri()
     if not options.no_open:
         webbrowser.open(address)
@@ -340,7 +340,7 @@ def _shown(options: Namespace, kind: str, path: Path) -> CommandOutcome:
 
 
 def _show_trace(options: Namespace, trace: str, port: int) -> CommandOutcome:
-    """Serve a trace until Ctrl-C, or say how it can be opened."""
+    """Serve a trace until Ctrl-C, or print how to open it."""
     files = viewer_files()
     if files is None:
         how = (

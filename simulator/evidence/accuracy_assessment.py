@@ -1,4 +1,4 @@
-"""Simulated against measured cycles: row by row, per curve, over all."""
+"""Comparison of simulated with measured cycles: row by row, per curve, over all."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ from castsim.targets.description import SourceKind, with_options
 from castsim.targets.loader import Target, load_target, target_names
 
 LABEL_SHAPE = "label shape"
-"""The row states loop trips: simulated are so many rows of so many trips of the variant that runs."""
+"""Convention of rows that state loop trips: castsim simulates as many rows of trips of the variant that runs."""
 
 SHAPE = "shape as it stands"
 
 TRIPS = "trips of loops"
-"""The row measures a program of vector instructions: so many loops of so many trips."""
+"""Convention of rows that measure a program of vector instructions: its numbers of loops and trips."""
 
 TILES = "tiles of a core"
-"""The row measures a launch: so many tiles pass through the buffer of each core."""
+"""Convention of rows that measure a launch: the number of tiles that pass through the buffer of each core."""
 
 BINARY = "isBinary"
-"""Parameters of a row whose column sum joins rows in pairs, through scratch."""
+"""Parameters of rows whose column sum joins rows in pairs, through scratch."""
 
 REPEATS = "further repeats"
-"""The row measures one instruction: so many repeats behind as many others, at stated addresses."""
+"""Convention of rows that measure one instruction: repeats after as many others, at stated addresses."""
 
 _PADDING = 64
-"""Columns behind the valid ones where a padded kernel ran but the row names no padding: whole blocks of any format."""
+"""Padding columns for a padded kernel if the row states no padding: whole blocks of any format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class AssessedRow:
-    """A measured row, the shape simulated for it, and the cycles. Errors in percent of the measured cycles.
+    """A measured row, its simulated shape, and the cycles. Errors are in percent of the measured cycles.
 
-    `reason` is what the target says of a deviation, `convention_meaning` of what the cycles count; '' if nothing.
+    `reason` is the target's note on a deviation, `convention_meaning` its note on what the cycles count; '' if none.
     """
 
     row: MeasuredRow
@@ -99,7 +99,7 @@ class AssessedRow:
 
     @property
     def predicted_error(self) -> float | None:
-        """Error of the public model; None where the table does not say."""
+        """Error of the public model; None if the table lacks its value."""
         return None if self.row.predicted is None else _percent(self.row.predicted, self.row.measured_cycles)
 
 
@@ -123,12 +123,12 @@ class Accuracy:
     table: MeasuredTable
     rows: tuple[AssessedRow, ...]
     origins: tuple[ResultOrigin, ...] = field(default=(), compare=False)
-    """Who simulated each of the rows."""
+    """Names of the processes that simulated the rows."""
 
     @property
     def measured_on(self) -> str | None:
-        """The name of another chip that the table was measured on; None if it is the target, or the table is no
-        shipped one.
+        """The name of another chip that the table was measured on; None if it is the target's, or the table is not
+        shipped.
 
         A description that is derived from a chip inherits its tables.
         """
@@ -143,7 +143,7 @@ class Accuracy:
 
     @property
     def unfitted(self) -> tuple[AssessedRow, ...]:
-        """The rows to which no fact was fitted: only these confirm anything."""
+        """The held-out rows: only these confirm anything."""
         return tuple(row for row in self.rows if not row.row.fitted)
 
     @property
@@ -160,13 +160,13 @@ def assess(target: Target, table: MeasuredTable) -> Accuracy:
     """Simulate every row of a table.
 
     Raises:
-        IllegalError, TileError: a row whose operation or tile the target does not take; with its place in the file.
+        IllegalError, TileError: the target rejects a row's operation or tile; the error has the position in the file.
     """
     return Accuracy(target, table, tuple(assess_row(target, row) for row in table.rows), (origin(),) * len(table.rows))
 
 
 def by_evidence(rows: Iterable[AssessedRow]) -> dict[tuple[bool, SourceKind | None], list[AssessedRow]]:
-    """Return rows by whether they were fitted and what they were read off: unfitted first, strong sources first."""
+    """Return rows grouped by fitted or held out and by source: held-out rows first, strong sources first."""
     order: list[SourceKind | None] = [*SourceKind, None]
     found: dict[tuple[bool, SourceKind | None], list[AssessedRow]] = {}
     for row in sorted(rows, key=lambda each: (each.row.fitted, order.index(each.row.source_kind))):
@@ -180,16 +180,16 @@ def simulated(rows: Iterable[AssessedRow]) -> Statistics:
 
 
 def predicted(rows: Iterable[AssessedRow]) -> Statistics | None:
-    """Return the statistics of the public model over the rows that state it; None if none does."""
+    """Return the statistics of the public model over the rows that state it; None if none do."""
     errors = [abs(row.predicted_error) for row in rows if row.predicted_error is not None]
     return _statistics(errors) if errors else None
 
 
 def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]:
-    """Return convention, rows, columns, valid rows and valid columns of the tiles that are simulated for a row.
+    """Return convention, rows, columns, valid rows and valid columns of the tiles simulated for a row.
 
-    Published trips tell more than published columns where the two disagree (docs/reference/a5.md section 6.1), so a row
-    that states them is simulated as so many trips of the kernel variant that runs.
+    If published trips and columns disagree, the trips are more reliable (docs/reference/a5.md section 6.1), so a row
+    with trips is simulated as that many trips of the kernel variant that runs.
     """
     per_trip = _elements_per_trip(target, row)
     if per_trip is None or row.outer_trips is None or row.inner_trips is None:
@@ -200,7 +200,7 @@ def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]
 
 
 def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
-    """Simulate one row; errors as `assess`."""
+    """Simulate one row; for errors see `assess`."""
     if row.kernel is not None:
         return AssessedRow(row, LAUNCH, row.rows, row.cols, _kernel_cycles(target, row.kernel), _reason(target, row))
     if not target.has_tiles and row.operation != CAST:
@@ -270,7 +270,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
 
 
 def _kernel_cycles(target: Target, kernel: MeasuredKernel) -> int:
-    """Return the cycles of a kernel on one core while all cores work; errors as `castsim.run`."""
+    """Return the cycles of a kernel on one core while all cores work; for errors see `castsim.run`."""
     cores = getattr(target, "cores", None)
     found = run(
         kernel.path, target, timing_only=True, tensors=kernel.tensors, cores=None if cores is None else cores.count,
@@ -281,7 +281,7 @@ def _kernel_cycles(target: Target, kernel: MeasuredKernel) -> int:
 
 
 def _as_measured(target: Target, row: MeasuredRow) -> Target:
-    """Return the target as the row was measured: what its cycles count, the algorithm, the code variant."""
+    """Return the target as the row was measured: counting convention, algorithm, code variant."""
     if row.convention is not None:
         try:
             target = target.measured_as(row.convention, row.operation)
@@ -324,25 +324,25 @@ def _statistics(errors: list[float]) -> Statistics:
 # Rows of measurements simulated by several: processes, or the workers of a cluster; what is done is kept.
 
 _TOGETHER = 16
-"""Rows that are handed out together."""
+"""Number of rows handed out together."""
 
 Measured = Sequence[tuple[Target, MeasuredTable]]
 
 
 def _assessed_group(group: WorkGroup[tuple[str, MeasuredRow]], targets: HandedTargets) -> list[AssessedRow]:
-    """Return rows, each with the name of its target, simulated; `targets` are those that are not as shipped."""
+    """Return simulated rows, each with the name of its target; `targets` are the ones that are not shipped."""
     return [assess_row(targets.get(name) or load_target(name), row) for name, row in group.items]
 
 
 def assess_all(
     measured: Measured, workers: Workers, ledger: Path | None, progress: ProgressCallback
 ) -> tuple[Accuracy, ...]:
-    """Simulate the rows of tables, each for its target.
+    """Simulate the rows of several tables, each for its target.
 
     Raises:
-        ReadError: the ledger is about something else; as `castsim.execution.distributed`.
-        EngineError: as there.
-        IllegalError, TileError: a row whose operation or tile a target does not take; with its place in the file.
+        ReadError: the ledger is about something else; see also `castsim.execution.distributed`.
+        EngineError: see `castsim.execution.distributed`.
+        IllegalError, TileError: a target rejects a row's operation or tile; the error has the position in the file.
     """
     items = [(target.name, row) for target, table in measured for row in table.rows]
     own = {
@@ -366,7 +366,7 @@ def assess_all(
 
 
 def _keeping(ledger: Path, measured: Measured, rows: Sequence[MeasuredRow]) -> Keeping[AssessedRow]:
-    """Return where and how simulated rows are kept."""
+    """Return the store for simulated rows."""
 
     names = [each.name for each in fields(AssessedRow) if each.name != "row"]
 
@@ -391,20 +391,20 @@ def _keeping(ledger: Path, measured: Measured, rows: Sequence[MeasuredRow]) -> K
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
-    """Simulated against measured cycles, table by table.
+    """Simulated compared with measured cycles, table by table.
 
-    `plot` draws simulated over measured cycles, and how many rows have which error. Frames, errors in percent of the
+    `plot` draws simulated over measured cycles, and the distribution of errors. Frames, with errors in percent of the
     measured cycles, positive where the simulation is slower:
 
-    - `rows`: a row per measured operation: `target`, `file`, `line` and what it is; the tile that was simulated for it;
+    - `rows`: a row per measured operation: `target`, `file`, `line` and its description; the simulated tile;
       `measured_cycles`, `simulated_cycles`, `error_percent`; `public_model_cycles` and `public_model_error_percent`,
-      missing where the table does not tell them; the `reason` of a known deviation.
+      missing if the table lacks them; the `reason` of a known deviation.
     - `curves`: a row per operation, pair of types and shape class: `mean_percent`, `median_percent` and `max_percent`
       of the absolute errors of its `rows`, and the same of the public model.
     """
 
     tables: tuple[Accuracy, ...]
-    """A target and a table each, at least one."""
+    """Pairs of a target and a table, at least one."""
 
     def __repr__(self) -> str:
         names = ", ".join(dict.fromkeys(each.target.name for each in self.tables))
@@ -428,7 +428,7 @@ class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
 
     @property
     def public_model(self) -> Statistics | None:
-        """Absolute errors of the public model over the rows that state it, in percent; None if none does."""
+        """Absolute errors of the public model over the rows that state it, in percent; None if none do."""
         return predicted(self.rows)
 
 
@@ -442,28 +442,28 @@ def accuracy(
     ledger: str | Path | None = None,
     progress: ProgressCallback = lambda *_: None,
 ) -> AccuracyTables:
-    """Simulate operations whose cycles have been measured, and compare.
+    """Simulate operations with published cycles, and compare.
 
         castsim.accuracy("a5").simulation.mean
 
     Args:
-        target: a chip; None takes all with measurements, or with `data` the one whose own tables have most of its
+        target: a chip; None takes all with measurements, or with `data` the one whose own tables share most of its
             columns.
-        data: a CSV of measurements with the columns src, dst (or dtype), rows, cols, measured_cycles, and more as far
-            as known; None takes the tables that come with the target.
-        workers: processes.
-        scheduler: address of a Dask scheduler whose workers are to simulate instead.
-        ledger: a file in which every row is kept as soon as it is done: the same call goes on from there. It stays.
-        progress: is told how many rows are done.
+        data: a CSV of measurements with the columns src, dst (or dtype), rows, cols, measured_cycles, and optional
+            ones; None takes the tables that come with the target.
+        workers: number of processes.
+        scheduler: address of a Dask scheduler whose workers simulate instead.
+        ledger: a file that stores every finished row, so the same call continues from there. It is not removed.
+        progress: receives the number of finished rows.
 
     Returns:
         A row per measurement: measured and simulated cycles and their deviation; mean, median and maximum of all.
 
     Raises:
-        ReadError: unknown target, one without measurements, a table that cannot be read; with its place. The ledger is
+        ReadError: the target is unknown or has no measurements, a table cannot be read (with position), the ledger is
             about something else; the scheduler does not answer.
-        IllegalError, TileError: a row whose operation or tile the target does not take; with its place.
-        EngineError: a worker has another castsim; workers die again and again.
+        IllegalError, TileError: the target rejects a row's operation or tile (with position).
+        EngineError: a worker runs another version of castsim, or workers die repeatedly.
     """
     own = None if data is None else read_table(Path(data))
     chosen = None if target is None else load_target(target)

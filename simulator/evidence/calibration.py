@@ -1,4 +1,4 @@
-"""Fitting numbers of a target to a user's own measurements: a table of cycles in, a derived description out."""
+"""Calibration of a target from a user's measurements: a table of cycles in, a derived description out."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from castsim.targets.loader import Target, load_target, target_names
 
 _ABOUT = frozenset(Fact.model_fields)
 _FINEST = 3
-"""Decimals of a number with a fraction, unless its fact has fewer."""
+"""Decimals of a fitted fraction, unless its fact has fewer."""
 _LARGE = Decimal(64)
-"""Cycles by which a number is moved to see whether it matters; it is also divided by as much, if it may be."""
+"""Cycles by which a number is changed to see whether it matters; it is also divided by this factor, if legal."""
 
 
 @dataclass(frozen=True, slots=True)
 class FitSelection:
-    """What the user says: patterns of parameters to fit (none: all that matter), of those to leave, and bounds."""
+    """The user's choice: patterns of parameters to fit (none: all that matter), patterns to keep, and bounds."""
 
     fit: tuple[str, ...] = ()
     fix: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class FitSelection:
 
 @dataclass(frozen=True, slots=True)
 class FittedParameter:
-    """A number of the description: its path, value, the step between values it can have, and the least and largest."""
+    """A fitted number of the description: its path, value, the step between legal values, minimum and maximum."""
 
     path: str
     value: Decimal
@@ -61,13 +61,13 @@ class FittedParameter:
         return self.step == 1
 
     def legal(self, value: float) -> Decimal:
-        """Return the nearest value that it can have."""
+        """Return the nearest legal value."""
         bounded = min(max(value, self.low), self.high)
         return Decimal(repr(float(bounded))).quantize(self.step, ROUND_HALF_EVEN)
 
 
 def numbers_of(target: Target) -> dict[str, Decimal]:
-    """Return every number that the timing tables of the description state, by its path."""
+    """Return every number in the timing tables of the description, by path."""
     roots = ((name, getattr(target, name)) for name in target.time_tables)
     return {path: value for name, root in roots for path, value in _numbers(name, root)}
 
@@ -85,7 +85,7 @@ def _numbers(path: str, held: Any) -> Iterator[tuple[str, Decimal]]:
 
 
 def changed(target: Target, values: Mapping[str, Decimal]) -> Target:
-    """Return the target with numbers edited; a whole one stays an integer. TargetDataError: one it cannot have."""
+    """Return the target with changed numbers; integers stay integers. TargetDataError: a value is not legal."""
     return with_facts(target, {path: int(each) if each == int(each) else each for path, each in values.items()})
 
 
@@ -98,9 +98,9 @@ def parameters_of(target: Target, rows: Sequence[MeasuredRow], choice: FitSelect
     """Return the numbers to fit, in the order of the description.
 
     Raises:
-        ReadError: a pattern that names no number, bounds that no value meets, a number asked for on which no row
-            depends, or nothing to fit.
-        IllegalError, TileError: a row that the target cannot run; with its place.
+        ReadError: a pattern matches no number, bounds exclude every value, a requested number affects no row,
+            or there is nothing to fit.
+        IllegalError, TileError: the target cannot run a row (with position).
     """
     numbers = numbers_of(target)
     for option, patterns in (("--fit", choice.fit), ("--fix", choice.fix), ("--bounds", tuple(choice.bounds))):
@@ -127,7 +127,7 @@ def _matches(path: str, patterns: Sequence[str]) -> bool:
 def _mattering(
     target: Target, rows: Sequence[MeasuredRow], usual: Sequence[int], numbers: Mapping[str, Decimal], depth: int
 ) -> Iterator[str]:
-    """Yield the numbers that move some row, table by table: what a table does not move, nothing in it does."""
+    """Yield the numbers that affect any row, table by table: if a table has no effect, its numbers have none."""
     tables: dict[str, dict[str, Decimal]] = {}
     for path, value in numbers.items():
         tables.setdefault(".".join(path.split(".")[: depth + 1]), {})[path] = value
@@ -150,7 +150,7 @@ def _mattering(
 
 
 def _moved(target: Target, numbers: Mapping[str, Decimal]) -> Iterator[Target]:
-    """Yield the target with numbers far larger, and with numbers far smaller, as far as they may be."""
+    """Yield the target with numbers far larger, and far smaller, within legal bounds."""
     for larger in (True, False):
         changed_to = target
         for path, value in numbers.items():
@@ -167,7 +167,7 @@ def _moved(target: Target, numbers: Mapping[str, Decimal]) -> Iterator[Target]:
 
 
 def _cycles_or_none(target: Target, row: MeasuredRow) -> int | None:
-    """Return the cycles; None of a row that cannot run, or cannot after so large a change."""
+    """Return the cycles; None for a row that cannot run, or cannot run after so large a change."""
     try:
         return cycles_of(target, row)
     except (CastsimError, ArithmeticError):
@@ -201,17 +201,17 @@ def _legal(target: Target, path: str, value: Decimal) -> bool:
 # of the slope. Between the values that a fact can have the cycles are continued along these slopes.
 
 ENOUGH = 32
-"""Cycles that a step moves the row by that it moves most."""
+"""Minimum number of cycles by which a step changes the row that it affects most."""
 INDISTINCT = 0.02
-"""Least singular value of the Jacobian, columns scaled to length one, that counts: slopes have some 3 % of noise."""
+"""Smallest singular value of the Jacobian (columns of length one) that is not zero: slopes have 3 % of noise."""
 BEYOND = 2
-"""Noises of the rows from which on errors say that the model is wrong."""
+"""Multiple of the rows' noise above which errors indicate a wrong model."""
 USUAL_NOISE = 3.0
-"""Standard deviation in percent that is expected of rows none of which measures the same again."""
+"""Standard deviation in percent that is assumed if no rows repeat a measurement."""
 _SHARE = 0.1
-"""Part of a direction that a parameter must have to be named."""
+"""Minimum share of a direction for a parameter to be named."""
 _ROUNDING = 1 / 12**0.5
-"""Standard deviation, in cycles, of what rounding to whole cycles adds."""
+"""Standard deviation, in cycles, that rounding to whole cycles adds."""
 _IMPOSSIBLE = 2
 _DOUBLINGS = 12
 _SCALES = (4, 16, 0.25)
@@ -221,7 +221,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A parameter before and after, with its standard error; None where it lies at a bound, or no row is left over."""
+    """A parameter before and after, with its standard error; None at a bound, or if no rows are left over."""
 
     path: str
     before: Decimal
@@ -230,17 +230,17 @@ class Fitted:
     low: float
     high: float | None
     rows: int
-    """Rows whose cycles depend on it."""
+    """Number of rows whose cycles depend on it."""
 
     @property
     def at_bound(self) -> bool:
-        """Whether a bound stopped it."""
+        """Whether a bound limited it."""
         return float(self.value) in (self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a fit found: parameters, and the cycles of each row before and after."""
+    """Result of a fit: parameters, and the cycles of each row before and after."""
 
     target: Target
     table: MeasuredTable
@@ -254,14 +254,14 @@ class Calibration:
         return [100 * (each - row.measured_cycles) / row.measured_cycles for each, row in rows]
 
     def deviation(self, cycles: Sequence[int]) -> float:
-        """Return the root of the mean squared error in percent."""
+        """Return the root mean square error in percent."""
         return float(np.sqrt(np.mean(np.square(self.errors(cycles)))))
 
 
 def misfits(found: Calibration) -> tuple[str, ...]:
-    """Return what speaks against the fit: errors far beyond the noise of the rows, and numbers they hardly determine.
+    """Return doubts about the fit: errors far beyond the noise of the rows, and numbers that they hardly determine.
 
-    The noise is that of rows which measure the same again; where none does, `USUAL_NOISE`.
+    The noise comes from repeated measurements; without any, it is `USUAL_NOISE`.
     """
     groups: dict[tuple[tuple[str, str], ...], list[float]] = {}
     for row in found.table.rows:
@@ -294,9 +294,9 @@ def calibrate(
     """Fit the parameters of a target that the rows of a table depend on.
 
     Raises:
-        ReadError: a target without tiles; scipy is missing; a choice that names nothing; parameters that the rows
-            cannot tell apart, or a row with cycles that no values explain, with its place.
-        IllegalError, TileError: a row that the target cannot run; with its place.
+        ReadError: the target has no tiles, scipy is missing, a choice matches nothing, the rows leave parameters
+            undetermined, or no values explain a row's cycles (with position).
+        IllegalError, TileError: the target cannot run a row (with position).
     """
     if not target.has_tiles:
         message = f"{target.name} runs bundles of instructions at the vendor's stage tables: nothing of it is fitted"
@@ -340,7 +340,7 @@ class _Model:
         self.target, self.rows, self.parameters = target, rows, parameters
         self.measured: Array = np.array([float(row.measured_cycles) for row in rows])
         self.jacobian: Array = np.zeros((len(rows), len(parameters)))
-        """Slopes of the relative cycles, where they were last asked for."""
+        """Slopes of the relative cycles at the last requested values."""
         self._known: dict[tuple[Decimal, ...], Array] = {}
 
     def legal(self, values: Sequence[float] | Array) -> tuple[Decimal, ...]:
@@ -357,13 +357,13 @@ class _Model:
         return np.array([float(cycles_of(edited, row)) for row in rows])
 
     def slopes(self, values: Array) -> Array:
-        """Return, and keep, the slopes at some values."""
+        """Return, and cache, the slopes at some values."""
         for place in range(len(self.parameters)):
             self.jacobian[:, place] = self.slope(values, place) / self.measured
         return self.jacobian
 
     def slope(self, values: Array, place: int, rows: Sequence[MeasuredRow] | None = None) -> Array:
-        """Return what one more of a parameter adds to each row, in cycles."""
+        """Return the cycles that one more unit of a parameter adds to each row."""
         parameter = self.parameters[place]
         width = max(float(parameter.step), abs(values[place]) / 32)
         slope: Array = np.zeros(len(rows or self.rows))
@@ -383,14 +383,14 @@ class _Model:
         return self.cycles(values) if rows is None else self.cycles_of(values, rows)
 
     def residuals(self, values: Array) -> Array:
-        """Return relative errors, continued along the slopes between the values that facts can have."""
+        """Return relative errors, interpolated along the slopes between legal values."""
         legal = self.legal(values)
         rest = values - np.array([float(each) for each in legal])
         found: Array = (self.cycles(legal) - self.measured) / self.measured + self.jacobian @ rest
         return found
 
     def fit(self, least_squares: Any, values: Array, free: list[int]) -> Array:
-        """Return the values that make the relative errors smallest, those of `free` parameters moved."""
+        """Return the values of `free` parameters that minimise the relative errors."""
 
         def whole(some: Array) -> Array:
             full = np.array(values, dtype=float)
@@ -408,7 +408,7 @@ class _Model:
         return [int(np.count_nonzero(column)) for column in self.jacobian.T]
 
     def standard_errors(self, values: tuple[Decimal, ...]) -> list[float | None]:
-        """Return them from the residuals and the slopes; what rounding adds is the least that a row is off by."""
+        """Return standard errors from the residuals and the slopes; rounding is the minimum error of a row."""
         inner = [
             place for place, (each, value) in enumerate(zip(self.parameters, values, strict=True))
             if each.low < float(value) < each.high
@@ -426,7 +426,7 @@ class _Model:
 
 
 def _check_possible(model: _Model, table: MeasuredTable) -> None:
-    """Refuse a row that takes far less than whatever the parameters allow."""
+    """Reject a row that takes far fewer cycles than any legal parameters allow."""
     fastest = [
         each.low if column.sum() > 0 else min(float(each.value) * 1000, each.high)
         for each, column in zip(model.parameters, model.jacobian.T, strict=True)
@@ -442,7 +442,7 @@ def _check_possible(model: _Model, table: MeasuredTable) -> None:
 
 
 def _cell(table: MeasuredTable, row: MeasuredRow) -> Span:
-    """Return the place of a row's cycles."""
+    """Return the position of a row's cycles."""
     ahead = table.columns[: table.columns.index("measured_cycles")]
     text = row.span.text or ""
     start = 0 if '"' in text else sum(len(cell) + 1 for cell in text.split(",")[: len(ahead)])
@@ -450,7 +450,7 @@ def _cell(table: MeasuredTable, row: MeasuredRow) -> Span:
 
 
 def _check_determined(model: _Model) -> None:
-    """Refuse parameters that the rows cannot tell apart, and name a row that would."""
+    """Reject parameters that the rows leave undetermined, and name a row that would determine them."""
     lengths = np.linalg.norm(model.jacobian, axis=0)
     divisors = np.where(lengths > 0, lengths, 1)  # a limit may move no row by a small step
     scaled = model.jacobian / divisors
@@ -485,7 +485,7 @@ def _check_determined(model: _Model) -> None:
 
 
 def _to_fix(columns: Array, weights: Array, names: Sequence[str], count: int) -> list[str]:
-    """Return the parameters to leave as they are so that the others are determined; the weightiest are kept first."""
+    """Return the parameters to fix so that the others are determined; the most important ones are kept free."""
     left, kept = list(range(len(names))), np.zeros((len(columns), 0))
     while len(left) > count:
         basis = np.linalg.qr(kept)[0] if kept.shape[1] else kept
@@ -497,7 +497,7 @@ def _to_fix(columns: Array, weights: Array, names: Sequence[str], count: int) ->
 
 
 def _row_that_tells(model: _Model, group: Sequence[int], directions: Array) -> str:
-    """Return which row of the table, made longer or shorter, the parameters of a group would move differently."""
+    """Return the row of the table that, made longer or shorter, would separate the parameters of a group."""
     values = np.array([float(each.value) for each in model.parameters])
     variants = list(_variants(model))
     best, text = 0.05, ""
@@ -516,7 +516,7 @@ def _row_that_tells(model: _Model, group: Sequence[int], directions: Array) -> s
 
 
 def _variants(model: _Model) -> list[MeasuredRow]:
-    """Return rows of the same operations with more and fewer rows and columns, as far as the target runs them."""
+    """Return rows of the same operations with more and fewer rows and columns, if the target runs them."""
     found: dict[Mapping[str, object] | tuple[object, ...], MeasuredRow] = {}
     for row in model.rows:
         if row.body is not None or row.kernel is not None:
@@ -542,9 +542,9 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def derived_description(found: Calibration, base: str | Path, out: Path) -> str:
-    """Return the text of the derived description at `out`; `base` is the target as the user named it.
+    """Return the text of the derived description at `out`; `base` is the target's name as given.
 
-    Numbers of one table of facts share its source, which then says what of it is not fitted.
+    Numbers in one table of facts share its source, which then names the numbers that were not fitted.
     """
     text = str(base)
     if text.endswith(".toml"):
@@ -561,10 +561,10 @@ def derived_description(found: Calibration, base: str | Path, out: Path) -> str:
 
 
 def write_description(text: str, out: Path) -> None:
-    """Write a description completely or not at all; one that is there stays.
+    """Write a description completely or not at all; an existing file is kept.
 
     Raises:
-        ReadError: there is such a file, or it cannot be written.
+        ReadError: the file exists, or it cannot be written.
     """
     check_out(out)
     try:
@@ -575,7 +575,7 @@ def write_description(text: str, out: Path) -> None:
 
 
 def check_out(out: Path) -> None:
-    """Refuse a name that is no description's, or that is taken (ReadError)."""
+    """Reject a name that is not a description's, or is taken (ReadError)."""
     if out.suffix != ".toml":
         raise ReadError(f"--out {out}: a target description is a .toml file", legal=("--out my_chip.toml",))
     if os.path.lexists(out):

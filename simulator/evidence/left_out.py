@@ -1,8 +1,8 @@
-"""Cross-validation: rows of a table are left out in turn, the free facts are fitted to the rest, and predict them.
+"""Cross-validation: rows of a table are left out in turn, and predicted by free facts fitted to the rest.
 
 The free facts of a target are those that its own measured rows decide (`free_facts` of the description). Each fit
-begins at the values of other sources and so knows nothing of what is left out: coordinate descent on the mean error of
-the rows kept, plus a little of their largest, on coarse grids first and on the grid of each fact last.
+begins at the values of other sources and so ignores the rows left out: coordinate descent on the mean error of
+the remaining rows, plus a little of their largest, on coarse grids first and on the grid of each fact last.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ from castsim.targets.description import with_values
 from castsim.targets.loader import CAST, INTERVALS, LOAD, POOLED, SCOPE, STORE, Residuals, Target, TileTarget
 
 WEIGHT_OF_LARGEST = 0.02
-"""Share of the largest error in what a fit makes small, beside the mean."""
+"""Weight of the largest error in the objective of a fit, in addition to the mean."""
 
 SCALES = (16, 4, 2, 1)
 """Steps of a descent, in steps of each fact's grid."""
 
 _NEGLIGIBLE = 1e-9
-"""A gain in percent that is none."""
+"""Largest gain in percent that counts as none."""
 
 _LARGE = 16
-"""Cycles by which a fact is moved to see which rows it matters to."""
+"""Cycles by which a fact is changed to see which rows it affects."""
 
 Values = tuple[Decimal, ...]
 """A value for each free fact, in the order of the description."""
 
 
 class LeftOut(StrEnum):
-    """What is left out together."""
+    """The unit that is left out together."""
 
     PAIR = "pair"
     """A pair of types."""
     KERNEL = "kernel"
-    """All pairs whose rows are the same simulations: one would give away the other."""
+    """All pairs whose rows have the same simulations: one would reveal the other."""
     SHAPE = "shape"
-    """All rows of one shape class with so many rows and trips."""
+    """All rows of one shape class with equal numbers of rows and trips."""
     OPERATION = "operation"
     """All rows of one operation."""
     WIDTH = "width"
-    """All rows whose source elements have so many bits."""
+    """All rows whose source elements have the same number of bits."""
     SOURCE = "source"
-    """All rows that were read off the same, and of one table."""
+    """All rows of one table with the same kind of source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What was left out, the facts fitted to all other rows, and the rows that these predict.
+    """The rows left out, the facts fitted to all other rows, and the resulting predictions.
 
-    `undecided` are facts that rows left out depend on and no other row: they stay at the values of other sources.
+    `undecided` are facts that affect rows left out and no other row: they keep the values of other sources.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class CrossValidation:
-    """All folds of a table; `fitted` are the facts that fit all its rows, `fitted_rows` what they give."""
+    """All folds of a table; `fitted` are the facts fitted to all its rows, `fitted_rows` their predictions."""
 
     target: Target
     table: MeasuredTable
@@ -93,18 +93,18 @@ class CrossValidation:
 
     @property
     def rows(self) -> tuple[AssessedRow, ...]:
-        """Every row as the fold predicts it that leaves it out."""
+        """Every row as predicted by the fold that leaves it out."""
         return tuple(row for fold in self.folds for row in fold.rows)
 
 
 def cross_validate(
     target: Target, table: MeasuredTable, left_out: LeftOut, progress: ProgressCallback = lambda *_: None
 ) -> CrossValidation:
-    """Leave out one group of rows after the other.
+    """Leave out one group of rows after another.
 
     Raises:
-        ReadError: the target has no free facts, or the table nothing to keep.
-        IllegalError, TileError: a row that the target cannot run; with its place.
+        ReadError: the target has no free facts, or no rows of the table remain.
+        IllegalError, TileError: the target cannot run a row (with position).
     """
     if (chip := tiles_of(target)) is None or not chip.free_facts:
         raise ReadError(f"{target.name} has no free facts to cross-validate")
@@ -125,7 +125,7 @@ def cross_validate(
 
 
 def together(tables: Sequence[MeasuredTable]) -> MeasuredTable:
-    """Return several tables, at least one, as one."""
+    """Return several tables, at least one, joined."""
     rows = tuple(row for table in tables for row in table.rows)
     files = ", ".join(table.file for table in tables)
     return MeasuredTable(files, tables[0].columns, rows, sum(table.skipped for table in tables))
@@ -140,7 +140,7 @@ class _FactModel:
         self._free = target.free_facts
         self._start: Values = tuple(fact.start for fact in self._free)
         self._adding = tuple(".added_cycles" in fact.facts[0] for fact in self._free)
-        """Which facts only add to what is simulated."""
+        """Facts that only add to the simulated cycles."""
         self._shapes = [shape_of(target, row) for row in rows]
         self._lowered = [
             _lowered(target, row, shape) if row.operation == CAST_OPERATION and row.convention is None else None
@@ -149,11 +149,11 @@ class _FactModel:
         self._targets: dict[Values, Target] = {}
         self._known: dict[tuple[int, Values], int] = {}
         self._asks: list[tuple[bool, ...]] = [()] * len(rows)
-        """For each row the facts that a large change of shows to matter; empty: not looked at."""
+        """For each row, the facts that affect it when changed by a large amount; empty: not yet determined."""
         self._first = self._simulations()
 
     def groups(self, left_out: LeftOut) -> Mapping[str, frozenset[int]]:
-        """Return the numbers of the rows that are left out together, by the name of the group."""
+        """Return the indices of the rows that are left out together, by group name."""
         pairs = [f"{row.src.name} -> {row.dst.name}" for row in self._rows]
         simulations: dict[str, set[int]] = {}
         for pair, first in zip(pairs, self._first, strict=True):
@@ -176,11 +176,11 @@ class _FactModel:
         return {name: frozenset(numbers) for name, numbers in found.items()}
 
     def named(self, values: Values) -> Mapping[str, Decimal]:
-        """Return values by the path of each fact, the first of those that move together."""
+        """Return values by the path of each fact, the first of those that change together."""
         return {fact.facts[0]: value for fact, value in zip(self._free, values, strict=True)}
 
     def undecided(self, out: frozenset[int]) -> tuple[str, ...]:
-        """Return the facts that matter to some rows and to no others."""
+        """Return the facts that affect some rows and no others."""
         asks = [self._asks[self._first[number]] for number in sorted(out)]
         kept = [self._asks[self._first[number]] for number in range(len(self._rows)) if number not in out]
         return tuple(
@@ -190,7 +190,7 @@ class _FactModel:
         )
 
     def predicted(self, values: Values, numbers: Collection[int]) -> tuple[AssessedRow, ...]:
-        """Return rows with the cycles that values give."""
+        """Return rows with the cycles predicted by values."""
         return tuple(
             AssessedRow(self._rows[number], convention, valid_rows, valid_cols, self._simulated(values, number))
             for number, (convention, _, _, valid_rows, valid_cols) in enumerate(self._shapes)
@@ -198,7 +198,7 @@ class _FactModel:
         )
 
     def fit(self, kept: frozenset[int]) -> Values:
-        """Return the values that fit some rows best, from those of other sources on."""
+        """Return the values that best fit some rows, starting from those of other sources."""
         values = self._start
         best = self._loss(values, kept)
         for scale in SCALES:
@@ -213,7 +213,7 @@ class _FactModel:
     def _descend(
         self, values: Values, best: float, place: int, step: Decimal, kept: frozenset[int]
     ) -> tuple[Values, float]:
-        """Walk along one fact as long as the error falls."""
+        """Move along one fact as long as the error falls."""
         while values[place] + step >= 0:
             tried = (*values[:place], values[place] + step, *values[place + 1 :])
             loss = self._loss(tried, kept)
@@ -227,7 +227,7 @@ class _FactModel:
         return fmean(errors) + WEIGHT_OF_LARGEST * max(errors)
 
     def _error(self, values: Values, number: int) -> float:
-        """Return the absolute error of a row in percent, with the facts that do not matter to it left at the start."""
+        """Return the absolute error of a row in percent; facts without effect on it keep their start values."""
         first = self._first[number]
         asked = tuple(
             value if asks else start for value, asks, start in zip(values, self._asks[first], self._start, strict=True)
@@ -236,7 +236,7 @@ class _FactModel:
         return 100 * abs(self._simulated(asked, first) - measured) / measured
 
     def _simulations(self) -> list[int]:
-        """Return for each row the first one that no large change of a fact tells from it: the same simulation."""
+        """Return for each row the first one with the same simulation: no large change of a fact separates them."""
         firsts: dict[object, int] = {}
         found = []
         for number, row in enumerate(self._rows):
@@ -251,7 +251,7 @@ class _FactModel:
         return found
 
     def _simulated(self, values: Values, number: int) -> int:
-        """Return the cycles; what a convention adds to them is no matter of the machine, so that it runs once."""
+        """Return the cycles; a convention's additional cycles do not concern the machine, which therefore runs once."""
         row, around = self._rows[number], 0
         if row.convention is not None:
             around = self._edited(values).cycles_around(row.convention, row.operation)
@@ -268,7 +268,7 @@ class _FactModel:
         return self._known[number, values] + around
 
     def _edited(self, values: Values) -> Target:
-        """Return the target with values; those on a grid of whole numbers are whole."""
+        """Return the target with values; those on an integer grid are integers."""
         if values not in self._targets:
             edits: dict[str, Decimal | int] = {
                 path: value if fact.step % 1 else int(value)
@@ -280,7 +280,7 @@ class _FactModel:
 
 
 def _lowered(target: TileTarget, row: MeasuredRow, shape: tuple[str, int, int, int, int]) -> LoweredInstruction:
-    """Return what a row executes: the free facts have no say in it."""
+    """Return the instructions of a row, which do not depend on the free facts."""
     _, rows, cols, valid_rows, valid_cols = shape
     lowerer = lowerer_of(target)
     request = TileCastRequest.of(CastAsked(row.src, row.dst, None, None, scratch=False))
@@ -301,13 +301,13 @@ def _lowered(target: TileTarget, row: MeasuredRow, shape: tuple[str, int, int, i
 # stated.
 
 SHARES = (90, 85, 80, 75, 70, 65, 60, 55, 50)
-"""Percent of the rows that an interval may be stated to hold."""
+"""Percentages of rows for which an interval may be stated."""
 
 WIDEST = 3
-"""Median residuals that the median width of the intervals may have."""
+"""Maximum median width of the intervals, in median residuals."""
 
 _FEWEST = 8
-"""Rows from which on a kind has an interval of its own."""
+"""Minimum number of rows for a kind to have its own interval."""
 
 _KINDS: Mapping[str, str] = {
     CAST_OPERATION: CAST,
@@ -319,7 +319,7 @@ _KINDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """The error of one row in percent of the simulated cycles, and what is left out together with it."""
+    """The error of one row in percent of the simulated cycles, and the unit left out together with it."""
 
     kind: str
     percent: float
@@ -330,13 +330,13 @@ class Residual:
 
     @property
     def groups(self) -> Mapping[str, object]:
-        """The group that it belongs to, by what is left out."""
+        """Its group for each unit."""
         return {"operation": self.operation, "width": self.width, "source": self.source}
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalTrial:
-    """Intervals tried on rows left out: the least percent held, the largest median width; median absolute residual."""
+    """Intervals tested on rows left out: the smallest coverage, the largest median width; median absolute residual."""
 
     held: float
     width: float
@@ -344,7 +344,7 @@ class IntervalTrial:
 
 
 def record(found: Sequence[Accuracy]) -> list[Residuals]:
-    """Return the intervals of assessed shipped tables."""
+    """Return the intervals for assessed shipped tables."""
     targets = dict.fromkeys(each.target.name for each in found)
     return [
         row
@@ -354,7 +354,7 @@ def record(found: Sequence[Accuracy]) -> list[Residuals]:
 
 
 def write_record(folder: Path, found: Sequence[Accuracy]) -> None:
-    """Write the record into a folder: that of the descriptions, to ship it."""
+    """Write the record into the folder of the descriptions, with which it ships."""
     with (folder / INTERVALS).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([each.name for each in fields(Residuals)])
@@ -367,10 +367,10 @@ def kind_of(row: MeasuredRow) -> str:
 
 
 def residuals(found: Sequence[Accuracy]) -> list[Residual]:
-    """Return the residuals of a target's rows that were not fitted, and of fitted ones that can be predicted.
+    """Return the residuals of a target's held-out rows, and of fitted ones that can be predicted.
 
-    Where only casts decide the free facts, fitted casts are predicted without their kernel; where conventions are among
-    these facts, all fitted rows without their operation. What no other row decides cannot be predicted.
+    If only casts decide the free facts, fitted casts are predicted without their kernel; if conventions are among
+    these facts, all fitted rows without their operation. Facts that no other row decides cannot be predicted.
     """
     rows = [_residual(each) for accuracy in found for each in _of_programs(accuracy, accuracy.unfitted)]
     target = found[0].target
@@ -386,9 +386,9 @@ def residuals(found: Sequence[Accuracy]) -> list[Residual]:
 
 
 def intervals_of(target: str, rows: Sequence[Residual]) -> list[Residuals]:
-    """Return the intervals of a target by kind, and that of all its rows for kinds with too few.
+    """Return the intervals of a target by kind, and that of all its rows for kinds with too few rows.
 
-    All are of one share; where none holds for the kinds together, each kind with rows enough has its own or none.
+    All have one share; if none is valid for the kinds together, each kind with enough rows has its own or none.
     """
     if (together := _stated(rows)) is not None:
         share, level, trial = together
@@ -404,8 +404,8 @@ def intervals_of(target: str, rows: Sequence[Residual]) -> list[Residuals]:
 
 
 def _stated(rows: Sequence[Residual]) -> tuple[int, int, IntervalTrial] | None:
-    """Return the largest share that holds at narrow intervals, with their level and trial; None if too few rows, or too
-    scattered ones, were measured.
+    """Return the largest share that is valid at narrow intervals, with level and trial; None if the rows are too few or
+    too scattered.
     """
     if len(rows) < _FEWEST:
         return None
@@ -427,8 +427,8 @@ def _row(target: str, kind: str, own: Sequence[Residual], share: int, level: int
 
 
 def trial_of(rows: Sequence[Residual], level: int) -> IntervalTrial:
-    """Leave out one group after the other, and try the intervals of the others on its rows; where no kind has rows
-    enough left, there is nothing to try.
+    """Leave out one group after another, and test the intervals of the others on its rows; empty if no kind has enough
+    rows.
     """
     held, widths = [], []
     for what in rows[0].groups:
@@ -450,8 +450,8 @@ def trial_of(rows: Sequence[Residual], level: int) -> IntervalTrial:
 
 
 def interval(percents: Sequence[float], level: int) -> tuple[float, float]:
-    """Return where `level` percent of further rows lie: the shortest stretch of as many order statistics, one more
-    counted for the further row.
+    """Return the range that contains `level` percent of further rows: the shortest stretch of so many order statistics,
+    counting one more for the further row.
     """
     ordered = sorted(percents)
     count = min(len(ordered), ceil((len(ordered) + 1) * level / 100))
@@ -459,7 +459,7 @@ def interval(percents: Sequence[float], level: int) -> tuple[float, float]:
 
 
 def _of_programs(accuracy: Accuracy, rows: Iterable[AssessedRow]) -> list[AssessedRow]:
-    """Return the rows that say how long programs take; launches and kernels on all cores say how long memory takes."""
+    """Return the rows about the duration of programs; launches and kernels on all cores are about memory."""
     return [
         each
         for each in rows
@@ -468,7 +468,7 @@ def _of_programs(accuracy: Accuracy, rows: Iterable[AssessedRow]) -> list[Assess
 
 
 def _level(rows: Sequence[Residual], share: int) -> tuple[int, IntervalTrial]:
-    """Return the lowest level whose intervals hold the share of the rows left out, or the highest; and its trial."""
+    """Return the lowest level whose intervals cover the share of the rows left out, or the highest; and its trial."""
     for level in range(share, 100):
         trial = trial_of(rows, level)
         if trial.held >= share:

@@ -1,11 +1,11 @@
-"""Reading tables of measured cycles: CSV with a header line, columns by name, in any order.
+"""Reader of tables of measured cycles: CSV with a header line, columns by name, in any order.
 
-Needed: `src` and `dst`, or one `dtype` for both; `rows`, `cols`, `measured_cycles`. Used if they are there: `op` (a
-cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`, `path`, `outer_iters`,
+Required: `src` and `dst`, or one `dtype` for both; `rows`, `cols`, `measured_cycles`. Optional: `op` (default: a
+cast), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`, `path`, `outer_iters`,
 `inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `options` (`name=value`, several separated
-by `;`), `in_place`, `runtime_valid`, `fitted` (whether a fact of the target was fitted to the row; where it is missing,
-none was) and `source_kind` (what the cycles were read off); of loads and stores `transfers` and `layout`; of single
-instructions `addresses` and `block_stride`; `measured_high` where a range was published. All others are carried
+by `;`), `in_place`, `runtime_valid`, `fitted` (whether a fact of the target was fitted to the row; default:
+no) and `source_kind` (source of the cycles); for loads and stores `transfers` and `layout`; for single
+instructions `addresses` and `block_stride`; `measured_high` for a published range. All other columns are carried
 along. A table with a column `program` measures programs of vector instructions, one with a column `kernel` kernels in
 TPC-C on all cores: a file beside the table, its `tensors` (`x=f32[64,2]; y=out:f32[64,2]`), `index_space`. Launches
 state `loaded_bytes` and `stored_bytes` of a tile.
@@ -40,19 +40,19 @@ from castsim.targets.loader import format_of
 # accesses, and `4 x (a=vadds a)` repeats.
 
 PROGRAM = "program"
-"""The column that tells a table of programs from one of tiles."""
+"""The column that marks a table of programs rather than tiles."""
 
 SCOPE_COLUMNS = (PROGRAM, "dtype", "trips", "measured_cycles")
-"""Columns without which there is nothing to compare."""
+"""Columns required for a comparison."""
 
 KERNEL = "kernel"
-"""The column that tells a table of kernels from one of tiles, and the operation of its rows."""
+"""The column that marks a table of kernels rather than tiles, and the operation of its rows."""
 
 KERNEL_COLUMNS = (KERNEL, "dtype", "tensors", "index_space", "measured_cycles")
-"""Columns without which there is nothing to compare."""
+"""Columns required for a comparison."""
 
 SCOPE = "vecscope"
-"""The operation of these rows."""
+"""The operation of rows about programs of vector instructions."""
 
 _REPEATED = re.compile(r"(\d{1,5}) x \((.*)\)")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,8}")
@@ -63,7 +63,7 @@ def body_of(text: str, loops: int, trips: int, unroll: int, element: Format, bet
     """Read the program of a row.
 
     Raises:
-        ReadError: something in it is no instruction; names the place of the cell.
+        ReadError: the text has an invalid instruction; the error has the position of the cell.
     """
     steps = tuple(step for part in text.split(";") for step in _steps(part.strip(), span))
     return Body(loops, trips, unroll, steps, element.storage_bits, between)
@@ -87,7 +87,7 @@ def _steps(text: str, span: Span) -> Iterator[MicroOperation]:
 
 
 NEEDED = ("src", "dst", "rows", "cols", "measured_cycles")
-"""Columns without which there is nothing to compare."""
+"""Columns required for a comparison."""
 
 _PREDICTIONS = ("peer_predicted_cycles", "peer_predicted_cycles_at_commit")
 _ONE_FORMAT = "dtype"
@@ -96,7 +96,7 @@ _USUAL = "default"
 _MEASURED = "measured"
 _QUALITIES = (_MEASURED, "measured_dma")
 _MOST_DIGITS = 18
-"""Of a number in a cell: far more than any shape or time has."""
+"""Maximum number of digits in a cell: far more than any shape or time needs."""
 _LAYOUTS = {"": "nd", "nd": "nd", "dn": "dn"}
 _ANSWERS = {"": False, "false": False, "true": True}
 _FITTED = {"": False, "no": False, "yes": True}
@@ -107,7 +107,7 @@ CAST = "tcvt"
 """The operation of rows that name none."""
 
 LOAD, STORE = TRANSFERS = ("tload", "tstore")
-"""The operations of rows that measure a transfer from global memory, and to it."""
+"""The operations of rows that measure a transfer from or to global memory."""
 
 LAUNCH = "launch"
 """The operation of rows that measure a launch on many cores: `rows` tiles of `cols` numbers on each."""
@@ -126,22 +126,22 @@ class MeasuredKernel:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRow:
-    """One measured operation. `cells` are the row's own columns and texts, `span` its place in the file.
+    """One measured operation. `cells` are the row's own columns and texts, `span` its position in the file.
 
-    `operation` is its mnemonic, `parameters` what else the table says of it ('' if nothing but the default), `variant`
+    `operation` is its mnemonic, `parameters` the table's other remarks on it ('' if all is default), `variant`
     the name of the code variant that ran, if stated; operations other than casts have equal `src` and `dst`.
     Extents in elements; `valid_rows` and `valid_cols` are the whole tile if the table does not say. `path` is `1D`,
-    `2D`, or what the shape makes of it (`contiguous`: full rows, or a single one). `outer_trips` and `inner_trips` are
-    the loop trips that were profiled, None if not stated. `predicted` is what the public model says. `convention`
-    names what the cycles count, None if the table does not say; `options` are those of the target that the row was
-    measured with; `in_place` rows put the result on the first source; tiles of `runtime_valid` rows leave their valid
+    `2D`, or derived from the shape (`contiguous`: full rows, or a single one). `outer_trips` and `inner_trips` are
+    the profiled loop trips, None if not stated. `predicted` is the public model's value. `convention`
+    names what the cycles count, None if the table does not say; `options` are the target options of the
+    measurement; `in_place` rows put the result on the first source; tiles of `runtime_valid` rows leave their valid
     region to run time. A load or store takes `transfers` instructions, each with an equal share of the rows (of the
     columns if `layout` is `dn`).
-    A row with `addresses`, of sources and result, measures the first instruction of its operation: `rows` further
-    repeats behind as many, whose sources take blocks `block_stride` apart. `measured_high` ends a published range.
+    A row with `addresses`, of sources and result, measures the first instruction of its operation: `rows` additional
+    repeats after as many others, whose sources take blocks `block_stride` apart. `measured_high` ends a range.
     `body` is the program of a row that measures one; its rows are loops and its columns their trips. `kernel` is that
     of a row that measures a kernel. `fitted` rows have
-    decided facts of the target and so confirm nothing; `source_kind` is None where the table does not say.
+    decided facts of the target and so confirm nothing; `source_kind` is None if the table does not say.
     """
 
     cells: Mapping[str, str]
@@ -171,29 +171,29 @@ class MeasuredRow:
     fitted: bool = False
     source_kind: SourceKind | None = None
     tile_bytes: tuple[int, int] = (0, 0)
-    """What a launch loads and stores for each tile."""
+    """Bytes that a launch loads and stores for each tile."""
     convention_span: Span | None = None
-    """The place of the convention."""
+    """The position of the convention."""
     addresses: tuple[int, ...] = ()
     block_stride: int = 1
     measured_high: int | None = None
 
     @property
     def name(self) -> str:
-        """How the table calls the row, '' if it does not."""
+        """The row's name in the table, '' if it has none."""
         if self.kernel is not None:
             return self.cells.get(KERNEL, "")
         return self.cells.get("case", "") if self.body is not None or self.operation == LAUNCH else ""
 
     @property
     def label(self) -> str:
-        """Operation and parameters, as reports name them."""
+        """Operation and parameters in the form that reports use."""
         return f"{self.operation} {self.parameters}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTable:
-    """The rows of a file that can be compared, and how many others it has: not measured, or of unknown operations."""
+    """The rows of a file that can be compared, and the number of others: not measured, or of unknown operations."""
 
     file: str
     columns: tuple[str, ...]
@@ -204,12 +204,12 @@ class MeasuredTable:
 def read_table(path: Path) -> MeasuredTable:
     """Read a table.
 
-    Rows of operations that no target has, without a measured value, or whose `data_quality` does not call them
+    Rows of operations that no target has, without a measured value, or whose `data_quality` does not mark them as
     measured, are counted and left out.
 
     Raises:
-        ReadError: unreadable, empty, columns missing or named twice, a cell without the number or format it needs,
-            nothing measured. Names file, line and column.
+        ReadError: the file is unreadable or empty, a column is missing or duplicate, a cell lacks its number or format,
+            or nothing was measured. The error names file, line and column.
     """
     lines = read_text(path, "table").splitlines()
     header = _cells(path, lines, 0) if lines else []
@@ -237,7 +237,7 @@ def read_table(path: Path) -> MeasuredTable:
 
 
 def _cells(path: Path, lines: Sequence[str], number: int) -> list[str]:
-    """Split one line; a cell cannot span lines."""
+    """Split one line into cells; a cell cannot span lines."""
     try:
         return next(csv.reader([lines[number]], strict=True), [])
     except csv.Error as error:
@@ -281,13 +281,13 @@ class _TableLine:
         return self._known and measured and bool(self._cells["measured_cycles"])
 
     def check_operation(self) -> None:
-        """Refuse an operation that no target has (ReadError, with its place)."""
+        """Reject an operation that no target has (ReadError, with its position)."""
         if not self._known:
             legal = closest(self._operation, _OPERATIONS)
             raise ReadError(f"unknown operation '{self._operation}'", span=self._span("op"), legal=legal)
 
     def row(self) -> MeasuredRow:
-        """Return it, every cell read."""
+        """Return the row with every cell read."""
         if PROGRAM in self._columns:
             return self._scope()
         if KERNEL in self._columns:
@@ -349,7 +349,7 @@ class _TableLine:
         )  # fmt: skip
 
     def _kernel(self) -> MeasuredRow:
-        """Return a kernel: it and its launch are checked where it runs."""
+        """Return a kernel, which is checked when it runs, like its launch."""
         element, tensors = self._format(_ONE_FORMAT), {}
         for part in self._cells["tensors"].split(";"):
             name, equals, given = part.partition("=")
@@ -365,7 +365,7 @@ class _TableLine:
         )  # fmt: skip
 
     def _word(self, column: str, meanings: Mapping[str, _Meaning]) -> _Meaning:
-        """Return what the word of a cell means, in any case; one that is missing or empty is ''."""
+        """Return the meaning of a cell's word, in any case; '' if it is missing or empty."""
         text = self._cells.get(column, "").lower()
         if text not in meanings:
             message = f"{column} '{text}' is not a legal value"
@@ -373,7 +373,7 @@ class _TableLine:
         return meanings[text]
 
     def _path_class(self, rows: int, cols: int, valid_cols: int) -> str:
-        """Return the shape class; a spelling that does not begin with it leaves it to the shape."""
+        """Return the shape class; the shape decides if the spelling does not begin with one."""
         stated = self._cells.get("path", "").upper()[:2]
         if stated in ("1D", "2D"):
             return stated
@@ -389,7 +389,7 @@ class _TableLine:
         return int(text)
 
     def _options(self) -> dict[str, str]:
-        """Return the options of the target that the row was measured with."""
+        """Return the target options of the measurement."""
         text = self._cells.get("options", "")
         pairs = [pair.partition("=") for pair in text.split(";")] if text else []
         if not all(name and value for name, _, value in pairs):
@@ -397,7 +397,7 @@ class _TableLine:
         return {name.strip(): value.strip() for name, _, value in pairs}
 
     def _addresses(self) -> tuple[int, ...]:
-        """Return the addresses of sources and result of an instruction, none of other rows."""
+        """Return the addresses of sources and result of an instruction, empty for other rows."""
         texts = self._cells.get("addresses", "").split("/")
         if texts != [""] and not all(_ADDRESS.fullmatch(text) for text in texts):
             legal = ("0x0/0x4100/0x10000",)
@@ -405,7 +405,7 @@ class _TableLine:
         return tuple(int(text, 16) for text in texts if text)
 
     def _cycles(self) -> int:
-        """Return the measured cycles: whole ones, without a unit, no more than a simulation may take."""
+        """Return the measured cycles: an integer, without a unit, no more than a simulation may take."""
         cycles = self._count(_CYCLES)
         if cycles > MAX_CYCLES:
             message = f"{_CYCLES} {cycles} is more than any simulation may take"
@@ -433,7 +433,7 @@ class _TableLine:
             raise error.at(self._span(column)) from None
 
     def _span(self, column: str) -> Span:
-        """Return the place of a cell; without a cell, of the line."""
+        """Return the position of a cell or, without a cell, of the line."""
         if column not in self._columns:
             return Span(str(self._path), self._line, 1, self._text)
         index = self._columns.index(column)

@@ -1,4 +1,4 @@
-"""A conversion of somebody's own compared with a cast: where results differ, by how much, and on which inputs."""
+"""Comparison of a user's conversion with a cast: where results differ, by how much, and on which inputs."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from castsim.targets.description import watched
 from castsim.targets.loader import Target, load_target
 
 Conversion = Callable[[Codes], ArrayLike]
-"""Gets numbers in the native dtype of the source, or codes where it has none, and returns as many results."""
+"""Function from numbers in the native dtype of the source (or codes if there is none) to as many results."""
 
 EXHAUSTIVE_BITS = 16
-"""Up to so many bits of the source all codes are tried, and boundaries of a result of so many are tried one by one."""
+"""Maximum bits of a source that is tried on all codes, and of a result whose boundaries are all tried."""
 
 SAMPLES = 1 << 16
-"""Random codes of a wider source, every second one near a boundary between results."""
+"""Number of random codes of a wider source, every second one near a boundary between results."""
 
 _I64 = NDArray[np.int64]
 _UNREPEATABLE = ("stochastic", "hybrid")
@@ -42,8 +42,8 @@ _UNREPEATABLE = ("stochastic", "hybrid")
 
 @dataclass(frozen=True, slots=True)
 class ConversionCounterexample:
-    """An input whose result differs, all as codes; `given` is None, and `number` says what it is, where the destination
-    has no such number.
+    """An input whose result differs, all as codes; if the destination lacks the number, `given` is None and `number` is
+    its text.
     """
 
     position: int
@@ -55,7 +55,7 @@ class ConversionCounterexample:
 
 @dataclass(frozen=True, slots=True)
 class BinadeErrors:
-    """Inputs of one magnitude: from 2 ** `exponent` on; `kind` is number, zero, infinite or nan."""
+    """Errors of one binade, from 2 ** `exponent` on; `kind` is number, zero, infinite or nan."""
 
     kind: str
     exponent: int | None
@@ -66,14 +66,14 @@ class BinadeErrors:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
-    """Results of a conversion from `src` to `dst` against those of a cast, abstract or of a `target`.
+    """Comparison of a conversion from `src` to `dst` with a cast, abstract or on a `target`.
 
-    Of so many `inputs` so many are `differing`, the `first` among them; `all_codes`: every code was tried.
-    `largest_ulps` and `mean_ulps` count the numbers from one result to the other, where neither is NaN;
-    `unrepresentable` results are none that the destination has. `signal_to_noise_db` is of finite results against the
+    `differing` of `inputs` inputs differ, `first` among them; `all_codes` tells whether every code was tried.
+    `largest_ulps` and `mean_ulps` count the steps from one result to the other, if neither is NaN;
+    `unrepresentable` counts results that the destination lacks. `signal_to_noise_db` is of finite results against the
     inputs, in decibels, None without an error, and `cast_signal_to_noise_db` that of the cast. `binades` are those with
-    differences. `verdict` says in a sentence how many differ, where, and what both give there; `remedy` are the words
-    for the cast that make all results equal, None if none do.
+    differences. `verdict` is a sentence on how many differ, for which inputs, and both results; `remedy` is the options
+    of the cast that make all results equal, None if none do.
     """
 
     src: Format
@@ -94,7 +94,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether none of the results differs."""
+        """Whether all results are equal."""
         return self.differing == 0
 
     def __repr__(self) -> str:
@@ -125,22 +125,22 @@ def compare(
         compare(None, pack_fp8, "f32", "e4m3fn"), compare(x, y, "f32", "bf16", target="a5")
 
     Args:
-        x: elements to convert, of any shape, as `cast` takes them; None, with a function: all codes of a source of up
-            to 16 bits, else every number of a result of up to 16 bits, every middle between two, their neighbours, and
+        x: elements to convert, of any shape, as for `cast`; None, with a function: all codes of a source of up
+            to 16 bits, otherwise every number of a result of up to 16 bits, every midpoint, their neighbours, and
             random codes.
         given: a function of an array, or the results for `x`: numbers in the native dtype of `dst`, its codes, or
             numbers of another dtype that stand for them.
         src, dst: formats, as for `cast`.
         target, rounding, overflow, saturation, scratch, form, options: the cast, as for `cast`; none draws at random.
-        nan: any: one NaN is as good as another; bits: its code counts.
-        samples, seed: how many random codes, and which.
+        nan: any: all NaNs are equal; bits: their codes must match.
+        samples, seed: number and seed of random codes.
 
     Returns:
-        How many results differ, where first, by how many ulps, and at which magnitudes.
+        Number of differing results, the first one, distances in ulps, and magnitudes.
 
     Raises:
-        ReadError: results of another shape, or none; a format or word that is unknown; no inputs for results.
-        IllegalError: a cast that there is not, or whose results are drawn at random.
+        ReadError: results are missing or of another shape, a format or word is unknown, or results have no inputs.
+        IllegalError: the cast does not exist, or its results are drawn at random.
     """
     if rounding is not None and rounding.lower() in _UNREPEATABLE:
         raise IllegalError(f"{rounding} rounding is random, so results cannot be compared")
@@ -155,7 +155,7 @@ def compare(
     read: set[str] = set()
 
     def expected_with(**words: object) -> Codes:
-        """Return the codes that the cast gives, with some words changed."""
+        """Return the codes that the cast gives, with some options changed."""
         usual = {"rounding": rounding, "overflow": overflow, "saturation": saturation, "options": options, **words}
         seen = None if chip is None else watched(chip, read)
         results = cast(numbers, source.name, destination.name, target=seen, scratch=scratch, form=form, **usual)  # type: ignore[arg-type]
@@ -180,7 +180,7 @@ def compare(
     differs = differing_from(expected, nan == "any")
 
     def equal_with(words: Mapping[str, str]) -> bool:
-        """Whether all results are those of the cast with some words changed."""
+        """Whether all results are those of the cast with some options changed."""
         asked: dict[str, object] = {word: value for word, value in words.items() if word in CAST_WORDS}
         if chosen := {word: value for word, value in words.items() if word not in (*CAST_WORDS, "nan")}:
             asked["options"] = {**(options or {}), **chosen}
@@ -216,11 +216,11 @@ def compare(
 
 
 CAST_WORDS = ("rounding", "overflow", "saturation")
-"""Words of every cast; all others are options of the target, but for `nan`, which is how results are compared."""
+"""Options of every cast; all others are target options, except `nan`, which controls the comparison."""
 
 
 def _alternatives(chip: Target | None, read: Collection[str], nan: str) -> Iterator[dict[str, str]]:
-    """Yield words for the cast, the fewest first, that may make its results equal to those of a conversion."""
+    """Yield options for the cast, the fewest first, that may make its results equal to those of a conversion."""
     beyond = [{"overflow": each.value} for each in Overflow] if chip is None else [
         {"saturation": each} for each in ("on", "off")
     ]  # fmt: skip
@@ -238,7 +238,7 @@ def _verdict(
     inputs: NDArray[np.float64], values: NDArray[np.float64], wanted: NDArray[np.float64],
     differs: NDArray[np.bool_], ulps: int,
 ) -> str:  # fmt: skip
-    """Return in a sentence how many results differ, for which inputs, and what the conversion and the cast give."""
+    """Return a sentence on how many results differ, for which inputs, and the results of conversion and cast."""
     if not differs.any():
         return f"all {inputs.size:,} results are equal"
     own, other = _summed_up(values[differs]), _summed_up(wanted[differs])
@@ -250,7 +250,7 @@ def _verdict(
 
 
 def _where(inputs: NDArray[np.float64], differs: NDArray[np.bool_]) -> str:
-    """Return for which inputs results differ: beyond or up to a magnitude, or between two; and whether for NaN."""
+    """Return the inputs for which results differ: beyond, up to or between magnitudes; and whether for NaN."""
     nan = np.isnan(inputs)
     among = differs & ~nan
     too = " and NaN" if (differs & nan).any() else ""
@@ -271,11 +271,11 @@ def _where(inputs: NDArray[np.float64], differs: NDArray[np.bool_]) -> str:
 
 
 _FEW = 2
-"""Results that a verdict names."""
+"""Maximum number of results that a verdict names."""
 
 
 def _summed_up(values: NDArray[np.float64]) -> str:
-    """Return results in words if there are few: numbers of either sign once, NaN; '' if there are more."""
+    """Return results in words if there are few: numbers of either sign once, NaN; otherwise ''."""
     finite = values[~np.isnan(values)]
     sizes = np.unique(np.abs(finite))
     if sizes.size > _FEW:
@@ -288,7 +288,7 @@ def _summed_up(values: NDArray[np.float64]) -> str:
 
 
 def tried(source: Format, destination: Format, samples: int = SAMPLES, seed: int = 0) -> Codes:
-    """Return the codes that a conversion is tried on, rising.
+    """Return the codes on which a conversion is tried, rising.
 
     Raises:
         IllegalError: a negative number of samples.
@@ -312,7 +312,7 @@ def tried(source: Format, destination: Format, samples: int = SAMPLES, seed: int
 
 
 def _neighbours(codes: Codes, fmt: Format) -> Codes:
-    """Return codes with those one above and one below, as far as the format has them."""
+    """Return codes with the next codes above and below, if the format has them."""
     last = codes.dtype.type((1 << fmt.bits) - 1)
     found: Codes = np.concatenate([codes, codes + codes.dtype.type(1), codes - codes.dtype.type(1)]) & last
     return found
@@ -322,7 +322,7 @@ def _codes(given: ArrayLike, fmt: Format) -> Codes:
     """Return numbers, or codes, as codes.
 
     Raises:
-        ReadError: neither of the format.
+        ReadError: the values are neither numbers nor codes of the format.
     """
     array = given if isinstance(given, np.ndarray) else np.asarray(given, native_dtype(fmt))
     return codes_from_array(array, fmt)
@@ -345,7 +345,7 @@ def _binades(numbers: NDArray[np.float64], differs: NDArray[np.bool_], ulps: _I6
 
 
 def _results(results: NDArray[np.generic], fmt: Format) -> tuple[Codes, NDArray[np.float64], NDArray[np.bool_]]:
-    """Return results as codes, as numbers, and which of them the format has."""
+    """Return results as codes, as numbers, and a mask of those that the format has."""
     if results.dtype == native_dtype(fmt) or is_codes(results, fmt):
         codes = codes_from_array(results, fmt)
         return codes, decode_to_float64(codes, fmt), np.ones(codes.shape, np.bool_)
@@ -362,7 +362,7 @@ def _results(results: NDArray[np.generic], fmt: Format) -> tuple[Codes, NDArray[
 
 
 def places(codes: Codes, fmt: Format) -> _I64:
-    """Return the place of each number among those of its format, zero at 0; both zeros are one number."""
+    """Return the rank of each number in its format, zero at 0; both zeros are one number."""
     found: _I64
     if isinstance(fmt, TaperedFormat):
         numbers = decode_to_float64(codes, fmt)
@@ -381,7 +381,7 @@ def places(codes: Codes, fmt: Format) -> _I64:
 
 
 def _signal_to_noise(numbers: NDArray[np.float64], values: NDArray[np.float64]) -> float | None:
-    """Return the ratio of the squares of inputs and errors in decibels, of those that are both finite."""
+    """Return the ratio of the squares of inputs and errors in decibels, over those that are both finite."""
     finite = np.isfinite(numbers) & np.isfinite(values)
     numbers, values = numbers[finite], values[finite]
     unit = float(np.abs(numbers).max(initial=0.0)) or 1.0

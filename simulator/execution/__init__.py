@@ -1,1 +1,1 @@
-"""Execution of programs: the walk of control flow, tiles and transfers, and the tree of operations that it leaves."""
+"""Execution of programs: the walk of control flow, tiles and transfers, and the resulting tree of operations."""

@@ -76,7 +76,7 @@ class CastCounts:
         self.found.setdefault((instruction, src.name, dst.name), Outcomes()).add(counts)
 
     def by_place(self, instructions: Sequence[Instruction]) -> Mapping[CastPlace, Outcomes]:
-        """Return the same by the place of each instruction, in their order."""
+        """Return the counts ordered by the position of each instruction."""
         return {
             CastPlace(instructions[number].span.line, instructions[number].text, src, dst, number): counts
             for (number, src, dst), counts in sorted(self.found.items())
@@ -85,7 +85,7 @@ class CastCounts:
 
 @dataclass(frozen=True, slots=True)
 class PendingCast:
-    """A cast that is being executed, and the codes that it reads."""
+    """A cast that is being executed, and its source codes."""
 
     cast: CastTiles
     codes: Codes
@@ -105,7 +105,7 @@ def _moved(lowered: Lowered, deltas: Deltas) -> CastTiles:
 def tile_codes(buffer: Bytes, tile: Tile, stretches: Sequence[tuple[int, int]] = ()) -> Codes:
     """Return a copy of the codes of a tile's valid elements, line by line in memory order.
 
-    `stretches` are as in `CastTiles`.
+    For `stretches` see `CastTiles`.
     """
     column = tile.type.block_layout == "col_major"
     lines, length = (tile.valid_cols, tile.valid_rows) if column else (tile.valid_rows, tile.valid_cols)
@@ -125,7 +125,7 @@ _Cell = TypeVar("_Cell", bound=np.generic)
 
 
 class Follower(Protocol):
-    """An observer of every instruction besides its values."""
+    """Observer of every instruction besides its values."""
 
     def step(self, lowered: Lowered, deltas: Sequence[Deltas] | None) -> bool:
         """Process an instruction before its execution; return whether to execute it."""
@@ -262,7 +262,7 @@ _UNKNOWN = 255
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The action of the opaque operation `name`: its results are unknown, `further` besides those of its accesses."""
+    """The action of the opaque operation `name`: its results are unknown, those of its accesses and `further` ones."""
 
     name: str
     further: tuple[Access, ...] = ()
@@ -270,7 +270,7 @@ class Unknown:
 
 @dataclass(slots=True)
 class TaintTracker:
-    """Which bytes of the buffer and of the arguments are unknown: 255, others 0.
+    """Tracker of unknown bytes of the buffer and of the arguments: 255 if unknown, otherwise 0.
 
     `by` is the opaque operation that came last, by its name.
     """
@@ -281,24 +281,24 @@ class TaintTracker:
 
     @classmethod
     def beside(cls, buffer: Bytes, arguments: Mapping[str, Bytes], *, written: bool = True) -> TaintTracker:
-        """Return one for arguments that are all known, and a buffer that is if it counts as `written`."""
+        """Return a tracker for arguments that are all known, and a known buffer if it counts as `written`."""
         marks = np.full_like(buffer, 0 if written else _UNKNOWN)
         return cls(marks, {name: np.zeros(found.size, np.uint8) for name, found in arguments.items()})
 
     def grow(self, arguments: Mapping[str, Bytes]) -> None:
-        """Take in arguments that have become longer."""
+        """Extend the marks to arguments that have become longer."""
         for name, found in arguments.items():
             known = self.arguments.get(name, np.zeros(0, np.uint8))
             self.arguments[name] = np.concatenate([known, np.zeros(max(0, found.size - known.size), np.uint8)])
 
     def blamed(self, space: str, start: int, size: int) -> str | None:
-        """Return the opaque operation for which any of some bytes is unknown, None if all are known."""
+        """Return the opaque operation that makes any of some bytes unknown, None if all are known."""
         memory = self._memory(space)
         return self.by if memory is not None and memory[max(start, 0) : start + size].any() else None
 
     def step(self, lowered: Lowered, deltas: Sequence[Deltas] | None) -> bool:
-        """Process an instruction; return whether to compute it: not if all of its results are unknown because of an
-        opaque operation."""
+        """Process an instruction; return whether to compute it: False if an opaque operation makes all its results
+        unknown."""
         shortcut = lowered.shortcut
         touched = accesses(lowered, deltas)
         if isinstance(shortcut, Unknown):
@@ -339,9 +339,9 @@ class TaintTracker:
     # ---------------------------------------------------------------------------------------------------- operations
 
     def _by_elements(self, effect: TileEffect, touched: Sequence[Access]) -> bool:
-        """Propagate unknown values where elements correspond to elements; return whether they do.
+        """Propagate unknown values for elementwise operations; return whether the operation is elementwise.
 
-        What is written besides, scratch and the ends of blocks, is unknown.
+        Other written bytes, such as scratch and the ends of blocks, become unknown.
         """
         work = effect.work
         operation = VECTOR_OPERATIONS[work.mnemonic]
@@ -426,16 +426,16 @@ _Work = TypeVar("_Work", bound=Operation)
 
 @dataclass(frozen=True, slots=True)
 class TileValues(Generic[_Shortcut, _Work]):
-    """Computes the values of a mechanism's trees; see `castsim.machines.mechanisms.ComputeValues`."""
+    """Evaluator of a mechanism's trees; see `castsim.machines.mechanisms.ComputeValues`."""
 
     shortcut: type[_Shortcut]
     """The action for a whole tile at once, if it is proven to equal the instruction's operations."""
     convert_whole: Callable[[_Shortcut, Bytes], object]
-    """Converts that tile in the buffer."""
+    """Function that converts that tile in the buffer."""
     work: type[_Work]
     """The operations of the vector unit."""
     execute: Callable[[_Work, Bytes], object]
-    """Runs one of them on the buffer."""
+    """Function that runs one of them on the buffer."""
 
     def __call__(
         self,
@@ -447,7 +447,7 @@ class TileValues(Generic[_Shortcut, _Work]):
         follower: Follower | None = None,
         counts: CastCounts | None = None,
     ) -> None:
-        """Run a tree as `compute_tree` does; `shortcuts` False goes operation by operation even where proofs exist."""
+        """Run a tree like `compute_tree`; `shortcuts` False runs operation by operation even where proofs exist."""
 
         def whole_tile(shortcut: object, buffer: Bytes) -> bool:
             if not shortcuts or not isinstance(shortcut, self.shortcut):

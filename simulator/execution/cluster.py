@@ -33,27 +33,27 @@ except ImportError:
     raise missing_package("--scheduler", "distributed", "cluster") from None
 
 TIMEOUT_SECONDS = 5
-"""The time limit for an answer of the scheduler, in seconds."""
+"""Time limit for an answer of the scheduler, in seconds."""
 PATIENCE_SECONDS = 60
-"""The time limit for a cluster without workers, in seconds."""
+"""Time limit for a cluster without workers, in seconds."""
 _ATTEMPTS = 5
 """The number of attempts for a piece whose workers die."""
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss|ucx)://)?[^\s/]+:[0-9]{1,5}")
 _CLOSED: type[Exception] = getattr(distributed_client, "ClosedClientError", RuntimeError)
-"""The errors of a client that has lost its scheduler; before distributed 2025, a plain one."""
+"""Errors of a client that has lost its scheduler; before distributed 2025, a plain one."""
 _ADDRESSES = ("--scheduler tcp://HOST:8786", "--workers N")
 
 
 def carried_out_there(
     task: Task[Piece, Result], pieces: Iterable[Piece], address: str
 ) -> Iterator[FinishedPiece[Piece, Result]]:
-    """Carry out pieces, which are taken one by one as they are needed; yield each as it is done.
+    """Execute pieces, which are requested one by one as needed; yield each when it is done.
 
     Raises:
-        ReadError: distributed is not installed; no scheduler answers.
-        EngineError: a worker has no castsim, or another; there are no workers for a minute; a piece kills workers; the
-            scheduler ends.
-        Exception: whatever the task raises.
+        ReadError: distributed is not installed, or no scheduler answers.
+        EngineError: a worker lacks castsim or has another version; there are no workers for a minute; a piece kills
+            workers; or the scheduler ends.
+        Exception: raised by the task.
     """
     with _client(address) as client:
         _refuse_others(client, task, address)
@@ -135,7 +135,7 @@ def _while_it_lives(address: str) -> Iterator[None]:
 
 
 def _carried_out(task: Task[Piece, Result], piece: Piece) -> tuple[Result, ResultOrigin]:
-    """Carry out a piece on a worker, which may have come to the cluster later than the task."""
+    """Execute a piece on a worker, which may have joined the cluster after the task was sent."""
     name = str(get_worker().name)
     refuse_another(task.installation, installation(task.beside), name, task.name)
     return task.compute(piece), origin(name)
@@ -145,7 +145,7 @@ def _result(future: Future[tuple[Result, ResultOrigin]]) -> tuple[Result, Result
     """Return the result of a piece and its origin; None if its workers died.
 
     Raises:
-        Exception: whatever the task raises.
+        Exception: raised by the task.
     """
     try:
         return future.result()
@@ -156,10 +156,10 @@ def _result(future: Future[tuple[Result, ResultOrigin]]) -> tuple[Result, Result
 
 
 def _refuse_others(client: Client, task: Task[Piece, Result], address: str) -> None:
-    """Refuse workers with a different castsim before they receive any work.
+    """Reject workers with a different castsim before they receive any work.
 
     Raises:
-        EngineError: a worker has no castsim, or another one; names the worker.
+        EngineError: a worker lacks castsim, or has another version; the message names the worker.
     """
     with _while_it_lives(address):
         found = client.run(installation, task.beside, on_error="return")

@@ -1,8 +1,8 @@
-"""Independent pieces of work, carried out by processes of this machine or by the workers of a Dask cluster.
+"""Independent pieces of work, executed by processes of this machine or by the workers of a Dask cluster.
 
 A `Task` is a function and the required installation; `distributed` executes its pieces, `resumed` also stores results
-in a `Ledger`, so a second start continues. The results do not depend on the workers; only their order differs, and the
-`Origin` of each.
+in a `Ledger`, so a second start continues. The results do not depend on the workers; only their order and the
+`Origin` of each result differ.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if sys.platform not in ("win32", "emscripten"):  # a browser locks no files
     import fcntl
 
 VERSION = 2
-"""Version of the form of the file."""
+"""Version of the file's format."""
 
 _HEAD = struct.Struct("<4sQQ16s")
 _MARK = b"\nCHK"
@@ -71,15 +71,15 @@ class LedgerLabels:
 
 
 class Ledger:
-    """An open ledger: `pieces` has the place and length of the results of each piece that is done."""
+    """An open ledger: `pieces` has the position and length of the results of each finished piece."""
 
     def __init__(self, path: Path, about: Mapping[str, str], book: LedgerLabels, *, synchronised: bool = True) -> None:
-        """Open a file, which is made if it is missing, for this process alone.
+        """Open a file, creating it if it is missing, for this process alone.
 
-        `synchronised`: results are on the disk once they are added; else the system writes them when it likes.
+        `synchronised`: results are on the disk once they are added; otherwise the system writes them later.
 
         Raises:
-            ReadError: it cannot be read or written, is not a ledger, belongs to other work, or another process holds
+            ReadError: it cannot be read or written, is not a ledger, belongs to other work, or another process locks
                 it.
         """
         self.path = path
@@ -113,7 +113,7 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Close the file, for others to open."""
+        """Close the file, so others can open it."""
         os.close(self._file)
 
     def add(self, number: int, results: bytes) -> None:
@@ -242,10 +242,10 @@ def _digest(number: int, results: bytes) -> bytes:
 Item = TypeVar("Item")
 
 OPTION = "--ledger"
-"""The option that names the ledger, for work whose results are no file."""
+"""Name of the ledger option, for work whose results are not a file."""
 
 MOST_WORKERS = 1024
-"""The maximum of processes on one machine. Each one needs its own memory, and twice as many pieces are queued."""
+"""Maximum number of processes on one machine. Each one needs its own memory, and twice as many pieces are queued."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ class Workers:
 
     @property
     def alone(self) -> bool:
-        """Whether all is done in this process."""
+        """Whether this process does all the work."""
         return self.scheduler is None and self.count == 1
 
 
@@ -273,7 +273,7 @@ ALONE = Workers()
 
 
 class WorkGroup(NamedTuple, Generic[Item]):
-    """A piece of work of several items, and the numbers under which their results are kept."""
+    """A piece of work of several items, and the numbers of their results."""
 
     numbers: tuple[int, ...]
     items: tuple[Item, ...]
@@ -303,12 +303,12 @@ class Computed(NamedTuple, Generic[Result]):
 def distributed(
     task: Task[Piece, Result], pieces: Iterable[Piece], workers: Workers
 ) -> Iterator[FinishedPiece[Piece, Result]]:
-    """Carry out pieces, which are taken as they are needed; yield each as it is done, in any order.
+    """Execute pieces, which are requested as needed; yield each when it is done, in any order.
 
     Raises:
-        ReadError: no scheduler answers; distributed is not installed.
-        EngineError: workers that are another castsim, or die again and again.
-        Exception: whatever the task raises.
+        ReadError: no scheduler answers, or distributed is not installed.
+        EngineError: a worker has another version of castsim, or workers die repeatedly.
+        Exception: raised by the task.
     """
     if workers.scheduler is None:
         return carried_out_here(task, pieces, workers.count)
@@ -318,7 +318,7 @@ def distributed(
 
 
 def grouped(items: Iterable[tuple[int, Item]], size: int) -> Iterator[WorkGroup[Item]]:
-    """Divide numbered items into groups of up to `size`, in their order."""
+    """Divide numbered items into groups of up to `size`, in order."""
     waiting = iter(items)
     while taken := tuple(islice(waiting, size)):
         yield WorkGroup(tuple(number for number, _ in taken), tuple(item for _, item in taken))
@@ -331,14 +331,14 @@ def resumed(
     keeping: Keeping[Result] | None,
     size: int = 1,
 ) -> Iterator[Computed[Result]]:
-    """Compute the results of items, numbered from 0; those that a ledger holds already are yielded first.
+    """Compute the results of items, numbered from 0; those already in a ledger are yielded first.
 
-    `size` is how many items are handed out together where not all is done in this process. A result is on the disk
+    `size` is the number of items handed out together to other processes. A result is on the disk
     before it is yielded.
 
     Raises:
-        ReadError: the ledger is about something else, or cannot be written; and as `distributed`.
-        EngineError, Exception: as `distributed`.
+        ReadError: the ledger is about something else, or cannot be written; see also `distributed`.
+        EngineError, Exception: see `distributed`.
     """
     opened = nullcontext() if keeping is None else Ledger(keeping.path, keeping.about, LedgerLabels(task.name, OPTION))
     with opened as ledger:
@@ -356,7 +356,7 @@ def resumed(
 
 
 def here(beside: Callable[[], str] | None, workers: Workers) -> Installation:
-    """Return the installation that workers have to be; where nobody else computes, nobody asks."""
+    """Return the installation that workers must have; None if there are no other workers."""
     return Installation("", "") if workers.scheduler is None else installation(beside)
 
 
@@ -392,7 +392,7 @@ def facts_digest(target: Target) -> str:
 
 
 def canonical(value: object) -> str:
-    """Return a value in one form: sets and tables have no order."""
+    """Return a value in canonical form: sets and tables have no order."""
     if isinstance(value, BaseModel):
         value = {name: getattr(value, name) for name in type(value).model_fields}
     elif is_dataclass(value) and not isinstance(value, type):
@@ -411,13 +411,13 @@ _KNOWN: dict[str, Target] = {}
 
 @dataclass(frozen=True, slots=True)
 class HandedTargets:
-    """Targets for workers elsewhere: a shipped one they load by its name, one of a file they are given."""
+    """Targets for remote workers: they load shipped ones by name, and receive those from files."""
 
     files: Mapping[str, Target] = field(default_factory=dict)
     _known: dict[str, Target] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def get(self, name: str) -> Target | None:
-        """Return the target of a file, None for one to be loaded.
+        """Return the target from a file, None for one to be loaded.
 
         Equal facts give the same object, which serves as key for derived facts of a target.
         """
@@ -433,7 +433,7 @@ def handed_targets(names: Iterable[str]) -> HandedTargets:
     """Return targets by their names or paths.
 
     Raises:
-        ReadError, TargetDataError: one cannot be read.
+        ReadError, TargetDataError: a target cannot be read.
     """
     shipped = target_names()
     return HandedTargets({name: load_target(name) for name in names if name not in shipped})

@@ -56,12 +56,12 @@ class ArgumentUse:
     touched: int = 0
     touched_at: Span | None = None
     follows_reads: bool = False
-    """Whether the extents of a view rest on elements that the program reads: other values, other extents."""
+    """Whether the extents of a view depend on elements that the program reads: other values, other extents."""
 
     def see_view(
         self, shape: tuple[int, ...], strides: tuple[int, ...], span: Span | None = None, offset: int = 0
     ) -> None:
-        """Widen the argument to hold one more view, made at `span`, that begins with element `offset`."""
+        """Widen the argument to contain one more view, created at `span`, that begins with element `offset`."""
         self.shapes.add(shape)
         if 0 in shape:
             return
@@ -79,7 +79,7 @@ class ArgumentUse:
             total *= extent
 
     def see_element(self, index: int, span: Span) -> None:
-        """Widen the argument to hold an element that the scalar unit reads or writes."""
+        """Widen the argument to contain an element that the scalar unit reads or writes."""
         if index >= self.touched:
             self.touched, self.touched_at = index + 1, span
         if index >= self.elements:
@@ -105,7 +105,7 @@ class ArgumentUse:
 # it without end, name elements of no bytes or more of them than any file holds. Format: NEP 1, numpy.lib.format.
 
 MAX_HEADER_BYTES = 10_000
-"""Longest header that is read; NumPy stops at as many characters too, unless a file is trusted."""
+"""Maximum length of a header; NumPy has the same limit, unless a file is trusted."""
 
 _MAGIC = b"\x93NUMPY"
 _ARCHIVE = b"PK\x03\x04"
@@ -133,7 +133,7 @@ def read_array(path: Path, name: str) -> Codes:
     """Return the array of a `.npy` file, read-only; its elements are mapped into memory, not read. `name` is the input.
 
     Raises:
-        ReadError: the file is missing, unreadable, pickled, an archive, no regular or no whole `.npy` file.
+        ReadError: the file is missing, unreadable, pickled, an archive, irregular, or an incomplete `.npy` file.
     """
     try:
         with path.open("rb") as file:
@@ -209,7 +209,7 @@ def _mapped(path: Path, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, 
 
 
 def digest(array: Codes) -> str:
-    """Return the SHA-256 of an array's elements in C order, little-endian; of texts that of their code points."""
+    """Return the SHA-256 of an array's elements in C order, little-endian; for text, of its code points."""
     plain = np.ascontiguousarray(array)
     if plain.dtype.kind == "U":
         return hashlib.sha256(plain.astype(plain.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
@@ -224,14 +224,14 @@ _DRAWN_AT_ONCE = 1 << 18
 """Elements: 2 MiB of f64."""
 
 SEED_DIGITS = 40
-"""Decimal digits of a seed: 128 bits, as much entropy as NumPy's generator takes."""
+"""Maximum number of decimal digits of a seed: 128 bits, the entropy of NumPy's generator."""
 
 
 def make_inputs(specifications: Mapping[str, str], uses: Mapping[str, ArgumentUse]) -> dict[str, Codes]:
     """Resolve `NAME=file.npy`, `random:SEED` and `zeros` into arrays; one random generator per seed, in order.
 
     Raises:
-        ReadError: unknown argument name, bad seed, unreadable file.
+        ReadError: an argument name is unknown, a seed is invalid, or a file is unreadable.
     """
     arrays: dict[str, Codes] = {}
     generators: dict[int, np.random.Generator] = {}
@@ -253,14 +253,14 @@ def make_inputs(specifications: Mapping[str, str], uses: Mapping[str, ArgumentUs
 
 
 FLAT = "flat:"
-"""Before a file: its elements in C order, whatever shape they have in it."""
+"""Prefix of a file: its elements in C order, whatever shape they have in it."""
 
 
 def read_input(text: str, name: str) -> Codes:
     """Read the file that an input names, neither `zeros` nor `random:SEED`; `flat:FILE` flattens its array.
 
     Raises:
-        ReadError: as `read_array`; the word random without a seed.
+        ReadError: see `read_array`; or the word random without a seed.
     """
     if text == "random" and not Path(text).exists():
         raise ReadError(f"input '{name}': random needs a seed", legal=(f"--in {name}=random:0",))
@@ -275,7 +275,7 @@ def arrayed(array: Codes) -> str:
 
 
 def check_known(name: str, uses: Mapping[str, ArgumentUse]) -> None:
-    """Refuse a name that is no tensor argument."""
+    """Reject a name that is not a tensor argument."""
     if name not in uses:
         raise ReadError(f"the program has no tensor argument '{name}'", legal=uses)
 
@@ -310,7 +310,7 @@ def to_memory(array: Codes, name: str, use: ArgumentUse) -> NDArray[np.uint8]:
     """Return the bytes of one argument's buffer, filled from `array` in C order.
 
     Raises:
-        ReadError: a dtype that is neither the format's own nor its codes, or a shape that fits no view.
+        ReadError: the dtype is neither the format's own nor that of its codes, or the shape fits no view.
     """
     array = np.asarray(array)
     sizes = {use.elements} | {size for size in use.padded if size >= use.elements}
@@ -320,22 +320,22 @@ def to_memory(array: Codes, name: str, use: ArgumentUse) -> NDArray[np.uint8]:
 
 
 def without_ones(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return a shape without its axes of one element, on which no order of elements depends."""
+    """Return a shape without its axes of one element, which do not affect the order of elements."""
     return tuple(extent for extent in shape if extent != 1)
 
 
 def same_elements(given: Sequence[int], expected: Sequence[int]) -> bool:
-    """Return whether an array holds the elements in their order: flat, or with the expected axes except those of size
+    """Return whether an array has the elements in order: flat, or with the expected axes except those of size
     1."""
     plain, wanted = without_ones(given), without_ones(expected)
     return plain == wanted or (len(plain) < 2 and math.prod(plain) == math.prod(wanted))
 
 
 def _check_shape(shape: tuple[int, ...], name: str, use: ArgumentUse) -> None:
-    """Refuse an array whose element order differs from that of the views; a flat one has no order.
+    """Reject an array whose element order differs from that of the views; a flat one has no order.
 
     Raises:
-        ReadError: it has other axes; names the shapes that the program expects.
+        ReadError: it has other axes; the message names the shapes that the program expects.
     """
     given = without_ones(shape)
     steps = {math.prod(given[axis + 1 :]): extent for axis, extent in enumerate(given)}
@@ -371,7 +371,7 @@ def input_bytes(array: Codes, name: str, fmt: Format) -> NDArray[np.uint8]:
     """Return the bytes of an input in C order, whatever its size.
 
     Raises:
-        ReadError: a dtype that is neither the format's own nor its codes.
+        ReadError: the dtype is neither the format's own nor that of its codes.
     """
     try:
         codes = codes_from_array(np.asarray(array), fmt)
@@ -398,7 +398,7 @@ def empty_memory(use: ArgumentUse) -> NDArray[np.uint8]:
 
 
 def from_memory(memory: NDArray[np.uint8], use: ArgumentUse) -> Codes:
-    """Return one argument as an array of its native dtype, or of codes where there is none."""
+    """Return one argument as an array of its native dtype, or of codes if there is none."""
     fmt = use.format
     if fmt.bits in (2, 4):
         codes: Codes = unpack_codes(memory, fmt, memory.size * 8 // fmt.bits)
@@ -452,10 +452,10 @@ def _bytes_of(codes: Codes, fmt: Format) -> NDArray[np.uint8]:
 
 
 def check_elements(uses: Mapping[str, ArgumentUse], most: int) -> None:
-    """Refuse arguments that take more memory than a simulation should, before any of it is allocated.
+    """Reject arguments that need more memory than a simulation should use, before any of it is allocated.
 
     Raises:
-        LimitError: one has more than `most` elements; its place is the view that needs them.
+        LimitError: an argument has more than `most` elements; the error has the position of the view that needs them.
     """
     for name, use in uses.items():
         if use.elements > most:
@@ -470,7 +470,7 @@ def filled_memory(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, Codes | 
     """Return the bytes of every argument, filled from the inputs.
 
     Raises:
-        ReadError: an unknown name, a missing input, an array that does not fit.
+        ReadError: a name is unknown, an input is missing, or an array does not fit.
     """
     for name in inputs:
         check_known(name, uses)
@@ -500,10 +500,10 @@ _LISTED = 1000  # functions that a misspelt name is compared with, and character
 
 
 def choose_target(architecture: str | None, given: str | Path | Target | None, place: Span | None = None) -> Target:
-    """Return the given target, else the one that a `.pto` program requests, at `place` of its text.
+    """Return the given target, otherwise the one that a `.pto` program requests, at `place` of its text.
 
     Raises:
-        ReadError, TargetDataError: it cannot be read; no shipped target has the name in the program.
+        ReadError, TargetDataError: it cannot be read, or no shipped target has the name in the program.
     """
     if isinstance(given, str | Path):
         return load_target(given)
@@ -529,7 +529,7 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
 
     Raises:
         ReadError: there is no such function, or more than one.
-        CastsimError: the requested function could not be read; without a name, one that might have been meant.
+        CastsimError: the requested function could not be read or, without a name, one that might have been meant.
     """
     functions = {function.name: function for function in parsed.functions if function.body is not None}
     candidates = entries(parsed)
@@ -564,9 +564,9 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
 
 
 def entries(parsed: pto.Program) -> list[pto.Function]:
-    """Return the functions that may be run without a name.
+    """Return the functions that can be run without a name.
 
-    Those marked as entries; without any, those that are never called, preferably the ones marked for a core.
+    These are the marked entries; without any, the functions that are never called, preferably those marked for a core.
     """
     from castsim.isa.pto.pto_parser import calls  # noqa: PLC0415 - casts of numbers need only the options below
 
@@ -589,19 +589,19 @@ TOOLCHAIN = "toolchain"
 """The option that names the assembler of a program."""
 
 OLDEST = "older"
-"""The toolchain that leaves everything to the library."""
+"""The toolchain that adds nothing itself."""
 
 PASS_OFF = ("2026-05", "2026-07")
-"""Toolchains that hand saturation OFF to the library where tcvt names none (docs/reference/pto.md section 1.2)."""
+"""Toolchains that pass saturation OFF to the library if tcvt names none (docs/reference/pto.md section 1.2)."""
 
 PASS_ON = ("2026-08",)
-"""Toolchains that hand it ON, but OFF for f16 -> bf16 and bf16 -> f16 (docs/reference/pto.md section 1.2)."""
+"""Toolchains that pass ON, but OFF for f16 -> bf16 and bf16 -> f16 (docs/reference/pto.md section 1.2)."""
 
 MAKE_SCRATCH = ("2026-07", "2026-08")
 """Toolchains that give operations the tmp tiles that they need (docs/reference/pto.md section 1.3)."""
 
 IMPLICIT_TMP = "implicit tmp "
-"""The beginning of the names of such tiles, which no text can spell."""
+"""Prefix of the names of such tiles, which no text can spell."""
 
 BACKEND = "backend"
 """The option that chooses between the C++ library and the micro back end for casts."""
@@ -612,7 +612,7 @@ MICRO = "vpto"
 
 @dataclass(frozen=True, slots=True)
 class ProgramChoice:
-    """An option that decides something in a program: its value, and its consequences with their places."""
+    """An option that decides something in a program: its value, and its consequences with their positions."""
 
     option: str
     value: str

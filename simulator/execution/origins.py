@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("castsim", "castsim.isa", "castsim.targets")
 _SUFFIXES = (".py", ".toml", ".csv", ".json")
-"""The file suffixes of sources, tables, and records of exhaustive tests, on which verdicts rely."""
+"""File suffixes of sources, tables, and records of exhaustive tests, on which verdicts depend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def installation(beside: Callable[[], str] | None = None) -> Installation:
 
 
 def refuse_another(wanted: Installation, here: Installation, worker: str, what: str) -> None:
-    """Refuse a worker whose installation differs from the one that began the work (`what` names it).
+    """Reject a worker whose installation differs from the one that began the work (`what` names it).
 
     Raises:
         EngineError: they differ; the message names the difference.
@@ -99,7 +99,7 @@ def _short(text: str) -> str:
 
 @contextmanager
 def interrupts_later() -> Iterator[None]:
-    """Hold SIGINT back; a process started meanwhile never gets it, not even before its initializer has run."""
+    """Hold SIGINT back; a process started meanwhile never receives it, not even before its initializer has run."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -135,13 +135,13 @@ def origin_of(held: Mapping[str, object]) -> ResultOrigin:
     """Return the origin that a document describes.
 
     Raises:
-        KeyError: it lacks a part.
+        KeyError: a part is missing.
     """
     return ResultOrigin(*(str(held[name]) for name in ResultOrigin.__dataclass_fields__))
 
 
 class Origins:
-    """Distinct origins in the order of their first mention, each known by its place in the list."""
+    """Distinct origins in the order of their first mention, each identified by its index."""
 
     def __init__(self, held: Iterable[ResultOrigin] = ()) -> None:
         self._places: dict[ResultOrigin, int] = {}
@@ -149,7 +149,7 @@ class Origins:
             self.place(each)
 
     def place(self, one: ResultOrigin) -> int:
-        """Return the place of an origin, which is added if it is new."""
+        """Return the index of an origin, which is added if it is new."""
         return self._places.setdefault(one, len(self._places))
 
     def documents(self) -> list[dict[str, str]]:
@@ -167,8 +167,8 @@ Result = TypeVar("Result")
 class Task(Generic[Piece, Result]):
     """The work on every piece: `compute`, on installations equal to this one.
 
-    `name` is the name in messages: `sweep`, `verification`. `compute` and pieces are pickled: a function of a module,
-    or a partial of one. `beside` returns a digest of further inputs of the results besides castsim itself.
+    `name` is the name in messages: `sweep`, `verification`. `compute` and pieces are pickled: a module function,
+    or a partial of one. `beside` returns a digest of additional inputs of the results besides castsim itself.
     """
 
     name: str
@@ -197,13 +197,13 @@ _compute: list[Callable[..., object]] = []
 def carried_out_here(
     task: Task[Piece, Result], pieces: Iterable[Piece], workers: int
 ) -> Iterator[FinishedPiece[Piece, Result]]:
-    """Carry out pieces, which are taken one by one as they are needed; yield each as it is done.
+    """Execute pieces, which are requested one by one as needed; yield each when it is done.
 
-    What processes had at hand that died, others do again.
+    Pieces of processes that died are executed again by others.
 
     Raises:
-        EngineError: processes die again and again, as they do where memory is short.
-        Exception: whatever the task raises.
+        EngineError: processes die repeatedly, for example because memory is short.
+        Exception: raised by the task.
     """
     if workers == 1:
         for piece in pieces:
@@ -236,7 +236,7 @@ class _Queue(Generic[Piece, Result]):
         self.running: dict[Future[Result], Piece] = {}
 
     def next(self) -> tuple[Piece, ...]:
-        """Return the next piece alone; nothing if there is none."""
+        """Return a list of the next piece; empty if there is none."""
         if self._lost:
             return (self._lost.popleft(),)
         return tuple(islice(self._fresh, 1))
@@ -303,7 +303,7 @@ def _begin(task: Task[Piece, Result]) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Do not outlive a parent that was killed."""
+    """End this process when its parent is killed."""
     from multiprocessing.connection import wait as wait_for_end  # noqa: PLC0415 - as in `_in_processes`
 
     wait_for_end([parent])

@@ -1,6 +1,6 @@
 """Effects of casts on numbers: how many were rounded, clamped, wrapped, or overflowed.
 
-Found from codes before and after, whatever made them. Comparisons are exact: of 64-bit integers with floats, too.
+They are derived from codes before and after. Comparisons are exact, also those of 64-bit integers with floats.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ _BLOCK = 1 << 14
 class Outcome(StrEnum):
     """The effect of a cast on a number.
 
-    A number is beyond the range of a format if rounding, were there numbers beyond the largest, would lead there.
+    A number is beyond the range of a format if rounding, with larger numbers available, would give one of these.
     """
 
     EXACT = "exact"
-    """The result is the same number. NaN that stays NaN and zeros of either sign count as the same."""
+    """The result is the same number. NaN that stays NaN counts, and so do zeros of either sign."""
     ROUNDED = "rounded"
     """The result is another number, and the number was within the range."""
     CLAMPED = "clamped"
     """The number was beyond the range and became the end of the range on its side."""
     WRAPPED = "wrapped"
-    """The number was beyond the range and became another one, as a rule by its low bits."""
+    """The number was beyond the range and became another one, usually by its low bits."""
     OVERFLOW = "overflow"
     """The number became infinity, or NaN."""
     NAN = "nan"
@@ -78,17 +78,17 @@ class Outcomes:
         return self.elements - self.rounded - self.clamped - self.wrapped - self.overflow - self.nan
 
     def add(self, other: Outcomes) -> None:
-        """Add the counts of another one."""
+        """Add the counts of another object."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Tells the outcomes of casts from one format to another.
+    """Judge of casts from one format to another, which finds the outcomes.
 
     `rounding` is the mode in force. `wraps` tells whether integers beyond the range keep their low bits, None if only
-    the result can tell: then one that is the end of the range counts as clamped.
+    the result shows it: then the end of the range counts as clamped.
     """
 
     src: Format
@@ -130,7 +130,7 @@ class Judge:
         self._count_singly(x[differ], y[differ], found)
 
     def _count_singly(self, x: Numbers, y: Numbers, found: Outcomes) -> None:
-        """Count elements of which some are special or beyond the range, all of them changed."""
+        """Count changed elements, some of which are special or beyond the range."""
         low, high = self._limits
         lost, special = _is_nan(x), ~np.isfinite(y) if y.dtype.kind == "f" else np.zeros(y.shape, np.bool_)
         both = lost & _is_nan(y)
@@ -277,7 +277,7 @@ _BATCH = 1 << 14
 class CastPlace:
     """A cast of the source: its line, the instruction as reports print it, and the formats that it casts between.
 
-    `number` keeps apart casts of one line that are reported on their own, None where a line has one row.
+    `number` separates casts of one line that are reported separately, None if a line has one row.
     """
 
     line: int
@@ -289,7 +289,7 @@ class CastPlace:
 
 @dataclass(slots=True)
 class CastBatch:
-    """Executions of one cast that one judge counts; some are queued before that."""
+    """Executions of one cast that one judge counts; some are queued first."""
 
     judge: Judge
     found: Outcomes
@@ -298,7 +298,7 @@ class CastBatch:
     _waiting: int = 0
 
     def add(self, before: Codes, after: Codes) -> None:
-        """Take in the codes of one execution, arrays of one size that nothing writes to later."""
+        """Add the codes of one execution, arrays of one size that nothing writes to later."""
         self._before.append(before)
         self._after.append(after)
         self._waiting += before.size
@@ -316,19 +316,19 @@ class CastBatch:
 
 @dataclass(slots=True)
 class CastTally:
-    """The outcomes of casts by their places, in the order in which each was first executed."""
+    """The outcomes of casts by position, in the order of their first execution."""
 
     _found: dict[CastPlace, Outcomes] = field(default_factory=dict)
     _batches: list[CastBatch] = field(default_factory=list)
 
     def batch(self, place: CastPlace, judge: Judge) -> CastBatch:
-        """Return the batch of further executions of a cast; those of one place are counted together."""
+        """Return the batch for more executions of a cast; those at one position are counted together."""
         made = CastBatch(judge, self._found.setdefault(place, Outcomes()))
         self._batches.append(made)
         return made
 
     def add(self, place: CastPlace, counts: Outcomes) -> None:
-        """Add outcomes that are counted already."""
+        """Add outcomes that were already counted."""
         self._found.setdefault(place, Outcomes()).add(counts)
 
     def finish(self) -> Mapping[CastPlace, Outcomes]:
@@ -341,14 +341,14 @@ class CastTally:
 # What an operation changes beside casts: it tells whoever runs it, who knows its line and which lanes are active.
 
 Listener = Callable[[Judge, Codes, Codes, bool], None]
-"""Takes a judge, codes before and after, and whether every element counts: else only those that do not fit."""
+"""Function that receives a judge, codes before and after, and whether every element counts or only misfits."""
 
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
 def heard_by(listener: Listener | None) -> Iterator[None]:
-    """Let a listener observe the changes of the operations run inside."""
+    """Call a listener for the changes of operations inside."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -378,11 +378,11 @@ def changes(judge: Judge, before: Codes, after: Codes, *, converts: bool) -> Out
 # neither pandas nor polars nor matplotlib is imported before it is asked for.
 
 TableName = TypeVar("TableName", bound=str)
-"""The names of the tables that a kind of result has."""
+"""The names of the tables of a kind of result."""
 
 
 class NotebookMixin(Generic[TableName]):
-    """A result that notebooks show, and that becomes frames."""
+    """A result that notebooks show, and that can be converted to frames."""
 
     __slots__ = ()
 
@@ -403,27 +403,27 @@ class NotebookMixin(Generic[TableName]):
         """Return a table of the result as a frame; numbers are int64 or float64, words are strings.
 
         Args:
-            table: its name; None takes the first that the class has.
-            library: `pandas` or `polars`; None takes the one that is installed, pandas of both.
+            table: its name; None takes the first table of the class.
+            library: `pandas` or `polars`; None takes the installed one, pandas if both are.
 
         Raises:
-            ReadError: no such table or library, or it is not installed: the extra `notebook` brings pandas.
+            ReadError: the table or library does not exist, or is not installed: the extra `notebook` installs pandas.
             EngineError: the table needs cycles, which the result lacks.
-            LimitError: more rows than a frame should hold.
+            LimitError: the table has more rows than a frame should.
         """
         return castsim.presentation_of(self).frame(table, library)
 
 
 class PlotMixin(NotebookMixin[TableName]):
-    """A result that is drawn, too."""
+    """A result that can also be drawn."""
 
     __slots__ = ()
 
     def plot(self) -> Figure:
-        """Draw the result, see its class: a figure of matplotlib, which notebooks show and `savefig` writes to a file.
+        """Return a figure of the result (see its class), which notebooks show and `savefig` writes to a file.
 
         Raises:
-            ReadError: matplotlib is not installed; the extra `notebook` brings it.
-            EngineError: cycles are to be drawn, and the result has none.
+            ReadError: matplotlib is not installed; the extra `notebook` installs it.
+            EngineError: the figure shows cycles, and the result has none.
         """
         return castsim.plot_of(self)

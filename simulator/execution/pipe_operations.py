@@ -103,9 +103,9 @@ class ScalarWork(Unaddressed):
 
 @dataclass(frozen=True, slots=True)
 class Placeholder(Unaddressed):
-    """The placeholder of an operation of which only the pipe is known; `cycles` are its assumed cycles.
+    """A placeholder for an operation of which only the pipe is known; `cycles` are its assumed cycles.
 
-    `kind` is the operation of the text. For 0 cycles not even its issue costs anything.
+    `kind` is the operation of the text. With 0 cycles, its issue is free too.
     """
 
     kind: str
@@ -118,7 +118,7 @@ class ScalarElementAccess:
     """One element that the scalar unit reads or writes, at byte `address` of an argument, or of the buffer (None).
 
     `kind` is the operation of the text (`load_scalar`, `store_scalar`, `tgetval`, `tsetval`), `code` the written value,
-    empty for a read: decisions that depend on it are already taken. A write to a tile counts for all `tile_bytes`.
+    empty for a read: decisions that depend on it are already made. A write to a tile counts for all `tile_bytes`.
     """
 
     kind: str
@@ -253,7 +253,7 @@ ALL_PIPES = "ALL"
 
 
 class Survey:
-    """A look at one tree; its blocks must live as long."""
+    """A survey of one tree; its blocks must live as long."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -267,7 +267,7 @@ class Survey:
         """Refuse operations that the target's machine cannot execute; `check_work` refuses those of the vector unit.
 
         Raises:
-            IllegalError: an operation of another mechanism, an unknown pipe or timing row, work for the scalar unit.
+            IllegalError: an operation belongs to another mechanism or the scalar unit; a pipe or timing row is unknown.
         """
         span = None
         try:
@@ -280,10 +280,10 @@ class Survey:
             raise (error.at(span) if span is not None else error) from None
 
     def followed_spaces(self) -> list[str]:
-        """Return the address spaces in which accesses in flight have to be followed.
+        """Return the address spaces in which accesses in flight must be followed.
 
-        Global memory that the whole program only reads, or only writes, is not among them: loads do not disturb each
-        other, and stores never overlap in time because one pipe does them one by one.
+        Global memory that the whole program only reads, or only writes, is excluded: loads do not disturb each
+        other, and stores never overlap in time because a single pipe executes them in order.
         """
         touched: dict[str, set[bool]] = {}
         for element in self.elements():
@@ -376,7 +376,7 @@ def _check_pipe(name: str, legal: tuple[str, ...], target: DataflowTarget) -> No
 # Why a simulation cannot go on, in words that all engines share: who waits for whom, or where a limit struck.
 
 LOOK_AHEAD = 100_000
-"""Operations of the rest of the program in which a missing signal is looked for: a bound on the time an error takes."""
+"""Maximum number of later operations that are searched for a missing signal, which limits the time of an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,7 +456,7 @@ _ORDERS = {"nd": "row_major", "dn": "col_major"}
 
 
 def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
-    """Refuse a tile that the buffer or a vector instruction cannot take (docs/reference/a2a3.md section 5).
+    """Reject a tile that the buffer or a vector instruction does not accept (docs/reference/a2a3.md section 5).
 
     Raises:
         TileError: wrong location or layout, a row that is not a whole number of blocks, a misaligned address, an end
@@ -501,7 +501,7 @@ def _whole_lines(tile: Tile, block_bytes: int) -> tuple[str, ...]:
     """Return types of the same elements whose lines are whole blocks, and the requirement of a transfer of a single
     line.
 
-    A tile of one column is best a column-major one: operations take it for a vector of one element per row.
+    A tile of one column is best column-major: operations treat it as a vector of one element per row.
     """
     kept, other = _padded(tile, tile.type.block_layout, block_bytes), ""
     if tile.type.block_layout == "row_major" and tile.type.cols == 1:
@@ -512,7 +512,7 @@ def _whole_lines(tile: Tile, block_bytes: int) -> tuple[str, ...]:
 
 
 def _padded(tile: Tile, order: str, block_bytes: int) -> str:
-    """Return the type of a tile that holds the same valid elements in an order of which every line is whole blocks."""
+    """Return the type of a tile with the same valid elements in an order that has whole blocks in every line."""
     per_block = max(8 * block_bytes // tile.element_bits, 1)
     rows, cols = tile.type.rows, tile.type.cols
     if order == "row_major":
@@ -565,7 +565,7 @@ def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
 
 
 def _check_nibbles(transfer: TileTransfer, what: str, wanted: str) -> None:
-    """Refuse moves of half a byte; FP4 rows may end with one, integer rows may not."""
+    """Reject moves of half a byte; FP4 rows may end with one, integer rows may not."""
     tile, part, span = transfer.tile, transfer.part, transfer.span
     if part.offset % 2 or any(stride % 2 for stride in part.strides[:4]):
         raise TileError(f"{what}: offsets and strides of a 4-bit view must be even", span=span)
@@ -576,7 +576,7 @@ def _check_nibbles(transfer: TileTransfer, what: str, wanted: str) -> None:
 
 
 def check_equal_regions(cast: TileCast) -> None:
-    """Physical shapes may differ for the library; the text form's own rule against it is the parser's."""
+    """Check regions: physical shapes may differ for the library; the parser enforces the text form's own rule."""
     src, dst = cast.src, cast.dst
     ours, theirs = (src.valid_rows, src.valid_cols), (dst.valid_rows, dst.valid_cols)
     if ours != theirs:
@@ -587,7 +587,7 @@ def check_equal_regions(cast: TileCast) -> None:
 
 
 def check_overlap(cast: TileCast) -> Warnings:
-    """Refuse operands that overlap, unless the destination starts with the source and advances no faster."""
+    """Reject operands that overlap, unless the destination starts with the source and advances no faster."""
     src, dst, tmp = cast.src, cast.dst, cast.tmp
     for other in (src, dst):
         if tmp and _overlap(tmp, other):
@@ -634,7 +634,7 @@ def _overlap(one: Tile, two: Tile) -> bool:
 
 
 def _lines(tile: Tile) -> Access:
-    """Return the bytes of a tile; of a part of one, those between its lines left out."""
+    """Return the bytes of a tile; for a part, without those between its lines."""
     if tile.reach is None:
         return Access("ub", tile.address, tile.end, write=False)
     line = tile.cols if tile.type.block_layout == "row_major" else tile.rows

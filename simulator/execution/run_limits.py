@@ -1,8 +1,8 @@
 """Limits for reading, walking and computing a program, each with its default and its option.
 
-The words for the treatment of stale reads are here too.
+The modes for the treatment of stale reads are here too.
 
-The engines keep the limit of cycles; all others come before any cycle is counted.
+The engines enforce the limit of cycles; all others apply before any cycle is counted.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
 from castsim.isa.errors import MAX_STATEMENTS, LimitError, ReadError, Span
 
 MAX_WALK = 200_000
-"""The default maximum of trips and statements in loops of a tile program that are walked one by one."""
+"""Default maximum number of trips and statements in loops of a tile program that are walked one by one."""
 
 MAX_COMPUTED = 1_000_000
-"""The default maximum of computed instruction executions of a tile program, and of walked bundles of assembly."""
+"""Default maximum number of executed instructions with values in a tile program, and of walked assembly bundles."""
 
 
 MAX_CYCLES = 10**10
-"""The default maximum of simulated cycles, far beyond any sensible kernel."""
+"""Default maximum number of simulated cycles, far beyond any sensible kernel."""
 
 MAX_ELEMENTS = 1 << 27
-"""The maximum of elements of one argument whose values are computed: 512 MiB of f32."""
+"""Maximum number of elements of one argument whose values are computed: 512 MiB of f32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class Limits:
 
     @property
     def walk(self) -> int:
-        """Trips and statements of a tile program."""
+        """Limit of walked trips and statements of a tile program."""
         return MAX_WALK if self.max_walk is None else self.max_walk
 
     @property
     def computed(self) -> int:
-        """Executions with values, bundles."""
+        """Limit of executions with values, and of bundles."""
         return MAX_COMPUTED if self.max_walk is None else self.max_walk
 
 
@@ -51,7 +51,7 @@ DEFAULT_LIMITS = Limits()
 
 
 def walk_limit(limit: int, what: str, span: Span | None) -> LimitError:
-    """Return (not raise) the refusal of a program whose walk exceeds a limit; `what` names the counted items."""
+    """Return (do not raise) the error about a program whose walk exceeds a limit; `what` names the counted items."""
     return LimitError(
         f"{what}: more than {limit}, the limit of --max-walk", span=span, legal=("--max-walk N with a larger N",)
     )
@@ -64,13 +64,13 @@ def check_executions(
 
     Args:
         tree: the issued operations.
-        limit: the maximum of executions.
+        limit: maximum number of executions.
         what: their purpose, for the message.
-        idle: finds nodes that do not count.
-        most_trips: trips of a loop that count; None: all.
+        idle: predicate for nodes that do not count.
+        most_trips: maximum number of trips of a loop that count; None: all.
 
     Raises:
-        LimitError: there are more; its place is the loop that has most of them.
+        LimitError: there are more; the error has the position of the loop with most of them.
     """
     if executions(tree.root, idle, most_trips) <= limit:
         return
@@ -86,7 +86,7 @@ def check_executions(
 
 
 def executions(node: Node, idle: Callable[[Node], bool], most_trips: int | None = None) -> int:
-    """Return how often the instructions in `node` that are not `idle` are executed in all."""
+    """Return the number of executions of all instructions in `node` that are not `idle`."""
     if idle(node):
         return 0
     if isinstance(node, Lowered):
@@ -120,7 +120,7 @@ def stale_mode(word: str | None) -> str:
     """Return the mode for stale reads, `report` by default.
 
     Raises:
-        ReadError: an unknown word.
+        ReadError: the word is unknown.
     """
     if word is not None and word not in STALE_MODES:
         raise ReadError(f"unknown treatment of stale reads '{word}'", legal=STALE_MODES)

@@ -1,6 +1,6 @@
 """The lowering protocol of every mechanism with a tile buffer; a mechanism adds its casts.
 
-Flags, barriers and transfers are the same whatever the vector unit is.
+Flags, barriers and transfers are the same for every vector unit.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ from castsim.targets.dataflow import DataflowTarget, TilePlacement
 Needy = pto.Tcvt | pto.TileOperation
 
 ScratchType = Callable[[Needy, int | None], pto.TileType | None]
-"""Returns the type of the tmp tile that an operation gets, None for none; the number is the pitch of the first source
-in elements, where that is a part of a wider tile."""
+"""Function that returns the type of an operation's tmp tile, None for none; the number is the pitch of the first source
+in elements, if that is a part of a wider tile."""
 
 Made = tuple[pto.Function, tuple[tuple[ProgramChoice, Span], ...]]
-"""A function with its tmp tiles, and the decisions with their places."""
+"""A function with its tmp tiles, and the decisions with their positions."""
 
 
 def complete(function: pto.Function, toolchain: str, scratch: ScratchType, target: str) -> Made:
-    """Return a function as its assembler completes it.
+    """Return a function with its assembler's additions.
 
     Raises:
-        ReadError: an operation without the tmp tile that the assembler wants.
-        IllegalError: the assembler would add one, and the program places its tiles itself.
+        ReadError: an operation lacks the tmp tile that the assembler requires.
+        IllegalError: the assembler would add one, but the program places its tiles itself.
     """
     body = function.body or ()
     if toolchain not in MAKE_SCRATCH:
@@ -82,7 +82,7 @@ def complete(function: pto.Function, toolchain: str, scratch: ScratchType, targe
 
 
 def lacks_tmp(node: pto.TileOperation) -> tuple[Role, ...] | None:
-    """Return the form with a tmp tile that an operation without one could have, None if there is none."""
+    """Return the form with a tmp tile that an operation could have, None if there is none."""
     operation = VECTOR_OPERATIONS.get(node.mnemonic)
     form = None if operation is None else form_of(operation, node.input_types)
     if operation is None or form is None or (operation.attribute == "isBinary" and not is_binary(node)):
@@ -180,11 +180,11 @@ OPTION = "transfer_region"
 
 
 def fitted(target: DataflowTarget, transfer: TileTransfer) -> tuple[TileTransfer, Warnings]:
-    """Return a transfer whose part and valid region have one size, and a warning if they differed.
+    """Return a transfer whose part and valid region have equal sizes, and a warning if they differed.
 
     Raises:
-        TileError: they differ, and the option refuses that; the valid region extends beyond the part; rows of the part
-            leave the tile.
+        TileError: they differ, and the option forbids that; the valid region exceeds the part; rows of the part
+            exceed the tile.
     """
     tile, part = transfer.tile, transfer.part
     if (part.rows, part.cols) == (tile.valid_rows, tile.valid_cols):
@@ -225,10 +225,10 @@ def _cut(transfer: TileTransfer, what: str) -> Part:
 
 
 def _as_the_library(target: DataflowTarget, transfer: TileTransfer, what: str) -> TileTransfer:
-    """Return the library's transfer: as many lines as the view's part has, each as long as the tile's valid ones.
+    """Return the library's transfer: as many lines as the view's part, each as long as the tile's valid ones.
 
     Raises:
-        TileError: lines leave the tile.
+        TileError: lines exceed the tile.
     """
     tile, part = transfer.tile, transfer.part
     first, second, third, rows, cols = part.sizes
@@ -255,7 +255,7 @@ _HISTORY = f"OFF since {PASS_OFF[0]}, ON since {PASS_ON[0]}, the library's defau
 
 
 class DataflowLowerer(ABC):
-    """Everything but casts and element storage, for one target."""
+    """Lowering of everything but casts and element storage, for one target."""
 
     def __init__(self, target: DataflowTarget) -> None:
         self._chip = target
@@ -263,7 +263,7 @@ class DataflowLowerer(ABC):
         self._window_uses: list[tuple[ResolvedTileOp, tuple[int, int]]] = []
 
     def completed(self, function: pto.Function) -> Made:
-        """Return a function with the tmp tiles that its assembler adds, and the decisions with their places."""
+        """Return a function with the tmp tiles that its assembler adds, and the decisions with their positions."""
         return complete(function, str(self._chip.option(TOOLCHAIN)), self.implicit_scratch, self._chip.name)
 
     def implicit_scratch(self, node: Needy, pitch: int | None) -> pto.TileType | None:
@@ -272,7 +272,7 @@ class DataflowLowerer(ABC):
         return None
 
     def spared_scratch(self, node: Needy) -> str | None:
-        """Return the tmp tile that an operation has and the chip does not touch, None if there is none."""
+        """Return the tmp tile of an operation that the chip does not touch, None if there is none."""
         if isinstance(node, pto.Tcvt):
             return None if self._chip.casts_use_scratch else node.tmp
         rule = self._chip.tile_operation(node.mnemonic)
@@ -281,7 +281,7 @@ class DataflowLowerer(ABC):
         return next(iter(scratch_of(node.mnemonic, node.inputs, node.input_types)), None)
 
     def control(self) -> int | None:
-        """Return the control register as operations have left it, None where none outlives its operation: as here."""
+        """Return the control register as left by operations, None if none outlives its operation, as here."""
         return None
 
     def set_control(self, value: int | None) -> None:
@@ -294,13 +294,13 @@ class DataflowLowerer(ABC):
         return "ub", memory.allocatable_bytes, memory.alignment_bytes
 
     def tile_placement(self) -> TilePlacement | None:
-        """Return how tiles without addresses are kept from sharing banks, None where they lie one behind the other."""
+        """Return how tiles without addresses are kept from sharing banks, None if they are adjacent."""
         return self._chip.apart
 
     def closing_warnings(self) -> Warnings:
         """Return warnings about the whole program: tiles in scratch bytes that are not reserved.
 
-        A mechanism may know of more.
+        A mechanism may add others.
         """
         found: dict[WarningText, None] = {}
         for work, (start, end) in self._window_uses:
@@ -313,12 +313,12 @@ class DataflowLowerer(ABC):
         return tuple(found)
 
     def check_tile(self, tile: Tile, span: Span) -> None:
-        """Refuse a tile that the buffer or the vector unit cannot take."""
+        """Reject a tile that does not fit the buffer or the vector unit."""
         check_tile(self._chip, tile, span)
         self._tiles[tile.name, tile.address] = tile
 
     def assembled(self, cast: TileCast) -> tuple[TileCast, tuple[ProgramChoice, ...]]:
-        """Return a cast with the saturation that its assembler hands on, and the choice if the text leaves one.
+        """Return a cast with the saturation that its assembler passes on, and the choice if the text leaves one.
 
         Source: docs/reference/pto.md section 1.2.
         """
@@ -348,7 +348,7 @@ class DataflowLowerer(ABC):
     def work(self, work: ResolvedTileOp) -> LoweredInstruction:
         """Lower one vector operation; its action is a `TileEffect`, the mechanism's operations carry time and streams.
 
-        A tmp tile that the target ignores is forgotten. An operation that writes nothing issues nothing.
+        A tmp tile that the target ignores is dropped. An operation that writes nothing issues nothing.
         """
         work, regions = over_destination(self._chip, work)
         filled = reduces_nothing(work)
@@ -373,7 +373,7 @@ class DataflowLowerer(ABC):
         """Return the mechanism's instructions for a vector operation that passed `check_work`.
 
         Raises:
-            IllegalError: the mechanism has no lowering of it.
+            IllegalError: the mechanism has no lowering for it.
         """
         raise IllegalError(f"pto.{work.mnemonic} is not modelled on {self._chip.name}", span=work.span)
 
@@ -399,11 +399,11 @@ class DataflowLowerer(ABC):
         reads: Sequence[Tile | Part],
         writes: Sequence[Tile | Part],
     ) -> LoweredInstruction:
-        """Return the placeholder of an operation, on the pipe that it takes.
+        """Return the placeholder of an operation, on its pipe.
 
         An operation without a pipe runs on the scalar unit or, if it reads the buffer, on the vector pipe, after all
-        earlier work (assumed: no text states how it waits). No other known work is ordered after it, so its bytes count
-        for values alone.
+        earlier work (assumed: no text states how it waits). No other known work is ordered after it: its bytes matter
+        only for values.
         """
         pipe = None if isinstance(node, pto.ForeignOperation) else pipe_of(node, self._chip.pipes)
         written = tuple(each for place in writes for each in _opaque_bytes(place, write=True))
@@ -426,7 +426,7 @@ class DataflowLowerer(ABC):
         """Lower the scalar unit's access to an element; one of a tile stays in the buffer.
 
         Raises:
-            TileError: it is outside the buffer.
+            TileError: the element is outside the buffer.
         """
         place, start, end = element.place, element.address, element.address + element.size
         pipe, write = self._chip.pipes.scalar, bool(element.code)
@@ -447,7 +447,7 @@ class DataflowLowerer(ABC):
         return LoweredInstruction(Block((operation,)), (Access("ub", start, end, write),), warnings=warnings)
 
     def option(self, name: str) -> int | str:
-        """Return the value of an option of the target."""
+        """Return the value of a target option."""
         return self._chip.option(name)
 
     def _check_flag(self, signaller: str, waiter: str, event: int, span: Span) -> None:
@@ -497,9 +497,9 @@ def _without_tails(work: ResolvedTileOp, accesses: tuple[Access, ...]) -> tuple[
 
 
 def reduces_nothing(work: ResolvedTileOp) -> ResolvedTileOp | None:
-    """Return a reduction of lines without elements as one of lines with an element; None for any other operation.
+    """Return a reduction of empty lines as one of lines with an element; None for any other operation.
 
-    It does nothing (docs/reference/pto.md section 7.8), and is legal where the other one is.
+    It does nothing (docs/reference/pto.md section 7.8), and is legal in the same cases.
     """
     kind = VECTOR_OPERATIONS[work.mnemonic].kind if work.mnemonic in VECTOR_OPERATIONS else None
     by_rows = kind in (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT)
@@ -527,7 +527,7 @@ def _transfer_accesses(transfer: TileTransfer) -> tuple[Access, ...]:
 
 
 def _far(part: Part, *, write: bool) -> Access:
-    """Return the bytes of a part of an argument, which is not empty."""
+    """Return the bytes of a nonempty part of an argument."""
     bits = part.format.bits if part.format.bits == 4 else part.format.storage_bits
     # Elements side by side are one stretch; those of a column of a wider view are stretches of their own.
     *outer, (cols, step) = zip(part.sizes, part.strides, strict=True)

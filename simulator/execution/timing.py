@@ -36,7 +36,7 @@ class Cause(StrEnum):
 
 
 WAITING = frozenset({Cause.EMPTY, Cause.OPERAND_WAIT, Cause.FLAG_WAIT, Cause.BARRIER})
-"""Causes for which a pipe waits for another unit; in all others it is occupied itself."""
+"""Causes of waits for another unit; for all others the pipe is occupied itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class OperationTiming:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One executed source instruction: from its first cycle of work to the end of its last effect.
+    """One executed source instruction, from its first cycle of work to the end of its last effect.
 
     For a tile cast that is the published convention: first control write until the vector pipe is empty, the time its
     first pipe operation spent waiting in the queue (for operands, flags, earlier work) not counted.
@@ -83,9 +83,9 @@ class PipeTiming:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The outcome of one simulation.
+    """Result of one simulation.
 
-    The sequences may create their items on demand, and be longer than memory would hold. `facts` are the paths of the
+    The sequences may create their items on demand, and exceed the memory. `facts` are the paths of the
     target's timing facts behind the run (`timing.vector.vconv`).
     """
 
@@ -100,14 +100,14 @@ class Timing:
 
 
 ProgressCallback = Callable[[str, int, int], None]
-"""Receives the name of a stage, the work done and the work in all (0: unknown)."""
+"""Function that receives the name of a stage, the finished work and the total work (0: unknown)."""
 
 
 class Listener(Protocol):
     """Receives the progress of an engine."""
 
     def progress(self, cycle: int, operations: int) -> None:
-        """Called now and then: the simulation has reached `cycle` and finished `operations` operations."""
+        """Receive progress occasionally: the simulation has reached `cycle` and finished `operations` operations."""
 
 
 @runtime_checkable
@@ -115,22 +115,22 @@ class Observer(Listener, Protocol):
     """Receives the events of an engine in detail. Every method may ignore them; none can alter the simulation."""
 
     def segment(self, pipe: str, start: int, end: int, cause: Cause, operation: int | None) -> None:
-        """Cycles [start, end) of `pipe` went to `cause`, on behalf of operation `operation` (None: nothing to do)."""
+        """Receive cycles [start, end) of `pipe`, spent for `cause` on behalf of operation `operation` (None: idle)."""
 
     def block(self, cycle: int, pipe: str, operation: int, address: int, write: bool, asked: int) -> None:
-        """A 32-byte block at byte `address` crossed a buffer port in `cycle`, having asked for it at `asked`."""
+        """Receive a 32-byte block at byte `address` that crossed a buffer port in `cycle`, requested at `asked`."""
 
 
 class IgnoresBlocks:
-    """An observer of this class is not told of block accesses, which takes longer than all else."""
+    """An observer that does not receive block accesses, which are the slowest to report."""
 
 
 class Watcher(Observer, Protocol):
-    """Receives the events of the beginning of a run only."""
+    """An observer of the beginning of a run only."""
 
     @property
     def until(self) -> int | None:
-        """The first cycle whose events it does not want, None for the end; it may decrease during the run."""
+        """The first cycle whose events it ignores, None for the end; it may decrease during the run."""
 
 
 Record = TypeVar("Record")
@@ -139,15 +139,15 @@ Record_co = TypeVar("Record_co", covariant=True)
 
 @runtime_checkable
 class Repeating(Protocol[Record_co]):
-    """Records of which many are copies of others, each some cycles behind the one before."""
+    """Records of which many are copies of others, each some cycles after the previous one."""
 
     def repeated(self) -> Iterator[tuple[Record_co, Record_co, int]]:
-        """Yield records with their last copies and how many there are; with nothing skipped, each is its own."""
+        """Yield records with their last copies and their number; without skipping, each record is its own copy."""
         ...
 
 
 def repeated(records: Sequence[Record]) -> Iterator[tuple[Record, Record, int]]:
-    """Yield every record with its last copy and their number, in time that skipped repetitions do not count for.
+    """Yield every record with its last copy and their number, in time independent of skipped repetitions.
 
     Copies differ in their cycles and in their numbers. Their order is not that of the records.
     """
@@ -160,10 +160,10 @@ def repeated(records: Sequence[Record]) -> Iterator[tuple[Record, Record, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Limiter:
-    """The pipe with the most occupied cycles, how many of them it is busy, and the cause that takes most of them.
+    """The pipe with the most occupied cycles, how many of them are busy, and the cause of most of them.
 
-    A pipe is occupied in every cycle that is its own: all but its waits for other pipes. It is busy in those of them
-    in which work moves on.
+    A pipe is occupied in every cycle of its own: all except its waits for other pipes. It is busy in those
+    in which work progresses.
     """
 
     pipe: str
@@ -175,18 +175,18 @@ class Limiter:
 
     @property
     def shares(self) -> str:
-        """The occupied and the busy cycles as parts of the run."""
+        """The occupied and the busy cycles as fractions of the run."""
         return f"{share(self.occupied, self.total)} occupied, {share(self.busy, self.total)} busy"
 
     def sentence(self, *, named: bool = True) -> str:
-        """Return it in words; without the cause unless that is to be `named`."""
+        """Return a sentence on the limiter; without the cause unless that is to be `named`."""
         limits = f"{self.pipe} limits ({self.shares})"
         named &= self.cause is not Cause.BUSY
         return f"{limits}; {self.cause} takes {share(self.cycles, self.total)}" if named else limits
 
 
 def limiter(timing: Timing) -> Limiter | None:
-    """Return the bottleneck of a run, None if no pipe did anything; of equals the pipe named first."""
+    """Return the bottleneck of a run, None if no pipe worked; the first if equal."""
     spent = {name: occupied(pipe.causes) for name, pipe in timing.pipes.items()}
     pipe = max(spent, key=lambda name: spent[name], default=None)
     if pipe is None or not spent[pipe]:
@@ -202,5 +202,5 @@ def share(part: int, whole: int) -> str:
 
 
 def occupied(causes: Mapping[Cause, int]) -> int:
-    """Return the cycles in which a pipe is occupied: all but its waits for other units."""
+    """Return the cycles in which a pipe is occupied: all except its waits for other units."""
     return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)

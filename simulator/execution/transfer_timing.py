@@ -1,7 +1,7 @@
 """Transfer times of chips whose pipes move tiles through one buffer, in ticks.
 
-Rules are functions on integers alone: the event engine and the closed forms call them as they are, the fast engine
-compiles them. Who waits for whom is the business of the engines.
+Rules are functions on integers alone: the event engine and the closed forms call them directly, the fast engine
+compiles them. The engines decide who waits for whom.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from castsim.targets.dataflow import MEMORY_OPTIONS, DataflowTarget
 from castsim.targets.description import TransferTiming
 
 TICKS = 100
-"""Ticks per cycle: facts have at most two decimals."""
+"""Number of ticks per cycle: facts have at most two decimals."""
 
 NO_TICK = -(1 << 60)
-"""A tick that is not there: before all others, and still so with any duration added."""
+"""A tick that stands for none: before all others, even with any duration added."""
 
 
 def ticks(cycles: Decimal | int) -> int:
@@ -39,7 +39,7 @@ def rounded(tick: int) -> int:
 
 
 def let_through(before: int, rate: int, per: int) -> int:
-    """Return the cycles after which a rate of bytes `per` cycles has passed all `before` bytes."""
+    """Return the cycles after which a rate of bytes per `per` cycles has passed all `before` bytes."""
     return before * per // rate
 
 
@@ -49,15 +49,15 @@ def streaming(total: int, rate: int, per: int) -> int:
 
 
 def stream_start(start: int, ahead: int, waited: int) -> int:
-    """Return the cycle in which the stream of a transfer starts that its pipe takes in cycle `start`.
+    """Return the cycle in which the stream of a transfer starts if its pipe accepts it in cycle `start`.
 
-    Memory takes `ahead` to answer it; a request at the earliest possible time is answered in cycle `waited`.
+    Memory needs `ahead` cycles to answer; a request at the earliest possible time is answered in cycle `waited`.
     """
     return max(start + ahead, waited)
 
 
 def memory_served(asked: int, free: int, number: int, blocks: int, turns: int) -> int:
-    """Return the tick in which memory that all cores share has moved block `number` of `blocks`.
+    """Return the tick in which memory shared by all cores has moved block `number` of `blocks`.
 
     The block is requested in cycle `asked`; the core's part of memory is free from tick `free` on. All blocks of the
     transfer take `turns` ticks of it.
@@ -66,9 +66,9 @@ def memory_served(asked: int, free: int, number: int, blocks: int, turns: int) -
 
 
 def next_request(paced: int, served: int) -> int:
-    """Return the cycle in which a transfer requests a block that its rate lets through in cycle `paced`.
+    """Return the cycle in which a transfer requests a block that its rate allows in cycle `paced`.
 
-    Shared memory has moved the block before by tick `served`.
+    Shared memory has moved the previous block by tick `served`.
     """
     return max(paced, served // TICKS)
 
@@ -87,10 +87,10 @@ def transfer_end(due: int, passed: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SharedMemory:
-    """The part of global memory that one of `cores` gets: `rate` bytes a cycle, loads and stores together.
+    """One of `cores` equal parts of global memory: `rate` bytes per cycle, loads and stores together.
 
-    All cores move `total` gigabytes a second. Of the bytes that the launch touches, the shared cache holds
-    `cached_bytes`. `basis` and `choices` tell what the total rests on, as reports say it.
+    All cores move `total` gigabytes per second. Of the bytes that the launch touches, the shared cache holds
+    `cached_bytes`. `basis` and `choices` are the evidence for the total rate, as in reports.
     """
 
     cores: int
@@ -103,7 +103,7 @@ class SharedMemory:
 
     @classmethod
     def of(cls, tree: Tree, target: DataflowTarget) -> SharedMemory | None:
-        """Return that of a program on a target; None for one core, or where no source states a total."""
+        """Return the part for a program on a target; None for one core, or if no source states a total."""
         cores, total = target.cores_at_work, target.memory_total()
         if cores == 1 or total is None:
             return None
@@ -131,9 +131,9 @@ def moved_bytes(tree: Tree) -> int:
 
 
 def touched_bytes(tree: Tree) -> int:
-    """Return the bytes of global memory that a program touches, each counted once.
+    """Return the bytes of global memory that a program touches, each once.
 
-    Of every argument these are as many as lie between its first and last one, but no more than are moved.
+    For every argument these are the bytes between its first and last one, but no more than are moved.
     """
     reaches: dict[str, tuple[int, int]] = {}
     for _, access, (down, up) in moved_accesses(tree.root):
@@ -165,7 +165,7 @@ class TransferPlan:
     """The memory cycles `ahead` of the stream and `behind` it, the rate in bytes (`rate`) `per` cycles, and the cycles
     of the stream.
 
-    Shared memory takes `turns` ticks for all `blocks`; 0 where nothing is shared.
+    Shared memory takes `turns` ticks for all `blocks`; 0 if nothing is shared.
     `overlaps`: successive transfers wait for memory together, and only their streams follow each other; the memory time
     ahead of them then counts from the earliest request (`latency_ahead`), and `ahead` is 0.
     """
@@ -182,7 +182,7 @@ class TransferPlan:
 
     @classmethod
     def of(cls, operation: Transfer, target: DataflowTarget, shared: SharedMemory | None) -> TransferPlan:
-        """Return that of a transfer on a target, whose cores share global memory."""
+        """Return the plan of a transfer on a target whose cores share global memory."""
         timing, fact = target.transfer_timing(load=operation.load)
         total, cost, startup = operation.bursts * operation.burst_bytes, _cost(operation, timing), timing.startup_cycles
         rate, per = (Fraction(timing.bytes_per_cycle) / cost).as_integer_ratio()
@@ -203,7 +203,7 @@ class TransferPlan:
 
 
 def latency_ahead(target: DataflowTarget, pipe: str) -> int:
-    """Return the cycles that memory takes to answer the transfers of a pipe, 0 if these do not overlap."""
+    """Return the cycles in which memory answers the transfers of a pipe, 0 if these do not overlap."""
     timing, _ = target.transfer_timing(load=True)
     return timing.startup_cycles if pipe == target.pipes.load and timing.overlaps else 0
 

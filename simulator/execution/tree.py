@@ -64,7 +64,7 @@ class Tile:
 
     @property
     def size(self) -> int:
-        """Bytes the tile occupies; of a part of a tile, those between its lines included."""
+        """Bytes that the tile occupies; for a part of a tile, including those between its lines."""
         return self.reach if self.reach is not None else self.rows * self.cols * self.element_bits // 8
 
     @property
@@ -102,9 +102,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class TileCast:
-    """One tile cast with everything resolved: the common input of every mechanism's lowering.
+    """One fully resolved tile cast: the common input of every mechanism's lowering.
 
-    Those of equal tiles are equal everywhere, so they are lowered once; so are those of works.
+    Casts of equal tiles are equal everywhere, so they are lowered once; the same applies to operations.
     """
 
     src: Tile
@@ -120,7 +120,7 @@ class CastTiles:
     """The tiles between which a cast converts element by element, and the modes in force.
 
     `wraps` tells whether integers beyond the range keep their low bits; None if only the result can tell. `stretches`
-    are the first bytes of a row and the elements from there on where a row of 4-bit elements has gaps.
+    are the first bytes of a row and the number of elements from there on, if a row of 4-bit elements has gaps.
     """
 
     src: Tile
@@ -142,7 +142,7 @@ class TileTransfer:
 
 @dataclass(frozen=True, slots=True)
 class ScalarElement:
-    """One element that the scalar unit reads or writes: at byte `address` of an argument, or of the buffer in a tile.
+    """One element that the scalar unit reads or writes: at byte `address` of an argument, or of the buffer for a tile.
 
     `mnemonic` is the operation of the text, `code` the written value (empty for a read), `size` its bytes.
     """
@@ -157,7 +157,7 @@ class ScalarElement:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTileOp:
-    """One vector operation on tiles other than a cast or transfer, with everything resolved.
+    """One fully resolved vector operation on tiles other than a cast or transfer.
 
     `mnemonic` is the text's name without `pto.` (`tadd`), `sources` the tile operands in the order of the text without
     mask and tmp, `scalars` the scalar operands as codes of their formats. `scalar_first` distinguishes `s, a` from `a,
@@ -198,7 +198,7 @@ Deltas = tuple[int, ...]
 class InstructionRole(Enum):
     """The role of an instruction in reports and checks.
 
-    Bookkeeping only decides path and addresses; of an opaque instruction neither its cycles nor its bytes are known.
+    Bookkeeping only decides path and addresses; of an opaque instruction, cycles and bytes are unknown.
     """
 
     WORK = "work"
@@ -208,12 +208,12 @@ class InstructionRole(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction of the source text, shared by all its executions.
+    """One instruction of the source text, common to all its executions.
 
     `text` is only for reports (`tcvt f32 -> f16`); the other attributes hold its parts. `pipe` is the pipe of its main
     work, `mnemonic` the operation without its dialect, `element` the format of a vector operation's work, `casts` the
-    formats (from, to) of its casts. `inserted` marks a flag or barrier that the source lacks; its place is that of its
-    line, and `spelling` its form in a source.
+    formats (from, to) of its casts. `inserted` marks a flag or barrier that the source lacks; its position is its
+    line's, and `spelling` its form in a source.
     """
 
     text: str
@@ -236,13 +236,13 @@ _GLOBAL = "gm:"
 
 
 class GlobalSpace(str):
-    """The address space of an argument of the program in global memory, `gm:NAME`."""
+    """The address space of a program argument in global memory, `gm:NAME`."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, argument: str) -> GlobalSpace:
-        """Return the space of the argument of a name."""
+        """Return the address space of the argument with a name."""
         return cls(f"{_GLOBAL}{argument}")
 
     @property
@@ -267,7 +267,7 @@ class Access:
     runs: tuple[tuple[int, int], ...] = ()
 
     def shifted(self, delta: int) -> Access:
-        """Return the same bytes, `delta` further on."""
+        """Return the same bytes, moved by `delta`."""
         return replace(self, start=self.start + delta, end=self.end + delta) if delta else self
 
 
@@ -292,13 +292,13 @@ class Operation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Nodes one after the other."""
+    """Nodes in sequence."""
 
     items: tuple[Node, ...]
 
     @property
     def width(self) -> int:
-        """Number of addressed elements inside, each loop body counted once."""
+        """Number of addressed elements inside; each loop body counts once."""
         return sum(width(item) for item in self.items)
 
 
@@ -315,7 +315,7 @@ class Loop:
 
     @property
     def width(self) -> int:
-        """Number of addressed elements inside, counted once whatever `trips` is."""
+        """Number of addressed elements inside, independent of `trips`."""
         return len(self.steps)
 
 
@@ -356,7 +356,7 @@ class Tree:
     """A whole program.
 
     `interlocked` is True for programs that synchronise nothing themselves: engines then let an instruction wait for
-    the earlier ones whose bytes it needs. Programs with flags are taken at their word.
+    the earlier ones whose bytes it needs. In programs with flags, only the flags order instructions.
     """
 
     root: Block
@@ -384,7 +384,7 @@ def elements(node: Node) -> Iterator[Lowered | Operation]:
 
 
 def issued(node: Node, times: int = 1) -> Iterator[tuple[int, Lowered]]:
-    """Yield each instruction in `node` once, with how often it is executed."""
+    """Yield the distinct instructions in `node` with their numbers of executions."""
     if isinstance(node, Block):
         for item in node.items:
             yield from issued(item, times)
@@ -401,7 +401,7 @@ def without(tree: Tree, numbers: Collection[int]) -> Tree:
 
 
 def _node_without(node: Node, numbers: Collection[int]) -> tuple[Node | None, list[bool]]:
-    """Return a node without some instructions, None if nothing is left, and which of its elements are left."""
+    """Return a node without some instructions, None if it is empty, and which of its elements remain."""
     if isinstance(node, Lowered):
         left = node.instruction not in numbers
         return (node if left else None), [left] * node.width
@@ -508,7 +508,7 @@ def _advance(deltas: Sequence[Deltas] | None, steps: Sequence[Deltas], trip: int
 def scratch_reads(accesses: Sequence[Access]) -> frozenset[int]:
     """Return the accesses of an instruction that read its scratch tile, which the instruction itself writes first.
 
-    Behind the destination, a read followed by a write of the same bytes is a scratch tile.
+    After the destination, a read followed by a write of the same bytes marks a scratch tile.
     """
     return frozenset(
         number
@@ -528,9 +528,9 @@ Reach = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class BufferUse:
-    """The range [start, end) of a buffer with all its touched bytes, of which there are `touched`.
+    """The range [start, end) of a buffer that contains all touched bytes, whose number is `touched`.
 
-    Between the first and the last byte of an access, and of all places that loops move it to, every byte counts.
+    All bytes between the first and last byte of an access count, as do those of all positions that loops move it to.
     """
 
     name: str
@@ -558,12 +558,12 @@ def buffer_use(tree: Tree, target: Target) -> tuple[BufferUse, ...]:
 
 
 def moved_accesses(root: Block) -> Iterator[tuple[tuple[int, int], Access, Reach]]:
-    """Yield every access of a program with how far loops move it, named by (instruction, number of the operand)."""
+    """Yield every access of a program with its movement by loops, identified by (instruction, index of the operand)."""
     yield from _accesses(root, None)
 
 
 def _accesses(node: Node, reach: Sequence[tuple[Reach, ...]] | None) -> Iterator[tuple[tuple[int, int], Access, Reach]]:
-    """Yield the accesses below `node`; `reach` has one entry per addressed element, None for no surrounding loop."""
+    """Yield the accesses below `node`; `reach` has one entry per addressed element, None without a surrounding loop."""
     if isinstance(node, Block):
         for item, own in _parts(node, reach):
             yield from _accesses(item, own)
@@ -591,13 +591,13 @@ def _widened(reach: Sequence[tuple[Reach, ...]] | None, steps: Sequence[Deltas],
 # distances first: with rows that do not interleave deeper than their pitch it takes one or two steps per dimension.
 
 Move = tuple[int, int]
-"""The movement of an access by a loop: (trips, step in bytes of either sign)."""
+"""The movement of an access by a loop: (trips, step in bytes, possibly negative)."""
 
 Bytes = tuple[int, int]
 """The first byte and the end."""
 
 _BUDGET = 4096
-"""Steps of a search after which two accesses are taken to meet wherever their outermost bytes do."""
+"""Maximum number of steps of a search; then two accesses count as meeting if their outermost ranges do."""
 
 _Term = tuple[int, int, bool]
 """Coefficient, count, and whether it moves the first access."""
@@ -627,17 +627,17 @@ def run_length(access: Access) -> int:
 
 
 def common_bytes(one: Access, other: Access, shift: int = 0, moves: Sequence[Move] = ()) -> Bytes | None:
-    """Return bytes that both touch, None if there are none.
+    """Return bytes that both accesses touch, None if there are none.
 
     Args:
-        one: stays in place.
-        other: is `shift` bytes after its own address, and `moves` may move it further, independently.
-        shift: in bytes.
-        moves: any number from 0 to trips - 1 of steps.
+        one: an access that stays in place.
+        other: an access `shift` bytes after its own address, which `moves` may move further, independently.
+        shift: distance in bytes.
+        moves: steps, each taken between 0 and trips - 1 times.
 
     Returns:
-        Some common bytes. If the search takes too long, the overlap of the stretches from first to last byte, which may
-            be more than that of the accesses.
+        Some common bytes. If the search takes too long, the overlap of the ranges from first to last byte, which may
+            exceed that of the accesses.
     """
     if one.space != other.space or one.start >= one.end or other.start >= other.end:
         return None
@@ -655,7 +655,7 @@ def common_bytes(one: Access, other: Access, shift: int = 0, moves: Sequence[Mov
 
 
 class _MeetingSearch:
-    """Looks for a run of `one` and a run of `other` that meet; `left` counts down the steps it may take."""
+    """Search for a run of `one` and a run of `other` that meet; `left` counts down its remaining steps."""
 
     def __init__(self, one: Access, other: Access, moves: Sequence[Move]) -> None:
         terms: list[_Term] = [(-distance, count, True) for count, distance in one.runs]
@@ -673,7 +673,7 @@ class _MeetingSearch:
         self.highest.reverse()
 
     def run(self, depth: int, distance: int, place: int) -> Bytes | None:
-        """Return bytes in common; `distance` is from the run of `one`, which starts at `place`, to that of `other`."""
+        """Return common bytes; `distance` is from the run of `one`, which starts at `place`, to that of `other`."""
         self.left -= 1
         if self.left <= 0:
             return None

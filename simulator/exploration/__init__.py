@@ -1,1 +1,1 @@
-"""Studies of many runs: what limits a program, what changed between two, which change or shape makes it faster."""
+"""Studies of many runs: limits of a program, differences between two, faster changes and shapes."""

@@ -1,4 +1,4 @@
-"""Asking every kind of change, checking what it proposes, and ranking what holds."""
+"""Search for advice: propose changes of every kind, check them, and rank the valid ones."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ __all__ = ["Advice", "advice_on", "advise", "proposed"]
 
 
 def placed_anew(before: TileText, after: TileText) -> str | None:
-    """Return a text with the addresses of its tiles moved apart as their sizes ask for, in the order they had.
+    """Return a text with its tiles' addresses moved apart to fit their sizes, in their original order.
 
-    Tiles of one address stay at one. None where addresses are no constants of their own, or tiles overlapped otherwise.
+    Tiles that share an address still do. None if an address is not a separate constant, or tiles overlapped otherwise.
     """
     old, new = placed_sizes(before), placed_sizes(after)
     if old is None or new is None:
@@ -97,8 +97,8 @@ FACTORS = (Fraction(2), Fraction(4), Fraction(8), Fraction(16), Fraction(1, 2), 
 class _Strip:
     """A loop over strips of views: `size` elements along one axis per trip; `parts` are its partition views.
 
-    `parts` holds, by the line of the view, the axis along which the loop moves it. `rows` says that tiles hold that
-    axis in their rows.
+    `parts` maps the line of a view to the axis along which the loop moves it. `rows` tells whether that axis is in the
+    rows of tiles.
     """
 
     loop: TextOperation
@@ -110,7 +110,7 @@ class _Strip:
 
 
 def resized_strips(text: TileText) -> Iterator[ProposedChange]:
-    """Yield the text with each loop's strips made larger or smaller by powers of two."""
+    """Yield the text with each loop's strips enlarged or reduced by powers of two."""
     constants = text.constants()
     for one in text.all():
         strip = _strip_of(text, one, constants)
@@ -144,7 +144,7 @@ def resized_strips(text: TileText) -> Iterator[ProposedChange]:
 
 
 def _strip_of(text: TileText, loop: TextOperation, constants: Mapping[str, int]) -> _Strip | None:
-    """Return how a loop goes over strips of views; None if it does not."""
+    """Return how a loop iterates over strips of views; None if it does not."""
     node = loop.node
     if not isinstance(node, pto.For) or node.carried or constants.get(node.step, 0) < 1:
         return None
@@ -182,7 +182,7 @@ def _is_tmp(node: pto.Operation, name: str) -> bool:
 
 
 def _fixed_tiles(loop: TextOperation, moved: Mapping[str, int]) -> set[str]:
-    """Return the tiles that hold the same in every trip: loaded from views that the loop does not move."""
+    """Return the tiles with the same contents in every trip: loaded from views that the loop does not move."""
     loaded: dict[str, bool] = {}
     for one in each_of(loop.body):
         for name in written_by(one.node):
@@ -196,12 +196,12 @@ def _fixed_tiles(loop: TextOperation, moved: Mapping[str, int]) -> set[str]:
 
 
 def _clamped(strip: _Strip) -> bool:
-    """Whether the loop itself sees to it that its last strip does not go past the end."""
+    """Whether the loop itself keeps its last strip from exceeding the end."""
     return any(isinstance(one.node, pto.Arith) and one.node.operation.startswith("min") for one in strip.loop.body)
 
 
 def _resized(text: TileText, strip: _Strip, size: int) -> str | None:
-    """Return the text with strips of another size; None if a type cannot be told apart, or tiles do not fit."""
+    """Return the text with strips of another size; None if a type is ambiguous, or tiles do not fit."""
     edited = text.edited()
     views = {one.node.result: strip.parts[one.first] for one in each_of(strip.loop.body)
              if one.first in strip.parts and isinstance(one.node, pto.PartitionView)}  # fmt: skip
@@ -221,7 +221,7 @@ def _resized(text: TileText, strip: _Strip, size: int) -> str | None:
 
 
 def _scaled(kind: pto.TileType, strip: _Strip, size: int) -> pto.TileType | None:
-    """Return a tile type whose rows, or columns, along the strip have another extent."""
+    """Return a tile type with another extent of rows, or columns, along the strip."""
     by_rows = kind.rows == strip.size if strip.rows else False
     if by_rows:
         valid = size if kind.valid_rows == strip.size else kind.valid_rows
@@ -233,7 +233,7 @@ def _scaled(kind: pto.TileType, strip: _Strip, size: int) -> pto.TileType | None
 
 
 def _rename(text: TileText, edited: Edited, strip: _Strip, size: int) -> None:
-    """Let the loop step, and the sizes of its views, be a constant of its own, or the old one with another value."""
+    """Give the loop's step and the sizes of its views a new constant, or the old one another value."""
     name, loop = strip.node.step, strip.loop
     here = re.compile(rf"%{re.escape(name)}(?![\w$.\-])")
     lines: dict[int, str] = {}
@@ -271,7 +271,7 @@ def _rename(text: TileText, edited: Edited, strip: _Strip, size: int) -> None:
 
 
 def _with_size(line: str, axis: int, name: str) -> str:
-    """Return a partition view with another name at one place of its sizes."""
+    """Return a partition view with another name at one index of its sizes."""
     found = re.search(r"sizes\s*=\s*\[([^\]]*)\]", line)
     if found is None:
         return line
@@ -286,7 +286,7 @@ PADDING = "avoid padded tiles"
 
 
 def narrowed_tiles(text: TileText) -> Iterator[ProposedChange]:
-    """Yield the text with the padding of tiles left out: of all tiles, and of those of one shape."""
+    """Yield the text without the padding of tiles: of all tiles, and of those of one shape."""
     padded = {kind for kind in tile_types(text).values() if _narrowed(kind) is not None}
     shapes = sorted({(kind.cols, kind.valid_cols or 0) for kind in padded})
     for chosen in ([shapes] if len(shapes) > 1 else []) + [[shape] for shape in shapes]:
@@ -325,27 +325,27 @@ def _first(text: TileText, shape: tuple[int, int]) -> int:
 
 
 COMPOSED = (f"{RESIZING}, {rewrites.BUFFERING}", f"{MERGING}, {rewrites.BUFFERING}", "unroll")
-"""Kinds that do more than another one, and are offered only where that alone saves less."""
+"""Kinds that extend another kind, and are offered only if that one alone saves less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What was found for a program."""
+    """Result of the search for a program."""
 
     file: str
-    """The program, as messages call it."""
+    """The program's name in messages."""
     target: str
     """The name of the target that it ran on."""
     cycles: int
-    """What it takes as it is."""
+    """Cycles of the unchanged program."""
     offers: tuple[Suggestion, ...]
-    """Changes that hold, most cycles saved first."""
+    """Valid changes, most cycles saved first."""
     looked_at: int
-    """Changes that were made and checked."""
+    """Number of changes that were made and checked."""
     rejected: tuple[Rejection, ...] = ()
-    """Those of them that are not offered, in the order in which they were made."""
+    """The changes that are not offered, in the order in which they were made."""
     unfinished: bool = False
-    """Whether the time for the search ended before all changes that castsim knows were made."""
+    """Whether the time ended before the search tried every known change."""
 
 
 @arguments_checked
@@ -366,16 +366,16 @@ def advise(
         program: path of a `.pto` or `.tpc` file.
         target: name or path of a description; None takes the one the file names.
         entry: function to change; None takes the entry, or the only function.
-        inputs: arrays by argument name, or what `--in` takes: tried first, besides those that are drawn.
+        inputs: arrays by argument name, or values of `--in`: tried first, in addition to drawn inputs.
         args: values of scalar arguments.
         options: values of the target's options.
-        ranges: the least and the largest number that inputs may hold: bits need to be kept for these alone.
-        tries: inputs on which what is not proven is tried at least.
+        ranges: the least and the largest number that an input may contain: only these must keep their bits.
+        tries: minimum number of inputs on which an unproven change is tried.
         seconds: processor time for making changes, and again for checking them; one change may go beyond.
 
     Raises:
-        CastsimError, EngineError: whatever the program is refused for as it is, races among it.
-        ReadError: an input or a range of no argument.
+        CastsimError, EngineError: the unchanged program is refused, for example for a race.
+        ReadError: an input or a range belongs to no argument.
     """
     setting = RunConfig(
         None if target is None else str(target), entry, args or {}, inputs or {}, options or {}, ranges or {}, tries,
@@ -386,7 +386,7 @@ def advise(
 
 
 def advice_on(before: Baseline, progress: ProgressCallback = lambda *_: None) -> Advice:
-    """Return the changes of a program that has been read and timed; `progress` receives how many were tried."""
+    """Return the changes of a program that was read and timed; `progress` receives the number of tried ones."""
     end = process_time() + before.setting.seconds
     looked, found, rejected = [], [], []
     unfinished = False
@@ -429,14 +429,14 @@ def advice_on(before: Baseline, progress: ProgressCallback = lambda *_: None) ->
 
 
 def _alike(change: ProposedChange, offers: Sequence[Suggestion]) -> list[Suggestion]:
-    """Return the offers of the kind of a change for its place."""
+    """Return the offers of the same kind as a change at its position."""
     return [one for one in offers if (one.change.kind, one.change.line) == (change.kind, change.line)]
 
 
 def _is_better(change: ProposedChange, offers: Sequence[Suggestion], *, assembly: bool) -> bool:
     """Whether a change, which saves no more than the offers so far, could be preferred to each of them.
 
-    Of assembly nothing is proven, so that what is tried has to do.
+    For assembly nothing can be proven, so tried changes are offered.
     """
     if any(one.change.text == change.text for one in offers):
         return False
@@ -451,7 +451,7 @@ def _is_better(change: ProposedChange, offers: Sequence[Suggestion], *, assembly
 
 
 def proposed(before: Baseline, end: float = math.inf) -> Iterator[ProposedChange]:
-    """Yield what every kind proposes; nothing takes long behind the time `end` of `process_time`."""
+    """Yield the proposals of every kind; none works long after the time `end` of `process_time`."""
     source = before.source
     if source.language is Language.TILES:
         text = read_text(source.text, source.file, before.setting.entry)
@@ -494,7 +494,7 @@ def of_tiles(text: TileText, before: Baseline) -> Iterator[ProposedChange]:
 
 
 def casts_of(target: Target) -> dict[str, frozenset[str]]:
-    """Return the formats that a target casts to, by the format that it casts from."""
+    """Return the destination formats of a target by source format."""
     found: dict[str, set[str]] = {}
     chip = tiles_of(target)
     for row in () if chip is None else chip.casts:
@@ -503,7 +503,7 @@ def casts_of(target: Target) -> dict[str, frozenset[str]]:
 
 
 def joined(first: ProposedChange, second: ProposedChange) -> ProposedChange:
-    """Return two changes, the second made on what the first gives, as one."""
+    """Return two changes as one; the second was made on the result of the first."""
     return ProposedChange(
         f"{first.kind}, {second.kind}", f"{first.title}; then {second.title}", f"{first.reason}; {second.reason}",
         first.line, second.text, first.recasts or second.recasts,

@@ -1,4 +1,4 @@
-"""Checking programs, target descriptions and graphs without running them: all that is wrong, in one pass.
+"""Checks of programs, target descriptions and graphs without running them: all errors in one pass.
 
 found = check("kernel.pto")
 found = check_text("kernel.pto", text, target="a5")
@@ -51,7 +51,7 @@ from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 
 class Severity(StrEnum):
-    """How bad a finding is."""
+    """Severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -60,19 +60,19 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FolderWalk:
-    """The files that are checked, in order, and those of folders that are of no kind that can be."""
+    """The files to check, in order, and the files of folders whose kind cannot be checked."""
 
     files: tuple[str, ...]
     skipped: tuple[str, ...]
 
 
 def files_of(paths: Iterable[str]) -> FolderWalk:
-    """Return the files that paths name, each once: files as they are, folders with all that lies in them, by name.
+    """Return the distinct files that paths name: files as they are, folders with everything in them, by name.
 
-    Hidden files and folders, and links to folders, are left alone.
+    Hidden files and folders, and links to folders, are skipped.
 
     Raises:
-        ReadError: a folder that cannot be read.
+        ReadError: a folder cannot be read.
     """
 
     def refuse(error: OSError) -> None:
@@ -96,7 +96,7 @@ def files_of(paths: Iterable[str]) -> FolderWalk:
 
 
 def _is_checkable(path: Path) -> bool:
-    """Whether a file of a folder is of a kind that is checked; of TOML files, only descriptions of targets are."""
+    """Whether a file in a folder is of a kind that is checked; for TOML files, only descriptions of targets are."""
     if path.suffix.lower() not in _SUFFIXES or not (path.is_file() or path.is_symlink()):
         return False
     if path.suffix.lower() != ".toml":
@@ -109,19 +109,19 @@ def _is_checkable(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong with a file, or worth a look.
+    """An error, warning or note about a file.
 
-    `line` and `column` count from 1, columns in code points; `end_column` is the one behind the last character. All
-    three are None where the finding is about the whole file. `legal` lists legal values, `help` names a cure;
-    `exit_code` is what `castsim check` returns for it: 0, 1 refused, 2 malformed.
+    `line` and `column` count from 1, columns in code points; `end_column` is the one after the last character. All
+    three are None if the finding is about the whole file. `legal` lists legal values, `help` names a remedy;
+    `exit_code` is that of `castsim check`: 0, 1 refused, 2 malformed.
     """
 
     severity: Severity
     """error, warning or note."""
     kind: str
-    """What sort of rule it breaks, such as race or stale read."""
+    """Kind of the broken rule, such as race or stale read."""
     message: str
-    """What is wrong, in a sentence."""
+    """Description of the problem, in a sentence."""
     file: str
     """The name of the file, or of the text."""
     line: int | None = None
@@ -131,7 +131,7 @@ class Finding:
     legal: tuple[str, ...] = ()
     exit_code: int = 0
     span: Span | None = None
-    """The place with its source line, for those who show it."""
+    """The position with its source line, for display."""
 
     def __repr__(self) -> str:
         place = ":".join(str(each) for each in (self.file, self.line, self.column) if each is not None)
@@ -139,7 +139,7 @@ class Finding:
 
 
 def of_error(error: CastsimError | EngineError, file: str) -> Finding:
-    """Return the finding that an error of a file is."""
+    """Return the finding of an error in a file."""
     legal = error.values if isinstance(error, CastsimError) else ()
     cure = " or ".join(error.cures) if isinstance(error, CastsimError) else ""
     message = error.message.replace(f" ({error.span})", "") if error.span else error.message
@@ -147,13 +147,13 @@ def of_error(error: CastsimError | EngineError, file: str) -> Finding:
 
 
 def of_errors(error: CastsimError | EngineError, file: str) -> list[Finding]:
-    """Return the findings that an error with its further ones is."""
+    """Return the findings of an error and its further errors."""
     further = error.further if isinstance(error, CastsimError) else ()
     return [of_error(one, file) for one in (error, *further)]
 
 
 def of_warnings(warnings: Iterable[WarningText], file: str) -> list[Finding]:
-    """Return the findings that warnings are."""
+    """Return the findings of warnings."""
     return [
         placed(Severity.WARNING, one.kind.value, one.text, one.place if isinstance(one.place, Span) else None, file)
         for one in warnings
@@ -170,7 +170,7 @@ def placed(
     legal: tuple[str, ...] = (),
     exit_code: int = 0,
 ) -> Finding:
-    """Return a finding at a place; without one it is about the whole file."""
+    """Return a finding at a position; without one it is about the whole file."""
     if span is None:
         return Finding(severity, kind, message, file, help=cure, legal=legal, exit_code=exit_code)
     end = span.column + span.length
@@ -178,7 +178,7 @@ def placed(
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings without repetitions in the order of the text, those about whole files first."""
+    """Return distinct findings in the order of the text, those about whole files first."""
     return tuple(sorted(dict.fromkeys(findings), key=lambda one: (one.file, one.line or 0, one.column or 0)))
 
 
@@ -186,7 +186,7 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def assembly_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
-    """Yield what is wrong with a program, in no order; one of virtual registers is scheduled first."""
+    """Yield the findings in a program, in no order; one with virtual registers is scheduled first."""
     text, most = source.text, request.limits.max_statements
     try:
         target = chosen_target(text, source.file, request.target, request.prepare)
@@ -226,10 +226,10 @@ def _finding(found: LintFinding, severity: Severity, file: str) -> Finding:
 
 _MODELS = "onnx"
 LANGUAGES = ("pto", "tpc", "c", "toml", "mlir", _MODELS)
-"""What files may be written in; their suffixes, and `.s` for assembly."""
+"""Languages of files; their suffixes, and `.s` for assembly."""
 
 _FROM_FILES = ("toml", _MODELS)
-"""Languages of files that others may lie beside, tables and constants, so that a text alone says too little."""
+"""Languages whose files may need others beside them, tables and constants, so a text alone is not enough."""
 
 _FROM_TEXT = tuple(name for name in LANGUAGES if name not in _FROM_FILES)
 
@@ -248,23 +248,23 @@ def check(
     defines: Mapping[str, str] | None = None,
     folders: Sequence[str | Path] = (),
 ) -> tuple[Finding, ...]:
-    """Return all that is wrong with a file, in the order of its text.
+    """Return all findings in a file, in the order of its text.
 
     Args:
         path: a `.pto`, `.tpc`, `.s`, `.toml`, `.mlir` or `.onnx` file; `-` reads standard input.
         target: name or path of a target description, or a target; by default the one that the program names.
         args: values of scalar arguments of `.pto` kernels.
-        language: one of `LANGUAGES`, for files whose suffix does not tell.
-        limits: how much is walked.
+        language: one of `LANGUAGES`, for files whose suffix does not show it.
+        limits: maximum amount of work in a walk.
         options: target options of programs, such as `toolchain`.
         defines: macros of a kernel in C, texts by name.
-        folders: where its headers are, beside its own folder.
+        folders: folders of its headers, in addition to its own.
 
     Returns:
-        Findings; that a file cannot be read is one as well.
+        Findings; an unreadable file is a finding too.
 
     Raises:
-        ReadError: an unknown target or language; an option that the target of the file does not have.
+        ReadError: the target or language is unknown, or the file's target lacks an option.
     """
     request = _request(target, args, limits, defines, folders)
     refused: list[ReadError] = []
@@ -304,23 +304,23 @@ def check_text(
     defines: Mapping[str, str] | None = None,
     folders: Sequence[str | Path] = (),
 ) -> tuple[Finding, ...]:
-    """Return all that is wrong with a text; `name` is what messages call it, its suffix tells the language.
+    """Return all findings in a text; `name` is its name in messages, with a suffix that shows the language.
 
     Args:
         name: the name or path of a file; it need not exist.
-        text: what the file would hold.
-        target: as for `check`, like all that follow.
+        text: content of the file.
+        target: see `check`, as for all following arguments.
         args: values of scalar arguments of `.pto` kernels.
-        language: one of `LANGUAGES`, for names whose suffix does not tell.
-        limits: how much is walked.
-        defines: as for `check`, like `folders`.
-        folders: where headers are.
+        language: one of `LANGUAGES`, for names whose suffix does not show it.
+        limits: maximum amount of work in a walk.
+        defines: see `check`.
+        folders: folders of headers.
 
     Returns:
         Findings, as `check` returns them.
 
     Raises:
-        ReadError: an unknown target or language.
+        ReadError: the target or language is unknown.
     """
     request = _request(target, args, limits, defines, folders)
     spoken = _language(name, language)
@@ -346,7 +346,7 @@ def _request(
 
 
 def _language(file: str, given: str | None) -> str | None:
-    """Return the language of a file; None if its text tells."""
+    """Return the language of a file; None if the text decides it."""
     if given is not None and given not in LANGUAGES:
         raise ReadError(f"unknown language '{given}'", legal=LANGUAGES)
     suffix = Path(file).suffix.lower()
@@ -376,7 +376,7 @@ def _findings(file: str, text: str, language: str | None, request: LoadRequest) 
 
 
 def _kernel_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
-    """Yield what is wrong with a kernel; what cannot run and is C all the same is a warning."""
+    """Yield the findings in a kernel; legal C that cannot run is a warning."""
     from castsim.running.c_kernels import compiled_kernel  # noqa: PLC0415 - only the language in use is loaded
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest, sequential  # noqa: PLC0415 - as above
 
@@ -407,9 +407,9 @@ def _of_target(path: Path) -> Iterator[Finding]:
 
 
 def _of_graph(path: Path, text: str | None, request: LoadRequest) -> Iterator[Finding]:
-    """Yield what is wrong with a graph, TOSA text or without any an ONNX model, and what the target refuses of it.
+    """Yield the findings in a graph, TOSA text or (without text) an ONNX model, and the target's refusals.
 
-    Without a target these are the nodes that are illegal on every target.
+    Without a target, these are the nodes that are illegal on every target.
     """
     from castsim.lowering.graphs.graph_execution import illegal_nodes, read_graph, refusals  # noqa: PLC0415 - as above
     from castsim.lowering.graphs.tosa_reader import read_tosa  # noqa: PLC0415 - as above
@@ -436,9 +436,9 @@ def _of_graph(path: Path, text: str | None, request: LoadRequest) -> Iterator[Fi
 
 
 def without(function: pto.Function, place: Span) -> pto.Function | None:
-    """Return a function without the statement at a place and those that use what it defines.
+    """Return a function without the statement at a position and its users.
 
-    None if there is no such statement, or the function cannot do without it.
+    None if there is no such statement, or the function needs it.
     """
     body = function.body or ()
     at = (place.line, place.column)
@@ -463,7 +463,7 @@ def _start(node: Operation) -> tuple[int, int]:
 
 
 def _names(node: Operation) -> set[str]:
-    """Return every text that a statement holds outside of its regions; names of values are among them."""
+    """Return every text in a statement outside its regions, including names of values."""
     found: set[str] = set()
     for each in fields(node):
         held = getattr(node, each.name)
@@ -475,7 +475,7 @@ def _names(node: Operation) -> set[str]:
 
 
 def _defined(node: Operation) -> set[str]:
-    """Return the names that a statement makes visible behind itself."""
+    """Return the names that a statement defines for later statements."""
     if isinstance(node, pto.Tcvt):
         return {node.dst} if node.defines_dst else set()
     if isinstance(node, pto.ScalarAccess):
@@ -498,10 +498,10 @@ def _kept(body: Sequence[Operation], removed: set[int]) -> tuple[Operation, ...]
 
 
 TRIED = (1, 2, 16)
-"""Values that a scalar argument without one is tried with."""
+"""Values that are tried for a scalar argument without a value."""
 
 _MOST = 50
-"""Statements of a function that are left out before its walks end."""
+"""Maximum number of statements of a function that are removed before its walks end."""
 
 _UNTOLD = (WarningKind.DEFAULT_READ, WarningKind.LEFT_OUT, WarningKind.UNTIMED)
 """Warnings about a run, not about the program."""
@@ -512,7 +512,7 @@ Error = CastsimError | EngineError
 
 
 def tile_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
-    """Yield what is wrong with a program, in no order."""
+    """Yield the findings in a program, in no order."""
     try:
         parsed = parse(source.text, source.file, max_statements=request.limits.max_statements, go_past_refused=True)
     except CastsimError as error:
@@ -538,9 +538,9 @@ def tile_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
 
 
 def _with_rests(parsed: pto.Program) -> tuple[pto.Program, frozenset[str]]:
-    """Return a program with what could be read of its refused functions, and the names of those that are not whole.
+    """Return a program with the readable parts of its refused functions, and the names of incomplete functions.
 
-    A function that calls one that is not whole is not whole either.
+    A function that calls an incomplete one is incomplete too.
     """
     rests = {one.name: one.rest for one in parsed.refused if one.rest is not None}
     functions = sorted((*parsed.functions, *rests.values()), key=lambda one: (one.span.line, one.span.column))
@@ -555,13 +555,13 @@ def _with_rests(parsed: pto.Program) -> tuple[pto.Program, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _FunctionWalks:
-    """What walks of a function have found: refusals, and of the last walk warnings and what breaks the order."""
+    """Results of the walks of a function: refusals, and from the last walk, warnings and violations of order."""
 
     errors: tuple[Error, ...]
     warnings: tuple[WarningText, ...] = ()
     races: tuple[OrderFinding, ...] = ()
     limit: LimitError | None = None
-    """Where a walk was given up."""
+    """Position at which a walk was given up."""
 
 
 def _function_findings(
@@ -610,7 +610,7 @@ def _function_findings(
 
 
 def _given(function: pto.Function, args: Mapping[str, int | float]) -> dict[str, int | float]:
-    """Return the values given for arguments that a function has."""
+    """Return the given values of a function's arguments."""
     names = {one.name for one in function.arguments} | core_numbers(function)
     return {name: value for name, value in args.items() if name.partition("[")[0] in names}
 
@@ -622,9 +622,9 @@ def _has(errors: tuple[Error, ...], wanted: Error) -> bool:
 def _walked(
     parsed: pto.Program, function: pto.Function, source: Source, target: Target, request: LoadRequest, *, whole: bool
 ) -> _FunctionWalks:
-    """Walk a function, and again without each statement that is refused.
+    """Walk a function, and again without each refused statement.
 
-    Order is judged only of a `whole` one that nothing is refused of.
+    Order is judged only for a `whole` function without refusals.
     """
     errors: list[Error] = []
     left: pto.Function | None = function

@@ -1,4 +1,4 @@
-"""What differs between two runs: cycles, causes, lines matched by what they say, outputs to the bit."""
+"""Differences between two runs: cycles, causes, lines matched by their text, outputs to the bit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from castsim.running.program_runs import Result, causes_by_line, listed, source_
 # The lines of a program as a comparison sees them: what is written in each, without blanks and comments.
 
 DIRECTIVE = "// castsim:"
-"""How a comment begins that declares something, and is compared like a statement."""
+"""Beginning of a comment that is a declaration, and is compared like a statement."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//.*|->|[\w.$%@#!^]+|\S')
 _VALUE = re.compile(r"%[\w.$]+")
@@ -33,7 +33,7 @@ _VALUE = re.compile(r"%[\w.$]+")
 
 @dataclass(frozen=True, slots=True)
 class LineStatement:
-    """A line of a program: its number from 1, what it says as tokens, and its text without blanks around it."""
+    """A line of a program: its number from 1, its tokens, and its text without surrounding blanks."""
 
     line: int
     tokens: tuple[str, ...]
@@ -41,7 +41,7 @@ class LineStatement:
 
     @property
     def instruction(self) -> str:
-        """Its mnemonic: the first word that is no result."""
+        """Its mnemonic: the first word that is not a result."""
         if "=" in self.tokens and self.tokens[0].startswith("%"):
             behind = self.tokens.index("=") + 1
             return self.tokens[behind] if behind < len(self.tokens) else ""
@@ -49,22 +49,22 @@ class LineStatement:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The names of the values in it, in their order."""
+        """The names of its values, in order."""
         return tuple(token for token in self.tokens if _VALUE.fullmatch(token))
 
     def without_names(self) -> tuple[str, ...]:
-        """Return its tokens with all names of values alike."""
+        """Return its tokens with all names of values replaced by one."""
         return tuple("%" if _VALUE.fullmatch(token) else token for token in self.tokens)
 
 
 def statements(source: str) -> tuple[LineStatement, ...]:
-    """Return the lines of a program that say something, in their order; comments and blanks do not count."""
+    """Return the statements of a program in order, without comments and blank lines."""
     made = (statement(number, text) for number, text in enumerate(source.split("\n"), 1))
     return tuple(each for each in made if each is not None)
 
 
 def statement(line: int, text: str) -> LineStatement | None:
-    """Return a line as a statement; None if it says nothing."""
+    """Return a line as a statement; None for a comment or a blank line."""
     stripped = text.strip()
     tokens = _TOKEN.findall(stripped)
     if tokens and tokens[-1].startswith("//") and not stripped.startswith(DIRECTIVE):
@@ -76,10 +76,10 @@ def statement(line: int, text: str) -> LineStatement | None:
 
 @dataclass(frozen=True, slots=True)
 class SourceLineCost:
-    """The cost of a line of the source; None where it is not known.
+    """The cost of a source line; None if it is unknown.
 
-    `cycles` are those from start to end of the executions of its instructions, added up; inside of a launch of vector
-    instructions those of the launch that went to the line. `causes` are the cycles that pipes spent on it.
+    `cycles` are those from start to end of the executions of its instructions, added up; inside a launch of vector
+    instructions, the launch's cycles attributed to the line. `causes` are the cycles that pipes spent on it.
     """
 
     cycles: int | None
@@ -88,7 +88,7 @@ class SourceLineCost:
 
 @dataclass(frozen=True, slots=True)
 class LineSpan:
-    """Cycles [start, end) of one execution of an instruction; of very many, `executions` may stand together."""
+    """Cycles [start, end) of one execution of an instruction; in long runs, `executions` may be combined."""
 
     line: int
     text: str
@@ -100,7 +100,7 @@ class LineSpan:
 
 @dataclass(frozen=True, slots=True)
 class SideOutput:
-    """An output array: `codes` of its format in its shape, None where only the digest is known."""
+    """An output array: `codes` of its format in its shape, None if only the digest is available."""
 
     name: str
     format: Format
@@ -113,9 +113,9 @@ class SideOutput:
 class ProgramSide:
     """A program that ran: its cycles, its lines, its outputs.
 
-    `cycles` is None where no cycles are modelled; `megahertz` is the frequency of the target. `source` are the lines of
-    the text, None where it is not known, `executed` those of the instructions that were executed. `result` is the run
-    itself, None if it comes from a document, which has `recorded` spans then.
+    `cycles` is None if no cycles are modelled; `megahertz` is the frequency of the target. `source` are the lines of
+    the text, None if it is unknown, `executed` those of the executed instructions. `result` is the run
+    itself, None if it comes from a document, which then has `recorded` spans.
     """
 
     file: str
@@ -154,7 +154,7 @@ class ProgramSide:
 
 
 def side_of(result: Result, source: str, *, values: bool) -> ProgramSide:
-    """Return a run as a side, with its outputs if `values`; `source` is the text of the program, empty of a binary."""
+    """Return a run as a side, with its outputs if `values`; `source` is the text of the program, empty for a binary."""
     loaded, timed = result.loaded, not result.untimed
     cycles = result.timing.total if timed else None
     shown = result.outputs if values else {}
@@ -174,7 +174,7 @@ def side_of(result: Result, source: str, *, values: bool) -> ProgramSide:
 
 
 def by_line(found: Iterator[tuple[int, str]]) -> tuple[LineStatement, ...]:
-    """Return the instructions of each line as one statement, each named once, in the order of the lines."""
+    """Return the instructions of each line as one statement, each named once, in line order."""
     names: dict[int, list[str]] = {}
     for line, name in found:
         held = names.setdefault(line, [])
@@ -185,7 +185,7 @@ def by_line(found: Iterator[tuple[int, str]]) -> tuple[LineStatement, ...]:
 
 
 def _executed(result: Result) -> tuple[LineStatement, ...]:
-    """Return what the document of the run tells of its instructions."""
+    """Return the instructions in the document of a run."""
     tree = result.loaded.tree
     numbers = dict.fromkeys(execution.instruction for execution in result.timing.executions)
     ours = (tree.instructions[number] for number in numbers if listed(tree.instructions[number]))
@@ -213,12 +213,12 @@ def _output(name: str, array: Codes, fmt: Format) -> SideOutput:
 # Outputs compared to the bit.
 
 SHOWN = 10
-"""Elements that differ of which a comparison tells the bits."""
+"""Maximum number of differing elements whose bits a comparison shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElementDifference:
-    """An element that differs: its index, and its code on each side."""
+    """A differing element: its index, and its code on each side."""
 
     index: tuple[int, ...]
     bits_a: int
@@ -227,12 +227,12 @@ class ElementDifference:
 
 @dataclass(frozen=True, slots=True)
 class OutputDifference:
-    """An output of both sides, `name` on the first, `name_b` on the second; None on a side that has no such output.
+    """An output of both sides, `name` on the first, `name_b` on the second; None on a side that lacks the output.
 
-    `differing` counts the elements whose bits differ, of which `first` are the first ones in C order. It is None where
-    elements cannot be set side by side: their numbers differ, a side lacks the output, or only its digest is known.
-    Shapes of as many elements are set side by side in C order, and do not make outputs unequal; indices are those of
-    the first side.
+    `differing` counts the elements whose bits differ, of which `first` are the first ones in C order. It is None if
+    elements cannot be compared: their numbers differ, a side lacks the output, or only its digest is available.
+    Shapes with the same number of elements are compared in C order, and do not make outputs unequal; indices are those
+    of the first side.
     """
 
     name: str
@@ -246,7 +246,7 @@ class OutputDifference:
 def compared(first: Sequence[SideOutput], second: Sequence[SideOutput]) -> tuple[OutputDifference, ...]:
     """Return every output of both sides, compared.
 
-    Outputs match by name; those that are left match in their order, as names of arguments may change.
+    Outputs match by name; the remaining ones match in order, because names of arguments may change.
     """
     names = [each.name for each in first]
     of_second = {each.name: each for each in second}
@@ -274,7 +274,7 @@ def _compared(a: SideOutput | None, b: SideOutput | None) -> OutputDifference:
 
 
 def _differs(a: Codes, b: Codes) -> NDArray[np.bool_]:
-    """Return which elements differ; codes of other widths are compared as numbers are, from the last bit on."""
+    """Return which elements differ; codes of different widths are compared as numbers, from the last bit on."""
     different: NDArray[np.bool_] = (a != b) if a.dtype == b.dtype else a.astype(np.uint64) != b.astype(np.uint64)
     return different
 
@@ -294,7 +294,7 @@ Lines = Sequence[LineStatement]
 
 
 class LinePair(NamedTuple):
-    """A line of each program, None where one has none that matches; one that moved is where it is in the second."""
+    """A line of each program, None for a line without a match; a moved line is listed at its position in the second."""
 
     first: LineStatement | None
     second: LineStatement | None
@@ -305,28 +305,28 @@ Key = tuple[str, ...]
 Pairing = Callable[[Lines, Lines], Iterator[LinePair]]
 
 _MOST_PAIRS = 20_000
-"""Pairs of lines between equal runs that are compared one by one; where there are more, names of values are ignored."""
+"""Maximum number of line pairs between equal runs compared one by one; beyond it, names of values are ignored."""
 
 _POPULAR = 2000
-"""Lines from which difflib takes no run of lines for a landmark that are frequent: it would take quadratic time."""
+"""Number of lines above which difflib ignores frequent lines as anchors: it would take quadratic time."""
 
 _LEAST_LIKENESS = 0.4
-"""Likeness, at most 1, of two lines from which one may have become the other."""
+"""Minimum similarity, at most 1, of two lines that may be versions of one line."""
 
 _OTHER_INSTRUCTION = 0.6
-"""What is left of the likeness where the instructions differ."""
+"""Factor on the similarity if the instructions differ."""
 
 _SHORTEST_MOVED = 3
-"""Tokens of a line that may have moved: a brace closes something else."""
+"""Minimum number of tokens of a line that may have moved: a brace matches too easily."""
 
 
 def matched(first: Lines, second: Lines) -> tuple[LinePair, ...]:
-    """Return every line of both programs once, with the one that it is in the other, in the order of the programs."""
+    """Return every line of both programs once, with its match in the other, in program order."""
     return tuple(_with_moves(list(_aligned(first, second))))
 
 
 def _aligned(first: Lines, second: Lines) -> Iterator[LinePair]:
-    """Yield pairs, those of equal lines found first."""
+    """Yield pairs, starting with those of equal lines."""
     start = _common(first, second)
     yield from map(LinePair, first[:start], second[:start])
     first, second = first[start:], second[start:]
@@ -339,13 +339,13 @@ def _aligned(first: Lines, second: Lines) -> Iterator[LinePair]:
 
 
 def _common(first: Lines, second: Lines) -> int:
-    """Return how many lines both begin with."""
+    """Return the number of equal lines at both beginnings."""
     pairs = zip(first, second, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a.tokens != b.tokens), min(len(first), len(second)))
 
 
 def _between_runs(keys: Sequence[Sequence[Key]], first: Lines, second: Lines, pairing: Pairing) -> Iterator[LinePair]:
-    """Yield the pairs of runs with equal keys, and between them those that `pairing` finds."""
+    """Yield the pairs of runs with equal keys, and between them those of `pairing`."""
     matcher = SequenceMatcher(None, keys[0], keys[1], autojunk=max(map(len, keys)) > _POPULAR)
     for tag, a, a_end, b, b_end in matcher.get_opcodes():
         if tag == "equal":
@@ -365,7 +365,7 @@ def _alike(first: Lines, second: Lines) -> Iterator[LinePair]:
 
 
 def _by_position(first: Lines, second: Lines) -> Iterator[LinePair]:
-    """Yield pairs by position where there are as many lines of one instruction after the other; else none match."""
+    """Yield pairs by position if both have the same sequence of instructions; otherwise no line matches."""
     if [each.instruction for each in first] == [each.instruction for each in second]:
         yield from map(LinePair, first, second)
     else:
@@ -374,7 +374,7 @@ def _by_position(first: Lines, second: Lines) -> Iterator[LinePair]:
 
 
 def _most_alike(first: Lines, second: Lines) -> Iterator[LinePair]:
-    """Yield the pairs, in their order, whose likenesses are largest together."""
+    """Yield the pairs, in order, with the largest total similarity."""
     bags = [[Counter(each.tokens) for each in lines] for lines in (first, second)]
     likeness = [
         [_likeness(a, b, bag, other) for b, other in zip(second, bags[1], strict=True)]
@@ -400,7 +400,7 @@ def _most_alike(first: Lines, second: Lines) -> Iterator[LinePair]:
 
 
 def _likeness(first: LineStatement, second: LineStatement, bag: Counter[str], other: Counter[str]) -> float:
-    """Return the part of their tokens that two lines share, cubed so that one good match outweighs two poor ones."""
+    """Return the share of common tokens of two lines, cubed so that one good match outweighs two poor ones."""
     shared = 2 * (bag & other).total() / (bag.total() + other.total())
     if first.instruction != second.instruction:
         shared *= _OTHER_INSTRUCTION
@@ -408,7 +408,7 @@ def _likeness(first: LineStatement, second: LineStatement, bag: Counter[str], ot
 
 
 def _with_moves(pairs: list[LinePair]) -> Iterator[LinePair]:
-    """Yield the pairs; a line that is gone and one that is new and says the same become one pair."""
+    """Yield the pairs; an equal removed and added line become one pair."""
     gone: dict[Key, list[LineStatement]] = {}
     for line, other, _ in pairs:
         if line is not None and other is None and len(line.tokens) >= _SHORTEST_MOVED:
@@ -427,14 +427,14 @@ def _with_moves(pairs: list[LinePair]) -> Iterator[LinePair]:
 
 
 class ComparisonError(CastsimError):
-    """A side of a comparison cannot be compared: it is refused, fails, or lacks what the other one has."""
+    """A side of a comparison cannot be compared: it is refused, fails, or lacks data that the other has."""
 
     kind = "cannot be compared"
     exit_code = 2
 
 
 class LineChange(StrEnum):
-    """What became of a line."""
+    """Kind of change of a line."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -446,10 +446,10 @@ class LineChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LineDifference:
-    """A line that differs; `a` and `b` are its statements on the two sides, None where it does not stand.
+    """A line that differs; `a` and `b` are its statements on the two sides, None on a side without it.
 
-    A line is `renamed` if it says the same with other names of values, one for one in the whole program; `cycles` are
-    the only difference of a line with that change.
+    A line is `renamed` if it is equal but for names of values, one for one in the whole program; with the change
+    `cycles`, only its cycles differ.
     """
 
     change: LineChange
@@ -470,7 +470,7 @@ class LineDifference:
 
     @property
     def cycles_a(self) -> int | None:
-        """Cycles from start to end of its executions, added up; None where nothing of it takes any."""
+        """Cycles from start to end of its executions, added up; None if none of them takes any."""
         return None if self.cost_a is None else self.cost_a.cycles
 
     @property
@@ -480,9 +480,9 @@ class LineDifference:
 
     @property
     def spent(self) -> tuple[int | None, int | None]:
-        """Pipe cycles of both sides, waits for other pipes left out: no line spends more than the run has.
+        """Pipe cycles of both sides without waits for other pipes: no line spends more than the run has.
 
-        Where a side comes from JSON, which does not tell them, `cycles_a` and `cycles_b`.
+        If a side comes from JSON, which lacks them, these are `cycles_a` and `cycles_b`.
         """
         costs = self.cost_a, self.cost_b
         if any(cost is not None and cost.causes is None for cost in costs):
@@ -492,14 +492,14 @@ class LineDifference:
 
     @property
     def effect(self) -> int:
-        """By how many of them the second side has more."""
+        """Number of additional cycles on the second side."""
         a, b = self.spent
         return (b or 0) - (a or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class PipeDifference:
-    """A pipe whose cycles differ, by cause; empty on a side that has no such pipe."""
+    """A pipe whose cycles differ, by cause; empty on a side that lacks the pipe."""
 
     pipe: str
     causes_a: Mapping[Cause, int]
@@ -508,9 +508,9 @@ class PipeDifference:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Difference:
-    """The outcome of `castsim.diff`: the two sides, and what differs between them.
+    """Result of `castsim.diff`: the two sides, and their differences.
 
-    `lines` holds the lines that differ in text or cycles, in the order of the programs, `pipes` the pipes that differ,
+    `lines` are the lines that differ in text or cycles, in program order, `pipes` the pipes that differ,
     `outputs` every output. `by_text` tells that lines were matched by the text of both programs, not by the
     instructions that a JSON result names.
     """
@@ -529,17 +529,17 @@ class Difference:
 
     @property
     def cycles_a(self) -> int | None:
-        """Cycles of the first side; None where none are modelled."""
+        """Cycles of the first side; None if none are modelled."""
         return self.a.cycles
 
     @property
     def cycles_b(self) -> int | None:
-        """Cycles of the second side; None where none are modelled."""
+        """Cycles of the second side; None if none are modelled."""
         return self.b.cycles
 
     @property
     def outputs_equal(self) -> bool:
-        """Whether all outputs are the same to the bit; also where none were computed."""
+        """Whether all outputs are equal to the bit; also if none were computed."""
         return all(each.equal for each in self.outputs)
 
     @property
@@ -549,9 +549,9 @@ class Difference:
 
     @property
     def slowdown(self) -> Fraction | None:
-        """Percent by which the second side takes more cycles, exactly; negative if it takes fewer.
+        """Percentage of additional cycles on the second side, exactly; negative if it takes fewer.
 
-        None if it has no cycles, or the first takes 0 and the second does not.
+        None if either lacks cycles, or only the first takes 0.
         """
         a, b = self.cycles_a, self.cycles_b
         if a is None or b is None or (a == 0 and b):
@@ -560,11 +560,11 @@ class Difference:
 
     @property
     def slowdown_percent(self) -> float | None:
-        """The same as a float."""
+        """The slowdown as a float."""
         return None if self.slowdown is None else float(self.slowdown)
 
     def within(self, percent: float | Fraction) -> bool:
-        """Return whether the outputs are equal and the second side is at most so many percent slower."""
+        """Return whether the outputs are equal and the second side is slower by at most a given percentage."""
         a, b = self.cycles_a, self.cycles_b
         if a is None or b is None:
             return False
@@ -572,7 +572,7 @@ class Difference:
 
 
 def by_effect(lines: Sequence[LineDifference]) -> list[LineDifference]:
-    """Return lines by how much their pipe cycles differ, those of equal effect as they stand."""
+    """Return lines by the difference of their pipe cycles; equal ones keep their order."""
     return sorted(lines, key=lambda line: -abs(line.effect))
 
 
@@ -580,7 +580,7 @@ def difference(a: ProgramSide, b: ProgramSide) -> Difference:
     """Compare two runs.
 
     Raises:
-        ComparisonError: cycles or outputs of one of them are not known, and those of the other one are; or neither
+        ComparisonError: only one side has cycles or outputs; or neither
             has any, and their texts differ.
     """
     _check(a, b)
@@ -651,7 +651,7 @@ def _text_change(pair: LinePair, renamed: set[tuple[str, str]]) -> LineChange | 
 
 
 def _renamings(pairs: Iterable[LinePair]) -> set[tuple[str, str]]:
-    """Return the names of values with their names on the other side, where each has one and no other."""
+    """Return the names of values with their names on the other side, if the mapping is one to one."""
     met: set[tuple[str, str]] = set()
     for a, b, _ in pairs:
         if a is not None and b is not None and a.without_names() == b.without_names():
@@ -661,6 +661,6 @@ def _renamings(pairs: Iterable[LinePair]) -> set[tuple[str, str]]:
 
 
 def _cycles_differ(a: SourceLineCost | None, b: SourceLineCost | None) -> bool:
-    """Whether the cycles of a line differ; those that are not known do not."""
+    """Whether the cycles of a line differ; unknown cycles do not."""
     first, second = (0 if cost is None else cost.cycles for cost in (a, b))
     return None not in (first, second) and first != second

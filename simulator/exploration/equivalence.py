@@ -1,4 +1,4 @@
-"""Whether a changed program is clean, gives the same bits, and is faster."""
+"""Checks that a changed program is free of races, gives the same bits, and is faster."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from castsim.targets.description import with_options
 
 _WIDE = format_named("f64")
 _STEPS = 24
-"""Powers of two up to which neighbours and ties are tried."""
+"""Largest exponent of the powers of two whose neighbours and ties are tried."""
 
 
 def boundary_numbers() -> list[float]:
-    """Return numbers at which formats end and roundings tie: powers of two, halves, neighbours, both signs."""
+    """Return numbers at the ends of formats and at rounding ties: powers of two, halves, neighbours, both signs."""
     found = [0.0, 0.5, 1.0, 1.5, 2.5, 3.5, 448.0, 464.0, 480.0, 65504.0, 65519.0, 65520.0, 57344.0, 61440.0, 3.4e38]
     for power in (*range(-_STEPS, _STEPS), 31, 32, 53, 63, 64, 127, -126, -149):
         base = 2.0**power
@@ -55,9 +55,9 @@ def boundary_numbers() -> list[float]:
 
 
 def boundary_codes(fmt: Format, generator: np.random.Generator, size: int, number: int) -> Codes:
-    """Return `size` codes of a format: all there are of a small one, else those of boundaries among random bits.
+    """Return `size` codes of a format: all codes of a small one, otherwise boundaries among random bits.
 
-    The next `number` goes on where one ends, so that several hold all of them.
+    Each `number` continues where the previous one ended, so several calls cover all boundaries.
     """
     bits = fmt.bits
     if bits <= 16:
@@ -87,7 +87,7 @@ def _special(fmt: Format) -> Codes:
 
 
 def ranged_codes(fmt: Format, generator: np.random.Generator, size: int, ends: tuple[float, float]) -> Codes:
-    """Return codes of numbers between two ends, both of them among these: even over the range, and towards zero."""
+    """Return codes of numbers between two ends, both included: uniform over the range, and towards zero."""
     low, high = ends
     even = generator.uniform(low, high, size)
     small = even * np.exp2(-generator.integers(0, _STEPS, size).astype(np.float64))
@@ -109,9 +109,9 @@ def ranged_codes(fmt: Format, generator: np.random.Generator, size: int, ends: t
 def trial_inputs(
     number: int, uses: Mapping[str, ArgumentUse], setting: RunConfig, deciding: frozenset[str] = frozenset()
 ) -> dict[str, Codes]:
-    """Return the inputs of a trial: boundaries and random bits first, then plain random numbers, by turns.
+    """Return the inputs of a trial: boundaries and random bits first, then plain random numbers, in turns.
 
-    Those of which elements decide the path are small integers, numbers of elements, or zeros.
+    Inputs whose elements decide the path are small integers, numbers of elements, or zeros.
     """
     generator = np.random.default_rng([20, number])
     found: dict[str, Codes] = {}
@@ -146,51 +146,51 @@ def bits_equal(one: Mapping[str, Codes], other: Mapping[str, Codes], uses: Mappi
 
 
 REFUSED = (CastsimError, EngineError)
-"""How a program is turned down: by what it says, or as it never ends."""
+"""Exceptions by which a program is refused, including one that never ends."""
 
 ENOUGH = 1 << 16
-"""Elements of every input that boundaries are tried on: all codes of 16 bits."""
+"""Number of elements of every input for boundaries: all codes of 16 bits."""
 MOST_TRIES = 600
 ASKED = 6
-"""Inputs that are drawn for each that the program as it is takes."""
+"""Number of inputs that are drawn for each input that the unchanged program accepts."""
 FOR_PATHS = 12
-"""Inputs that a program is tried on at least of which elements decide the path."""
+"""Minimum number of inputs for a program whose path depends on elements."""
 
 FOR_PROOF = 2
-"""Inputs on which also a proven change is tried."""
+"""Number of inputs on which a proven change is tried too."""
 
 
 @dataclass(slots=True)
 class Baseline:
-    """The program as it is: what every change is held against."""
+    """The unchanged program, to which every change is compared."""
 
     source: Source
     setting: RunConfig
     loaded: LoadedProgram
     timed: Result
     trials: list[tuple[Mapping[str, Codes], Mapping[str, Codes]]] = field(default_factory=list)
-    """Inputs and outputs of runs; those on which the program itself is refused are left out."""
+    """Inputs and outputs of runs, without inputs that the program itself refuses."""
     _asked: int = 0
 
     @property
     def cycles(self) -> int:
-        """What it takes."""
+        """Cycles of the program."""
         return self.timed.cycles
 
     @property
     def deciding(self) -> frozenset[str]:
-        """The arguments of which elements decide the path."""
+        """The arguments whose elements decide the path."""
         return frozenset(read.name for read in self.timed.loaded.executed.decided_by)
 
     def runs(self, count: int) -> list[tuple[Mapping[str, Codes], Mapping[str, Codes]]]:
-        """Return as many trials, or those that there are."""
+        """Return a number of trials, or as many as exist."""
         while len(self.trials) < count and self._asked < ASKED * count + 1:
             self._try(self._asked)
             self._asked += 1
         return self.trials[:count]
 
     def tries(self, change: ProposedChange) -> int:
-        """Return on how many inputs a change is tried: as many as asked for, or as hold enough elements."""
+        """Return the number of inputs on which a change is tried: as requested, or until they have enough elements."""
         if not change.recasts:
             return max(self.setting.tries, FOR_PATHS if self.deciding else 0)
         sizes = [prod(use.shape) for use in self.timed.loaded.arguments.values() if use.needs_input]
@@ -209,10 +209,10 @@ class Baseline:
 
 
 def original(source: Source, setting: RunConfig) -> Baseline:
-    """Return a program read and timed.
+    """Return a program, read and timed.
 
     Raises:
-        CastsimError: whatever it is refused for; races among it.
+        CastsimError: the program is refused, for example for a race.
     """
     loaded = setting.loaded(source)
     found = timed(loaded, setting)
@@ -222,7 +222,7 @@ def original(source: Source, setting: RunConfig) -> Baseline:
 
 
 def timed(loaded: LoadedProgram, setting: RunConfig, engine: str | None = None) -> Result:
-    """Return how long a program takes; races and stale reads stop it."""
+    """Return the cycles of a program; races and stale reads raise an error."""
     assembly = loaded.language != "pto"
     needs = loaded.tree is None and bool(setting.inputs)
     return run_loaded(
@@ -232,7 +232,7 @@ def timed(loaded: LoadedProgram, setting: RunConfig, engine: str | None = None) 
 
 
 def faster(change: ProposedChange, before: Baseline) -> tuple[LoadedProgram, int] | Rejection:
-    """Return a changed program and its cycles; why not, if it is refused, has races, or is no faster."""
+    """Return a changed program and its cycles; otherwise the reason: refused, has races, or is no faster."""
     try:
         loaded = before.setting.loaded(Source(before.source.file, before.source.language, change.text))
         cycles = timed(loaded, before.setting).cycles
@@ -251,17 +251,17 @@ def _first_line(error: Exception) -> str:
 
 
 _NAMES = re.compile(r"%[\w$.\-]+|\b\d+\b")
-"""What a change may call otherwise: values, and numbers of lines and bytes."""
+"""Pattern of what a change may rename: values, and numbers of lines and bytes."""
 
 
 def warned_of(loaded: LoadedProgram) -> frozenset[tuple[WarningKind, str]]:
-    """Return what a program is warned of, wherever and however often; nothing where only a run tells."""
+    """Return the distinct warnings of a program, without positions; empty if only a run shows them."""
     warnings = loaded.executed.warnings if isinstance(loaded, Loaded) else ()
     return frozenset((each.kind, _NAMES.sub("", each.text)) for each in warnings)
 
 
 def offer_of(change: ProposedChange, before: Baseline) -> Suggestion | Rejection:
-    """Return a change as an offer; why not, if it does not hold what an offer promises."""
+    """Return a change as an offer; otherwise the reason why it is not valid."""
     found = faster(change, before)
     if isinstance(found, Rejection):
         return found
@@ -285,7 +285,7 @@ def offer_of(change: ProposedChange, before: Baseline) -> Suggestion | Rejection
 
 
 def holds_elsewhere(change: ProposedChange, before: Baseline) -> bool:
-    """Whether a change keeps the outputs for other scalar arguments too, where the program itself takes them."""
+    """Whether a change also keeps the outputs for other scalar arguments that the program accepts."""
     for args in other_arguments(before.setting.args):
         setting = replace(before.setting, args=args, inputs={})
         try:
@@ -303,7 +303,7 @@ def holds_elsewhere(change: ProposedChange, before: Baseline) -> bool:
 
 
 def other_arguments(args: Mapping[str, int | float]) -> Iterator[dict[str, int | float]]:
-    """Yield the arguments with one of them changed a little; single elements stay as they are."""
+    """Yield the arguments with one of them changed a little; single elements stay unchanged."""
     for name, value in args.items():
         if "[" in name:
             continue
@@ -312,7 +312,7 @@ def other_arguments(args: Mapping[str, int | float]) -> Iterator[dict[str, int |
 
 
 def proven(before: Baseline, loaded: LoadedProgram) -> bool:
-    """Whether the terms of all outputs are the same."""
+    """Whether the terms of all outputs are equal."""
     chip = tiles_of(loaded.target)
     one, other = before.loaded, loaded
     if chip is None or not isinstance(one, TileProgram) or not isinstance(other, TileProgram):
@@ -321,7 +321,7 @@ def proven(before: Baseline, loaded: LoadedProgram) -> bool:
 
 
 def tried(before: Baseline, loaded: LoadedProgram, count: int) -> int | None:
-    """Return on how many inputs both programs gave the same bits; None if they differ on one."""
+    """Return the number of inputs on which both programs gave the same bits; None if any differs."""
     runs = before.runs(count)
     uses = before.timed.loaded.arguments
     for inputs, outputs in runs:
@@ -347,7 +347,7 @@ _BARRIER = re.compile(r'^ *pto\.mem_bar "VST_VST"\n', re.MULTILINE)
 
 
 def without_store_barriers(source: Source, setting: RunConfig) -> Iterator[ProposedChange]:
-    """Yield the program as vector instructions, without store barriers; nothing where it has none."""
+    """Yield the program as vector instructions, without store barriers; empty if it has none."""
     request = LoadRequest(
         setting.target, setting.entry, setting.args, lambda chosen: with_options(chosen, setting.options),
         limits=setting.limits,
@@ -369,7 +369,7 @@ def without_store_barriers(source: Source, setting: RunConfig) -> Iterator[Propo
 
 
 def _overlap(source: Source, setting: RunConfig) -> bool:
-    """Whether accesses of a launch share bytes without a barrier between; True as well where that is not known."""
+    """Whether accesses of a launch share bytes without a barrier between them; True if unknown."""
     try:
         found = timed(setting.loaded(source), setting).loaded
     except REFUSED:

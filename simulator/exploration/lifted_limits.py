@@ -1,8 +1,8 @@
-"""The cycles of a run with one limit of its target lifted, or without one of its lines: what matters, and how much.
+"""The cycles of a run without one limit of its target, or without one of its lines.
 
-Every answer is an ordinary simulation of the program on the description with the facts of the limit edited
-(`castsim.targets.description`), but for the latencies of bundles: these stand in the text of the program, not in the
-time of the machine, so that the answer is a bound for the program with its loops as they are written
+Every answer is an ordinary simulation of the program on the description with the limit's facts edited
+(`castsim.targets.description`), except for the latencies of bundles: these are fixed in the program's text, not in
+the machine's timing, so the answer is a bound for the program with its loops as written
 (`castsim.machines.vliw.latency_bound`).
 """
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 ALL = "all"
-"""In place of names: every limit that the target names."""
+"""In place of names: every limit of the target."""
 
 Lift = Callable[[Target], Target]
 
 
 @dataclass(frozen=True, slots=True)
 class LiftedLimit:
-    """A limit, the facts that lifting it edits, and the cycles of the run without it; `gained` are those it saves.
+    """A limit, the facts that it edits, and the cycles of the run without it; `gained` are the cycles saved.
 
-    `reason` says on what a run spends more where lifting costs cycles; '' where it does not.
+    `reason` explains where a run spends more cycles if lifting costs cycles; otherwise ''.
     """
 
     name: str
@@ -52,10 +52,10 @@ class LiftedLimit:
 
 
 LATENCY = "latency"
-"""The limit that a program of bundles has by its own text."""
+"""The limit that a program of bundles has through its own text."""
 _NO_LATENCY = "every result can be read in the next bundle"
 _NAMED = 3
-"""Causes that a reason names at the most."""
+"""Maximum number of causes in a reason."""
 _WHY: Mapping[Cause, str] = {
     Cause.BANK_CONFLICT: "accesses come at other times and meet others at the buffer",
     Cause.PORT: "accesses come at other times and meet others at a port",
@@ -65,15 +65,15 @@ _WHY: Mapping[Cause, str] = {
 
 
 def limits_known(target: Target) -> tuple[str, ...]:
-    """Return the limits that can be lifted: those that the target names, and latencies where bundles expose them."""
+    """Return the limits that can be lifted: those of the target, and latencies where bundles expose them."""
     return (*target.what_if, *((LATENCY,) if "tpc" in target.languages else ()))
 
 
 def limits_asked_for(target: Target, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the limits that are meant, each once.
+    """Return the requested limits without duplicates.
 
     Raises:
-        ReadError: one that is not known; those that are stand beside it.
+        ReadError: a limit is unknown; the message lists the known ones.
     """
     known = limits_known(target)
     if ALL in names:
@@ -96,14 +96,14 @@ def gains(
     """Return the gain of lifting each limit, largest first.
 
     Args:
-        target: where the program ran.
+        target: the target of the run.
         names: limits, or `all`.
-        timing: what it took.
-        rerun: takes what changes the target, and returns what the program takes with it changed.
-        latencies: what latencies cost it, of a program of bundles.
+        timing: cycles of the run.
+        rerun: takes a change to the target, and returns the cycles with it.
+        latencies: cost of latencies, for a program of bundles.
 
     Raises:
-        ReadError: as `limits_asked_for`.
+        ReadError: see `limits_asked_for`.
     """
     found = []
     for name in limits_asked_for(target, names):
@@ -120,7 +120,7 @@ def gains(
 
 
 def _reason(before: Timing, after: Timing) -> str:
-    """Return on which pipes what takes longer, largest growth first; waits only if nothing else does."""
+    """Return the pipes and causes with more cycles, largest growth first; waits only if nothing else grows."""
     grown = [
         (cycles - before.pipes[pipe].causes.get(cause, 0), pipe, cause, cycles)
         for pipe, timing in after.pipes.items()
@@ -146,12 +146,12 @@ def what_if(
     max_walk: int | None = None,
     max_statements: int = MAX_STATEMENTS,
 ) -> tuple[LiftedLimit, ...]:
-    """Run a program once as it is and once with each limit lifted; return the gains, largest first.
+    """Run a program once unchanged and once with each limit lifted; return the gains, largest first.
 
-    Inputs are needed only where they decide the path (assembly).
+    Inputs are needed only if they decide the path (assembly).
 
     Raises:
-        ReadError: as `castsim.run`; a limit that the target does not name.
+        ReadError: see `castsim.run`; or the target lacks a limit.
     """
 
     limits = Limits(max_statements, max_walk)
@@ -173,19 +173,19 @@ def what_if(
 # What a line of a program costs: the cycles that the run saves when its instructions are taken out of the tree.
 
 _MOST_LINES = {True: 6, False: 48}
-"""Lines that are taken out in turn, by whether the program works on tiles: bundles are timed quickly."""
+"""Maximum number of lines removed in turn, by whether the program works on tiles: bundles are timed quickly."""
 
 _MOST_OPERATIONS = 150_000
-"""Operations that these runs may execute together; those of loops that an engine skips do not count."""
+"""Maximum number of operations executed in these runs; operations in loops that an engine skips do not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineCost:
     """The line of a program that costs most, with all executions of its instructions together.
 
-    `cycles` are those that the run saves without it. `instruction` is the one of the line that occupies its pipe
-    longest. `causes` are the cycles that this pipe spends on the line, without waits for other pipes, and `limit` takes
-    most of them away. `retimed` is False of a run that is too long to be timed again: `cycles` are then those of
+    `cycles` are those that the run saves without it. `instruction` is the one on the line that occupies its pipe
+    longest. `causes` are the cycles that this pipe spends on the line, without waits for other pipes; `limit` removes
+    most of them. `retimed` is False for a run that is too long to repeat: `cycles` are then those of
     `causes`, an upper bound.
     """
 
@@ -198,11 +198,11 @@ class LineCost:
 
     @property
     def cause(self) -> Cause:
-        """The cause that takes most of the pipe's cycles, of equals the first one in the order of `Cause`."""
+        """The cause with the most cycles of the pipe, the first in the order of `Cause` if equal."""
         return max(Cause, key=lambda cause: self.causes.get(cause, 0))
 
     def sentence(self) -> str:
-        """Return the cost and its reason: the cause that a limit takes away, or else what its pipe spends on it."""
+        """Return the cost and its reason: the cause that a limit removes, or else the pipe's cycles on the line."""
         name, pipe = self.instruction.name, self.instruction.pipe
         inserted = "inserted " if self.instruction.inserted else ""
         costs = "costs" if self.retimed else f"occupies {pipe} for"
@@ -214,11 +214,11 @@ class LineCost:
 
 
 _REASONS = 2
-"""Causes that the headline names of one line."""
+"""Maximum number of causes of one line in the headline."""
 
 
 def spending(pipe: str, causes: Mapping[Cause, int]) -> str:
-    """Return in words how many cycles a pipe spends on a line, and on what most of them."""
+    """Return in words how many cycles a pipe spends on a line, and the cause of most of them."""
     largest = sorted(causes, key=lambda cause: -causes[cause])[:_REASONS]
     parts = ", ".join(f"{cause} {causes[cause]:,}" for cause in largest)
     return f"{pipe} spends {sum(causes.values()):,} on it ({parts})"
@@ -236,10 +236,10 @@ def longest_line(tree: Tree, timing: Timing, target: Target) -> str:
 
 
 def costliest_line(tree: Tree, timing: Timing, target: Target) -> LineCost | None:
-    """Return the line without which the run is shortest, of equals the first; None if no line costs anything.
+    """Return the line without which the run is shortest, the first if equal; None if no line costs anything.
 
-    Lines that occupy a pipe longest are tried first, and no more than can be better. Of bundles, each of which takes a
-    cycle whatever is in it, only lines that cost more than that count.
+    Lines that occupy a pipe longest are tried first, and only while they can be better. Every bundle takes a cycle
+    regardless of its content, so only lines that cost more than that count.
     """
     lines = sorted(_occupied_lines(tree, timing, target).values(), key=lambda line: -line.occupied)
     total, most = timing.total, min(_MOST_LINES[target.has_tiles], _repetitions(timing))
@@ -257,10 +257,10 @@ def costliest_line(tree: Tree, timing: Timing, target: Target) -> LineCost | Non
 
 
 def limit_behind(tree: Tree, timing: Timing, target: Target, pipe: str, causes: Mapping[Cause, int]) -> str:
-    """Return the limit without which a run saves most, of those behind the cause that takes most cycles of a pipe.
+    """Return the limit whose removal saves most, among those behind the main cause of a pipe.
 
-    '' if there is none, or if the run saves less than half of these cycles without it: then other causes take over, or
-    other pipes set the pace. A program of bundles, or a run that is too long, is not timed again.
+    '' if there is none, or if its removal saves less than half of these cycles: then other causes or other
+    pipes limit the run. A program of bundles, or a run that is too long, is not timed again.
     """
     cause = max(Cause, key=lambda cause: causes.get(cause, 0))
     limits = [
@@ -287,7 +287,7 @@ def _repetitions(timing: Timing) -> int:
 
 
 _Line = tuple[str, int, bool]
-"""File and number of a line, and whether what stands there is inserted."""
+"""File and number of a line, and whether its instruction is inserted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,11 +304,11 @@ class _LineUse:
 
     @property
     def occupied(self) -> int:
-        """All of these cycles."""
+        """The sum of these cycles."""
         return sum(self.causes.values())
 
     def cost(self, tree: Tree, cycles: int, timing: Timing, target: Target, *, retimed: bool) -> LineCost:
-        """Return what the line costs; a cause that takes less than half of its cycles has no limit."""
+        """Return the cost of the line; a cause with less than half of its cycles has no limit."""
         mostly = 2 * max(self.causes.values()) >= self.occupied
         limit = limit_behind(tree, timing, target, self.pipe, self.causes) if mostly else ""
         return LineCost(tree.instructions[self.costliest], cycles, timing.total, self.causes, limit, retimed)
@@ -317,7 +317,7 @@ class _LineUse:
 def _occupied_lines(tree: Tree, timing: Timing, target: Target) -> dict[_Line, _LineUse]:
     """Return, by line, its instructions and the cycles of the pipe that they occupy longest, by cause.
 
-    The pipe that issues for all others counts only where a line has no other.
+    The pipe that issues for all others counts only if a line has no other.
     """
     spent: dict[_Line, dict[str, dict[Cause, int]]] = {}
     numbers: dict[_Line, list[int]] = {}
@@ -345,7 +345,7 @@ def _occupied_lines(tree: Tree, timing: Timing, target: Target) -> dict[_Line, _
 
 
 def _cycles_without(tree: Tree, numbers: frozenset[int], total: int, target: Target) -> int:
-    """Return the cycles without some instructions, `total` if the rest cannot run: others wait for what they signal."""
+    """Return the cycles without some instructions, `total` if the rest cannot run because it waits for a signal."""
     try:
         return simulate(without(tree, numbers), target, max_cycles=2 * total + 1, record_operations=False).total
     except EngineError:

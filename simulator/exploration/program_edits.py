@@ -1,4 +1,4 @@
-"""A change to the text of a program, what it is checked against, what comes of it, and the text as lines to edit."""
+"""A change to a program's text, the run that checks it, its result, and the text as editable lines."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from castsim.targets.description import with_options
 from castsim.targets.loader import Target
 
 TRIES = 4
-"""Inputs on which what is not proven is tried at least."""
+"""Minimum number of inputs on which an unproven change is tried."""
 
 SECONDS = 10.0
-"""Processor time after which no further change is made, and again as much to check those made."""
+"""Processor time in seconds for making changes, and again for checking them."""
 
 
 class SuggestionEvidence(StrEnum):
-    """By what is known that a change keeps every bit of the outputs."""
+    """Evidence that a change keeps every bit of the outputs."""
 
     PROVEN = "proven"
     """Every output byte is the same term of the same input bytes."""
     TRIED = "tried"
-    """Bit for bit over random and boundary inputs."""
+    """Equal bit for bit on random and boundary inputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProposedChange:
-    """A text that may be better: `kind` names what was done, `line` where, `reason` why it should help.
+    """A text that may be better: `kind` names the change, `line` its position, `reason` its expected effect.
 
-    `recasts` tells one that takes elements through other steps, which has to be tried on every code; `warns`, of what
-    the changed program is warned because of what the change is.
+    `recasts` marks a change of intermediate formats, which must be tried on every code; `warns` are the warnings that
+    the change inherently adds.
     """
 
     kind: str
@@ -58,7 +58,7 @@ class ProposedChange:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A change that was looked at and is not offered, and `why`."""
+    """A change that was examined and rejected, and `why`."""
 
     change: ProposedChange
     why: str
@@ -66,7 +66,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A change that keeps the outputs and saves cycles; `runs` are the inputs that it was tried on."""
+    """A change that keeps the outputs and saves cycles; `runs` is the number of inputs that it was tried on."""
 
     change: ProposedChange
     how: SuggestionEvidence
@@ -77,23 +77,23 @@ class Suggestion:
 
     @property
     def gained(self) -> int:
-        """Cycles saved."""
+        """Number of cycles saved."""
         return self.cycles_before - self.cycles
 
     @property
     def gained_percent(self) -> float:
-        """Cycles saved, in percent of those of the program as it is."""
+        """Cycles saved, in percent of those of the unchanged program."""
         return round(100 * self.gained / self.cycles_before, 2)
 
     @property
     def evidence(self) -> str:
-        """By what is known that the outputs stay the same, in words."""
+        """Evidence that the outputs stay the same, in words."""
         return self.how.value if self.how is SuggestionEvidence.PROVEN else f"{self.how} on {self.runs} inputs"
 
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    """For which target and with what a program is run, as it is and changed."""
+    """Target and arguments for runs of the original and the changed program."""
 
     target: str | Target | None = None
     entry: str | None = None
@@ -109,7 +109,7 @@ class RunConfig:
         """Read a program.
 
         Raises:
-            CastsimError: whatever it is refused for.
+            CastsimError: the program is refused.
         """
         return load(
             source, self.target, self.entry, self.args, lambda chosen: with_options(chosen, self.options),
@@ -129,7 +129,7 @@ def diff_of(file: str, before: str, after: str) -> str:
 # The text of a tile program as lines that can be edited, each statement with the lines it stands on.
 
 VALUE = re.compile(r"%([A-Za-z0-9_$.\-]+)")
-"""A value in the text; the group is its name."""
+"""Pattern of a value in the text; the group is its name."""
 
 _COMMENT = re.compile(r"//.*")
 _TYPE = re.compile(r"!pto\.[a-z_]+<[^<>]*(?:<[^<>]*>[^<>]*)*>")
@@ -137,9 +137,9 @@ _TYPE = re.compile(r"!pto\.[a-z_]+<[^<>]*(?:<[^<>]*>[^<>]*)*>")
 
 @dataclass(frozen=True, slots=True)
 class TextOperation:
-    """An operation on whole lines of the text: `first` to `last`, counted from 0; of a region both braces are in it.
+    """An operation on whole lines of the text: `first` to `last`, counted from 0, including both braces of a region.
 
-    `path` holds the regions that it stands in, outermost first; `body` the statements of its own region.
+    `path` are the regions around it, outermost first; `body` the statements of its own region.
     """
 
     node: pto.Operation
@@ -150,35 +150,35 @@ class TextOperation:
 
     @property
     def number(self) -> int:
-        """Its line as people count."""
+        """Its line number, from 1."""
         return self.first + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """Edits of a text by lines: what comes instead of a line, and before it; a line may get both."""
+    """Edits of a text by lines: replacements and insertions before a line; a line may have both."""
 
     lines: tuple[str, ...]
     instead: dict[int, tuple[str, ...]] = field(default_factory=dict)
     before: dict[int, list[str]] = field(default_factory=dict)
 
     def remove(self, statement: TextOperation) -> None:
-        """Leave a statement out."""
+        """Remove a statement."""
         for line in range(statement.first, statement.last + 1):
             self.instead[line] = ()
 
     def replace(self, statement: TextOperation, lines: Sequence[str]) -> None:
-        """Write other lines in place of a statement."""
+        """Replace a statement by lines."""
         self.remove(statement)
         self.instead[statement.first] = tuple(lines)
 
     def rewrite(self, statement: TextOperation, *nodes: pto.Operation) -> None:
-        """Write operations in place of a statement, as far from the margin."""
+        """Replace a statement by operations with the same indentation."""
         margin = indent(self.lines[statement.first])
         self.replace(statement, [margin + operation_text(node) for node in nodes])
 
     def insert(self, line: int, lines: Sequence[str]) -> None:
-        """Write lines before a line."""
+        """Insert lines before a line."""
         self.before.setdefault(line, []).extend(lines)
 
     def text(self) -> str:
@@ -205,7 +205,7 @@ class TileText:
         yield from each_of(self.statements)
 
     def has(self, *kinds: type[pto.Operation]) -> bool:
-        """Return whether it has a statement of one of some kinds."""
+        """Return whether it has a statement of any of some kinds."""
         return any(isinstance(one.node, kinds) for one in self.all())
 
     def written(self, statement: TextOperation) -> list[str]:
@@ -213,7 +213,7 @@ class TileText:
         return list(self.lines[statement.first : statement.last + 1])
 
     def edited(self) -> Edited:
-        """Return edits that change nothing yet."""
+        """Return an empty set of edits."""
         return Edited(self.lines)
 
     def constants(self) -> dict[str, int]:
@@ -233,7 +233,7 @@ def each_of(statements: Sequence[TextOperation]) -> Iterator[TextOperation]:
 
 
 def read_text(text: str, file: str, entry: str | None) -> TileText | None:
-    """Return the entry function of a text for editing; None where its statements do not stand on lines of their own.
+    """Return the entry function of a text for editing; None if a line contains several statements.
 
     Also None for a text that is refused.
     """
@@ -276,7 +276,7 @@ def _statements(
 
 
 def _end(bare: Sequence[str], first: int) -> int | None:
-    """Return the line on which all brackets that a statement opens are closed."""
+    """Return the line that closes all brackets of a statement."""
     depth = 0
     for line in range(first, len(bare)):
         depth += sum(bare[line].count(opening) for opening in "{([") - sum(bare[line].count(end) for end in "})]")
@@ -288,7 +288,7 @@ def _end(bare: Sequence[str], first: int) -> int | None:
 
 
 def defined(lines: Sequence[str]) -> set[str]:
-    """Return the names that lines define: before an equals sign at their start, or as what a loop counts."""
+    """Return the names that lines define: before an equals sign at their start, or as a loop variable."""
     names: set[str] = set()
     for line in lines:
         plain = _COMMENT.sub("", line).strip()
@@ -302,17 +302,17 @@ def defined(lines: Sequence[str]) -> set[str]:
 
 
 def used(lines: Sequence[str]) -> set[str]:
-    """Return every name that lines mention."""
+    """Return every name in the lines."""
     return {name for line in lines for name in VALUE.findall(_COMMENT.sub("", line))}
 
 
 def renamed(lines: Sequence[str], names: Mapping[str, str]) -> list[str]:
-    """Return lines in which values have other names."""
+    """Return lines with values renamed."""
     return [VALUE.sub(lambda found: f"%{names.get(found[1], found[1])}", line) for line in lines]
 
 
 def fresh(name: str, taken: set[str], suffix: str = "b") -> str:
-    """Return a name that nothing has yet, made of another one, and take it."""
+    """Return an unused name derived from another one, and reserve it."""
     number, found = 1, f"{name}_{suffix}"
     while found in taken:
         number += 1
@@ -329,7 +329,7 @@ def indent(line: str) -> str:
 def with_inserted_flags(loaded: Loaded) -> str:
     """Return the text of a tile program with the flags and barriers that were inserted when it was loaded.
 
-    Its lines stay as they are; where functions are called or operations share a line, the function is printed anew.
+    Its lines are unchanged; if functions are called or operations share a line, the function is printed again.
 
     Raises:
         ReadError: nothing was inserted.
@@ -354,7 +354,7 @@ def with_inserted_flags(loaded: Loaded) -> str:
 
 
 def retyped(lines: Sequence[str], change: Callable[[pto.Type], pto.Type | None]) -> list[str]:
-    """Return lines in which types are changed; None from `change` keeps the spelling as it is."""
+    """Return lines with changed types; `change` returns None to keep the spelling."""
 
     def one(found: re.Match[str]) -> str:
         kind = parse_type(found[0])
@@ -365,7 +365,7 @@ def retyped(lines: Sequence[str], change: Callable[[pto.Type], pto.Type | None])
 
 
 def types_in(lines: Sequence[str]) -> list[pto.Type]:
-    """Return the types that lines spell out, in their order."""
+    """Return the types that lines spell out, in order."""
     return [parse_type(found[0]) for line in lines for found in _TYPE.finditer(_COMMENT.sub("", line))]
 
 
@@ -374,11 +374,11 @@ def types_in(lines: Sequence[str]) -> list[pto.Type]:
 _PLAIN = (pto.TileType, pto.PartitionType, pto.ViewType, pto.PointerType, pto.MultiTileType)
 
 Retype = Callable[[str, pto.Type], pto.Type | None]
-"""Takes a value's name and type, and returns the type that it gets; None for its own."""
+"""Function from a value's name and type to its new type; None keeps the type."""
 
 
 def typed_names(node: pto.Operation) -> list[str] | None:
-    """Return the value of every type that a statement spells out, in their order; None if that is not told."""
+    """Return the value of every type that a statement spells out, in order; None if that is ambiguous."""
     match node:
         case pto.AllocTile():
             return [node.result]
@@ -400,7 +400,7 @@ def typed_names(node: pto.Operation) -> list[str] | None:
 
 
 def retype(text: TileText, edited: Edited, change: Retype, only: Iterable[TextOperation] | None = None) -> bool:
-    """Change types by the values that they belong to; False if a statement with types cannot be told apart."""
+    """Change types by the values that they belong to; False if a statement's types are ambiguous."""
     for one in text.all() if only is None else only:
         if one.body:
             continue
@@ -421,7 +421,7 @@ def retype(text: TileText, edited: Edited, change: Retype, only: Iterable[TextOp
 
 
 def tile_types(text: TileText) -> dict[str, pto.TileType]:
-    """Return the types of tiles, by the names of their values."""
+    """Return the types of tiles by value name."""
     found: dict[str, pto.TileType] = {}
     for one in text.all():
         names = typed_names(one.node)
@@ -432,7 +432,7 @@ def tile_types(text: TileText) -> dict[str, pto.TileType]:
 
 
 def tile_size(kind: pto.TileType) -> int:
-    """Return the bytes that a tile takes."""
+    """Return the size of a tile in bytes."""
     fmt = format_named(kind.element)
     return kind.rows * kind.cols * (fmt.bits if fmt.bits == 4 else fmt.storage_bits) // 8
 
@@ -443,7 +443,7 @@ def row_aligned(kind: pto.TileType) -> bool:
 
 
 def placed_sizes(text: TileText) -> dict[str, int] | None:
-    """Return the bytes of the largest tile at each address, by the name of its constant; None if one is not."""
+    """Return the bytes of the largest tile at each address, by the name of its constant; None if one has none."""
     found: dict[str, int] = {}
     constants = text.constants()
     for one in text.all():
@@ -458,7 +458,7 @@ def placed_sizes(text: TileText) -> dict[str, int] | None:
 
 
 def first_free(text: TileText) -> int | None:
-    """Return the first byte behind all tiles that are placed by hand; None if an address is no constant."""
+    """Return the first byte after all tiles with explicit addresses; None if an address is not a constant."""
     sizes, constants = placed_sizes(text), text.constants()
     if sizes is None or text.has(pto.AllocTiles):
         return None
@@ -473,7 +473,7 @@ def written_by(node: pto.Operation) -> tuple[str, ...]:
 
 
 def read_by(node: pto.Operation) -> tuple[str, ...]:
-    """Return what an operation reads, its tmp tile among it."""
+    """Return the tiles and views that an operation reads, including its tmp tile."""
     if isinstance(node, pto.Tcvt):
         return (node.src, *([node.tmp] if node.tmp else []))
     if isinstance(node, pto.TileOperation):

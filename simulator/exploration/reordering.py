@@ -1,6 +1,6 @@
-"""Independent operations in another order, each pipe taking its own in the order of the text.
+"""Reordering of independent operations; each pipe executes its operations in text order.
 
-Loads first, stores as soon as they can, and operations of the vector unit apart from those whose results they need.
+Loads come first, stores as early as possible, and vector operations apart from those whose results they need.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from castsim.tpc_compiler.scheduling import schedule
 
 REORDERING = "reorder"
 _STEPS = 60
-"""Orders that a search by single moves tries for a block."""
+"""Maximum number of orders that a search by single moves tries for a block."""
 
 _MOST_ORDERS = 120
-"""Orders of a block up to which all are tried."""
+"""Maximum number of orders of a block that are all tried."""
 
 Cost = Callable[[str], int | None]
 _Order = tuple[int, ...]
 
 
 def reordered_statements(text: TileText, cost: Cost) -> Iterator[ProposedChange]:
-    """Yield each sequence of statements in better orders; `cost` tells the cycles of a text, None of a refused one."""
+    """Yield each sequence of statements in better orders; `cost` returns the cycles of a text, None if refused."""
     if text.has(pto.SetFlag, pto.WaitFlag, pto.Barrier):
         return
     blocks = [text.statements, *(one.body for one in text.all() if isinstance(one.node, pto.For))]
@@ -72,7 +72,7 @@ def _change(text: TileText, block: Sequence[TextOperation], order: _Order, words
 
 
 def _in_order(text: TileText, block: Sequence[TextOperation], order: _Order) -> str:
-    """Return the text with the statements of a block in another order; comments stay with what they stand before."""
+    """Return the text with a block's statements in another order; comments stay before their statements."""
     chunks, start = [], block[0].first
     for one in block:
         chunks.append(text.lines[start : one.last + 1])
@@ -83,7 +83,7 @@ def _in_order(text: TileText, block: Sequence[TextOperation], order: _Order) -> 
 
 
 def _roots(text: TileText) -> dict[str, str]:
-    """Return what stands for each tile: tiles that share bytes by name or by address have one root."""
+    """Return the representative of each tile: tiles that share bytes by name or by address have one."""
     roots: dict[str, str] = {}
     for one in text.all():
         node = one.node
@@ -124,16 +124,16 @@ def _dependences(text: TileText, block: Sequence[TextOperation]) -> list[set[int
 
 
 def _is_odd(node: pto.Operation) -> bool:
-    """Whether an operation has effects that its tiles and views do not tell."""
+    """Whether an operation has effects beyond its tiles and views."""
     return isinstance(node, pto.ScalarAccess | pto.SetValidShape | pto.Call | pto.CacheOperation | pto.ForeignOperation)
 
 
 Pick = Callable[[Sequence[TextOperation], Sequence[set[int]], list[int], list[int]], int]
-"""Takes statements, what each needs, the numbers of those that are ready, and the order so far."""
+"""Function that takes statements, their dependences, the numbers of the ready ones, and the order so far."""
 
 
 def _listed(block: Sequence[TextOperation], needs: Sequence[set[int]], pick: Pick) -> _Order:
-    """Return the order that comes of picking one ready statement after the other."""
+    """Return the order that results from repeatedly picking a ready statement."""
     order: list[int] = []
     left = list(range(len(block)))
     while left:
@@ -146,7 +146,7 @@ def _listed(block: Sequence[TextOperation], needs: Sequence[set[int]], pick: Pic
 
 
 def _soon(mnemonic: str) -> Pick:
-    """Return what picks statements without work first, then operations of one kind, then others."""
+    """Return a function that picks statements without work first, then operations of one kind, then others."""
 
     def pick(block: Sequence[TextOperation], _: Sequence[set[int]], ready: list[int], __: list[int]) -> int:
         def rank(number: int) -> tuple[int, int]:
@@ -161,7 +161,7 @@ def _soon(mnemonic: str) -> Pick:
 
 
 def _apart(block: Sequence[TextOperation], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
-    """Pick what needs least of what was picked last."""
+    """Pick the statement that depends least on the last ones picked."""
     places = {number: place for place, number in enumerate(order)}
 
     def rank(number: int) -> tuple[int, int, int]:
@@ -180,7 +180,7 @@ _PICKS: dict[Pick, str] = {
 
 
 def _searched(text: TileText, block: Sequence[TextOperation], needs: Sequence[set[int]], cost: Cost) -> _Order:
-    """Return the best order that moves of single statements lead to, each kept if it saves cycles."""
+    """Return the best order reached by moves of single statements, each kept if it saves cycles."""
     best = tuple(range(len(block)))
     least, left = cost(text.text), _STEPS
     every = list(islice(_every_order(block, needs), _MOST_ORDERS + 1))
@@ -203,7 +203,7 @@ def _searched(text: TileText, block: Sequence[TextOperation], needs: Sequence[se
 
 
 def _every_order(block: Sequence[TextOperation], needs: Sequence[set[int]]) -> Iterator[_Order]:
-    """Yield the orders of statements that do work, in the places of such; all others stay where they are."""
+    """Yield the orders of the working statements in their positions; all others stay."""
     slots = [number for number, one in enumerate(block) if written_by(one.node) or one.body]
 
     def continued(order: list[int]) -> Iterator[_Order]:
@@ -222,7 +222,7 @@ def _every_order(block: Sequence[TextOperation], needs: Sequence[set[int]]) -> I
 
 
 def _moves(block: Sequence[TextOperation], order: _Order, needs: Sequence[set[int]], number: int) -> Iterator[_Order]:
-    """Yield the orders in which one statement stands before its neighbour of work, and as early as it can."""
+    """Yield the orders with one statement moved before its working neighbour, and as early as possible."""
     rest = [each for each in order if each != number]
     place = order.index(number)
     earliest = max((rest.index(each) + 1 for each in needs[number]), default=0)
@@ -240,7 +240,7 @@ RESCHEDULE, UNROLL = "reschedule", "unroll"
 _METHODS = {"padding": "as written", "list": "list-scheduled", "pipelined": "software-pipelined"}
 _FACTORS = (4, 2)
 _MOST_LINES = 160
-"""Instructions up to which a loop is unrolled."""
+"""Maximum number of instructions of an unrolled loop."""
 _REGISTER = re.compile(r"\b(V|S|I)(\d+)\b(?!\s*:)")
 _GROUPS = re.compile(r"\b(?:D|A|Z)\d+\b|\bV_LANE|\bS3[2-5]\b|\bLFSR")
 _PARTIAL = re.compile(r"lane_sel=[1-9]|\bVP\d|\bSP[1-9]")
@@ -248,16 +248,16 @@ _PARTIAL = re.compile(r"lane_sel=[1-9]|\bVP\d|\bSP[1-9]")
 
 @dataclass(slots=True)
 class _LoopedSequence:
-    """A program as lines, one instruction each; `loops` are the places of a loop's line and of its label."""
+    """A program as lines, one instruction each; `loops` are the indices of a loop's line and of its label."""
 
     lines: list[str]
     loops: list[tuple[int, int]] = field(default_factory=list)
 
 
 def reordered_bundles(text: str, file: str, target: VliwTarget, end: float = math.inf) -> Iterator[ProposedChange]:
-    """Yield the program scheduled anew, with its registers and with others, and with innermost loops unrolled.
+    """Yield the program rescheduled, with its registers and with others, and with innermost loops unrolled.
 
-    Each schedule gets its share of the time left until `end` of `process_time`, and is the best found by then.
+    Each schedule gets its share of the time left until `end` of `process_time`, and is the best one by then.
     """
     program = parse(text, target.dialect, file)
     found = _sequence(program)
@@ -296,7 +296,7 @@ def _variants(found: _LoopedSequence, declared: list[str]) -> Iterator[tuple[lis
 
 
 def _sequence(program: TpcProgram) -> _LoopedSequence | None:
-    """Return a program one instruction a line; None if the order of a bundle's instructions cannot be told."""
+    """Return a program with one instruction per line; None if the order of a bundle's instructions is unknown."""
     found = _LoopedSequence([])
     open_loops: dict[str, list[int]] = {}
     for item in program.items:
@@ -317,7 +317,7 @@ def _sequence(program: TpcProgram) -> _LoopedSequence | None:
 
 
 def _ordered(instructions: Sequence[TpcInstruction]) -> list[TpcInstruction] | None:
-    """Return the instructions of a bundle so that each reads before another writes; None if they exchange values."""
+    """Return the instructions of a bundle in an order that reads before writes; None if they exchange values."""
     halts = [each for each in instructions if each.mnemonic == "halt"]
     left = [each for each in instructions if each.mnemonic != "halt"]
     found: list[TpcInstruction] = []
@@ -343,7 +343,7 @@ def _written(instruction: TpcInstruction) -> set[str]:
 
 
 def _with_free_registers(lines: Sequence[str]) -> list[str] | None:
-    """Return the text with virtual registers for V, S and I; None where some of them are more than a name."""
+    """Return the text with virtual registers for V, S and I; None if some register numbers have a meaning."""
     code = [line for line in lines if not line.startswith("//")]
     if any(_GROUPS.search(line) for line in code):
         return None
@@ -357,7 +357,7 @@ def _with_free_registers(lines: Sequence[str]) -> list[str] | None:
 
 
 def _unrolled(lines: Sequence[str], start: int, end: int, factor: int) -> list[str] | None:
-    """Return a sequence with the body of an innermost loop written several times; None if its trips do not divide."""
+    """Return a sequence with the body of an innermost loop repeated; None if its trips are not divisible."""
     found = re.fullmatch(r"loop (\w+), (\w+), (\w+), (<), (\S+)", lines[start])
     if found is None or any(line.startswith(("loop", "jmp")) for line in lines[start + 1 : end]):
         return None
@@ -370,7 +370,7 @@ def _unrolled(lines: Sequence[str], start: int, end: int, factor: int) -> list[s
 
 
 def _copies(body: Sequence[str], factor: int) -> list[str]:
-    """Return a body several times, vector registers that each trip writes anew told apart where there are enough."""
+    """Return a repeated body, with distinct vector registers for values that each trip overwrites, if possible."""
     if any(_GROUPS.search(line) for line in body):
         return list(body) * factor
     found = list(body)
@@ -385,7 +385,7 @@ def _copies(body: Sequence[str], factor: int) -> list[str]:
 
 
 def _fresh_each_trip(body: Sequence[str]) -> set[str]:
-    """Return the vector registers that a body writes as a whole before it reads them."""
+    """Return the vector registers that a body writes completely before it reads them."""
     own: set[str] = set()
     read: set[str] = set()
     for line in body:
@@ -401,7 +401,7 @@ def _fresh_each_trip(body: Sequence[str]) -> set[str]:
 
 
 def _with_comments(before: str, after: str) -> str:
-    """Return a new text behind the comments that the old one begins with."""
+    """Return a new text after the leading comments of the old one."""
     kept = []
     for line in before.split("\n"):
         if line.startswith("//") and "castsim:" not in line:

@@ -1,4 +1,4 @@
-"""The kinds of changes to the text of a tile program that may save cycles and keep its outputs."""
+"""Kinds of changes to the text of a tile program that may save cycles and keep its outputs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Clean = Callable[[str], bool]
 
 
 def without_synchronisation(text: TileText, clean: Clean) -> Iterator[ProposedChange]:
-    """Yield the text without all the barriers and flags that it can do without; `clean` says what is free of races."""
+    """Yield the text without each unnecessary barrier and flag; `clean` tells whether a text is free of races."""
     dropped: list[TextOperation] = []
     for group in _groups(text):
         if clean(_without(text, [*dropped, *group])):
@@ -54,7 +54,7 @@ def without_synchronisation(text: TileText, clean: Clean) -> Iterator[ProposedCh
 
 
 def _groups(text: TileText) -> Iterator[list[TextOperation]]:
-    """Yield what can be dropped together: a barrier; the signals and waits of one pair of pipes and event."""
+    """Yield groups that can be dropped together: a barrier; the signals and waits of one pair of pipes and event."""
     pairs: dict[object, list[TextOperation]] = {}
     last = _closing(text)
     for one in text.all():
@@ -82,7 +82,7 @@ def _without(text: TileText, dropped: list[TextOperation]) -> str:
 
 
 def _closing(text: TileText) -> int | None:
-    """Return the line of the barrier on all pipes that ends the kernel, as the vendor's tool writes one: it stays."""
+    """Return the line of the barrier on all pipes that ends the kernel, as the vendor's tool writes it: it stays."""
     ends = [one for one in text.statements if not isinstance(one.node, pto.Return)]
     node = ends[-1].node if ends else None
     return ends[-1].first if isinstance(node, pto.Barrier) and node.pipe is pto.Pipe.ALL else None
@@ -96,7 +96,7 @@ _MOVABLE = (pto.Constant, pto.Arith, pto.Convert, pto.Compare, pto.MakeView, pto
 
 
 def hoisted_loads(text: TileText) -> Iterator[ProposedChange]:
-    """Yield each loop with its invariant loads before it."""
+    """Yield the text with the invariant loads of each loop moved before it."""
     if text.has(pto.SetFlag, pto.WaitFlag, pto.Barrier):
         return
     for loop in text.all():
@@ -121,7 +121,7 @@ def hoisted_loads(text: TileText) -> Iterator[ProposedChange]:
 
 
 def _invariant(text: TileText, loop: TextOperation) -> list[TextOperation]:
-    """Return the loads whose operands the loop leaves alone, and the statements that these need, in their order."""
+    """Return the loads whose operands the loop does not change, and the statements that these need, in order."""
     varying = defined(text.lines[loop.first : loop.last + 1])
     writes = [name for one in each_of(loop.body) for name in written_by(one.node)]
     still: list[TextOperation] = []
@@ -144,7 +144,7 @@ def _invariant(text: TileText, loop: TextOperation) -> list[TextOperation]:
 
 
 def _is_only_load(node: pto.Operation, writes: list[str]) -> bool:
-    """Whether a load alone writes its tile; `writes` are the tiles that the loop writes."""
+    """Whether a load is the only writer of its tile; `writes` are the tiles that the loop writes."""
     return isinstance(node, pto.TileOperation) and node.mnemonic == "tload" and writes.count(node.outputs[0]) == 1
 
 
@@ -152,7 +152,7 @@ def _is_only_load(node: pto.Operation, writes: list[str]) -> bool:
 
 OTHER_ROUTE = "other route of a cast"
 _PADDING = 64
-"""Elements: whole blocks of 32 bytes for every width."""
+"""Number of elements in whole blocks of 32 bytes for every width."""
 
 
 _Cast = tuple[TextOperation, pto.Tcvt]
@@ -165,7 +165,7 @@ def _casts(text: TileText) -> Iterator[_Cast]:
 
 
 def other_routes(text: TileText) -> Iterator[ProposedChange]:
-    """Yield the text with a tmp tile taken from one cast, or given to it, and with full tiles padded."""
+    """Yield the text with a tmp tile added to or removed from one cast, and with full tiles padded."""
     for one, node in _casts(text):
         edited = text.edited()
         if node.tmp is not None:
@@ -219,11 +219,11 @@ CHEAPER_CHAIN = "cheaper chain of casts"
 _MODES = (RoundMode.RINT, RoundMode.ROUND, RoundMode.FLOOR, RoundMode.CEIL, RoundMode.TRUNC)
 
 Casts = Mapping[str, frozenset[str]]
-"""The formats that a target casts to, by the format that it casts from."""
+"""The formats that a target casts to, by source format."""
 
 
 def cheaper_chains(text: TileText, casts: Casts) -> Iterator[ProposedChange]:
-    """Yield the text with two casts in a row made one, or taken through another format."""
+    """Yield the text with two successive casts merged, or taken through another format."""
     if text.has(pto.SetFlag, pto.WaitFlag):
         return
     for pair in _pairs(text):
@@ -237,7 +237,7 @@ def cheaper_chains(text: TileText, casts: Casts) -> Iterator[ProposedChange]:
 
 
 def _pairs(text: TileText) -> Iterator[tuple[_Cast, _Cast]]:
-    """Yield casts of which the second alone reads what the first gives."""
+    """Yield pairs of casts of which only the second reads the first one's result."""
     for one, node in _casts(text):
         readers = [each for each in text.all() if node.dst in read_by(each.node)]
         reader = readers[0] if len(readers) == 1 and readers[0].path == one.path else None
@@ -292,7 +292,7 @@ MERGING = "merge rows"
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A cast of a part of a tile to a part of another, and the statements that make the parts."""
+    """A cast between parts of two tiles, and the statements that create the parts."""
 
     cast: TextOperation
     source: pto.Subview
@@ -300,7 +300,7 @@ class _Row:
 
 
 def merged_rows(text: TileText) -> Iterator[ProposedChange]:
-    """Yield the text with rows that a loop, or a run of statements, casts one by one cast at once."""
+    """Yield the text with casts of single rows, in a loop or a run of statements, merged into one cast."""
     constants = text.constants()
     for one in text.all():
         if isinstance(one.node, pto.For) and not one.node.carried:
@@ -316,7 +316,7 @@ def merged_rows(text: TileText) -> Iterator[ProposedChange]:
 
 
 def _row_of(body: Sequence[TextOperation]) -> _Row | None:
-    """Return the one cast of a body that does nothing else; None if it does."""
+    """Return the cast of a body that does nothing else; None if there is other work."""
     parts = {one.node.result: one.node for one in body if isinstance(one.node, pto.Subview)}
     casts = [one for one in body if isinstance(one.node, pto.Tcvt)]
     plain = all(isinstance(one.node, pto.Subview | pto.Tcvt | pto.Yield) for one in body)
@@ -340,7 +340,7 @@ def _covers_by_loop(part: pto.Subview, loop: pto.For, trips: int, constants: Map
 
 
 def _covers(parts: Sequence[pto.Subview], constants: Mapping[str, int], starts: Iterable[int] | None = None) -> bool:
-    """Whether parts are the rows of all of their tile; `starts`: where one of them begins that a loop moves."""
+    """Whether parts are all rows of their tile; `starts` are the positions where a loop moves a part."""
     if starts is None:
         starts = sorted(constants.get(part.offsets[0], -1) for part in parts)
     whole, height = parts[0].source_type, parts[0].type.rows
@@ -351,7 +351,7 @@ def _covers(parts: Sequence[pto.Subview], constants: Mapping[str, int], starts: 
 
 
 def _of_runs(text: TileText, constants: Mapping[str, int]) -> Iterator[ProposedChange]:
-    """Yield statements one behind the other merged where their casts are all the rows of two tiles."""
+    """Yield statements in a row merged if their casts are all the rows of two tiles."""
     parts = {one.node.result: one.node for one in text.all() if isinstance(one.node, pto.Subview)}
     groups: dict[object, list[_Row]] = {}
     for one in text.all():
@@ -386,7 +386,7 @@ def _merged(text: TileText, row: _Row, instead: Sequence[TextOperation], words: 
 
 
 def _only_in(text: TileText, name: str, statements: Sequence[TextOperation]) -> bool:
-    """Whether nothing but these statements, and its definition, names a value."""
+    """Whether only these statements, and its definition, use a value."""
     lines = {number for one in statements for number in range(one.first, one.last + 1)}
     other = [line for number, line in enumerate(text.lines) if number not in lines]
     return sum(name in used([line]) for line in other) == 1
@@ -401,7 +401,7 @@ BUFFERING = "double-buffer"
 
 
 def double_buffered(text: TileText) -> Iterator[ProposedChange]:
-    """Yield each innermost loop with two or four sets of its tiles: those that are transferred, and all of its own."""
+    """Yield each innermost loop with two or four sets of its tiles: of the transferred ones, and of all its own."""
     if text.has(pto.SetFlag, pto.WaitFlag):
         return  # events would have to be told apart as well
     for one in text.all():
@@ -430,7 +430,7 @@ _TIMES = {2: "double-buffer", 4: "four sets of"}
 
 
 def trips_of(node: pto.For, known: Mapping[str, int]) -> int | None:
-    """Return how often a loop runs; None if a bound is not known."""
+    """Return the number of trips of a loop; None if a bound is unknown."""
     bounds = [known.get(name) for name in (node.lower, node.upper, node.step)]
     if any(bound is None for bound in bounds) or not bounds[2]:
         return None
@@ -439,7 +439,7 @@ def trips_of(node: pto.For, known: Mapping[str, int]) -> int | None:
 
 
 def _own_tiles(text: TileText, loop: TextOperation) -> list[str]:
-    """Return the tiles that every trip writes before it reads them, and that nothing but the loop reads."""
+    """Return the tiles that every trip writes before it reads them, and that only the loop reads."""
     allocated = [one.node.result for one in text.all() if isinstance(one.node, pto.AllocTile)]
     inside = {name for one in loop.body for name in (*read_by(one.node), *written_by(one.node))}
     outside = {
@@ -472,7 +472,7 @@ def _is_transferred(loop: TextOperation, name: str) -> bool:
 def unrolled(
     text: TileText, statement: TextOperation, node: pto.For, trips: int | None, tiles: list[str], copies: int
 ) -> str | None:
-    """Return the text with a loop's body written several times on tiles of its own; None if there is no place."""
+    """Return the text with a loop's body repeated on separate tiles; None if the buffer has no room."""
     taken, edited, margin = used(text.lines), text.edited(), indent(text.lines[statement.first])
     body = list(text.lines[statement.first + 1 : statement.last])
     free = first_free(text)
@@ -517,7 +517,7 @@ def unrolled(
 def _allocate(
     text: TileText, edited: Edited, loop: TextOperation, copies: Mapping[str, str], taken: set[str], free: int
 ) -> int:
-    """Allocate the named copies of tiles that stand before the loop; return the first free byte behind them."""
+    """Allocate the named copies of tiles that are defined before the loop; return the first free byte after them."""
     for one in text.all():
         node = one.node
         if not isinstance(node, pto.AllocTile) or node.result not in copies or loop.first <= one.first <= loop.last:
@@ -535,7 +535,7 @@ def _allocate(
 def _placed(
     loop: TextOperation, body: list[str], taken: set[str], free: int, adding: list[str], margin: str
 ) -> tuple[list[str], int]:
-    """Give tiles that the body itself allocates other addresses; those of one address stay at one."""
+    """Give new addresses to the tiles that the body allocates; tiles that share an address still do."""
     moved: dict[str, str] = {}
     found = list(body)
     for one in loop.body:

@@ -1,4 +1,4 @@
-"""The work of a sweep in chunks, its points, the rows that they give, and files of results, read back."""
+"""The work of a sweep in chunks, its points and their rows, and reading files of results."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ except ImportError:
 
 
 def reason_of(error: OSError) -> str:
-    """Return why a file cannot be read or written, in the words of the system where pyarrow gives its number."""
+    """Return why a file cannot be read or written, in the system's words if pyarrow gives its error number."""
     return os.strerror(error.errno) if error.errno else str(error)
 
 
@@ -78,7 +78,7 @@ def reason_of(error: OSError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class InstallationIdentity:
-    """An installation: its version, the SHA-256 of its source files, and those of the facts of targets by name."""
+    """An installation: its version, the SHA-256 of its source files, and those of the targets' facts by name."""
 
     version: str
     sources: str
@@ -86,29 +86,29 @@ class InstallationIdentity:
 
     @property
     def facts_digest(self) -> str:
-        """One SHA-256 over those of all targets."""
+        """One SHA-256 over the facts of all targets."""
         return digest_of(*(part.encode() for pair in sorted(self.facts.items()) for part in pair))
 
     @property
     def installation(self) -> Installation:
-        """The installation without the facts."""
+        """The installation without facts."""
         return Installation(self.version, self.sources)
 
 
 def identity(targets: Mapping[str, Target]) -> InstallationIdentity:
-    """Return the identity of this installation, with targets by the names that a sweep gives them."""
+    """Return the identity of this installation, with targets by their names in a sweep."""
     return InstallationIdentity(
         castsim.__version__, sources_digest(), {name: facts_digest(each) for name, each in targets.items()}
     )
 
 
 def refuse_another(wanted: InstallationIdentity, shipped: Mapping[str, str]) -> None:
-    """Refuse to work here for a sweep that another installation has begun.
+    """Reject a sweep that another installation has begun.
 
-    `shipped` names the shipped target for each name of the sweep that is one.
+    `shipped` maps each name in the sweep to the shipped target, if it is one.
 
     Raises:
-        EngineError: version, sources or facts differ; says which.
+        EngineError: version, sources or facts differ; the message says which.
     """
     refuse_another_installation(wanted.installation, installation(), LOCAL_NAME, "sweep")
     if any(wanted.facts[name] != _shipped_digest(each) for name, each in shipped.items()):
@@ -126,16 +126,16 @@ def _shipped_digest(name: str) -> str:
 # The work of a sweep as it is handed to whoever computes a chunk: all that a point needs but the installation.
 
 ESTIMATED_CHUNK = 1 << 14
-"""Combinations of a chunk that is estimated."""
+"""Number of combinations in an estimated chunk."""
 _SIMULATED_CHUNK = range(8, 257)
-"""Those of one that is simulated: the fewest and the most."""
+"""Minimum and maximum number of combinations in a simulated chunk."""
 _SIMULATED_CHUNKS = 2000
-"""Chunks into which a simulated sweep is divided, if that leaves enough for each."""
+"""Number of chunks of a simulated sweep, if each has enough combinations."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweptProgram:
-    """A program that has been read, and the parameters that it declares."""
+    """A program that has been read, and its declared parameters."""
 
     source: Source
     parameters: frozenset[str]
@@ -143,10 +143,10 @@ class SweptProgram:
 
 @dataclass(frozen=True, slots=True)
 class SweepWork:
-    """What is to be computed, divided into chunks of `chunk` combinations.
+    """The work of a sweep, divided into chunks of `chunk` combinations.
 
-    `targets` are those of the grid by name: a shipped one as its name, any other as it was loaded. `digest` stands for
-    all of it.
+    `targets` are those of the grid by name: a shipped one as its name, any other as loaded. `digest` identifies
+    the whole work.
     """
 
     kind: PointKind
@@ -160,7 +160,7 @@ class SweepWork:
 
     @property
     def chunks(self) -> int:
-        """The number of chunks."""
+        """Number of chunks."""
         return -(-self.grid.combinations // self.chunk)
 
     def span(self, number: int) -> tuple[int, int]:
@@ -172,7 +172,7 @@ class SweepWork:
         return load_target(self.targets[str(name)])
 
     def about(self) -> dict[str, str]:
-        """Return the digests of all that rows depend on, by what each is of."""
+        """Return the digests of all data that rows depend on, by subject."""
         programs = (
             part
             for name, program in sorted(self.programs.items())
@@ -187,7 +187,7 @@ class SweepWork:
         }
 
     def canonical(self) -> str:
-        """Return the specification in one form: JSON, ranges written as their ends and step."""
+        """Return the specification in canonical form: JSON, ranges written as their ends and step."""
         return json.dumps({
             "kind": self.kind, "mode": self.mode, "max_cycles": MAX_CYCLES,
             "grid": {axis.name: _shown(axis.values) for axis in self.grid.axes},
@@ -200,10 +200,10 @@ class SweepWork:
 
 
 def work_of(specification: SweepSpecification) -> SweepWork:
-    """Return the work of a specification: its targets loaded, its programs read.
+    """Return the work of a specification, with its targets loaded and its programs read.
 
     Raises:
-        ReadError, TargetDataError: a target or program that cannot be read; names the place of its key.
+        ReadError, TargetDataError: a target or program cannot be read; the message names the position of its key.
     """
     targets: dict[str, str | Target] = {}
     loaded: dict[str, Target] = {}
@@ -234,7 +234,7 @@ def work_of(specification: SweepSpecification) -> SweepWork:
 
 
 def _target(specification: SweepSpecification, name: str) -> tuple[Target, str | Target]:
-    """Return a target, and what of it is handed on."""
+    """Return a target, and its form for workers."""
     is_file = is_target_file(name)
     found = load_target(specification.path(name) if is_file else name)
     return found, found if is_file else found.name
@@ -260,11 +260,11 @@ def _shown(values: object) -> object:
 CAUSES = tuple(Cause)
 _PLACE = {cause: place for place, cause in enumerate(CAUSES)}
 _GROUPING = ("src", "dst", "target", "rounding", "saturation")
-"""Choices of casts that arrays of shapes have in common."""
+"""Choices of casts that arrays of shapes share."""
 
 
 class Results:
-    """The rows of a chunk: cycles, those of each cause, the largest cause, and what went wrong (None: nothing).
+    """The rows of a chunk: cycles, those of each cause, the largest cause, and the error (None: no error).
 
     `numbers` are those of the combinations, `causes` has a row for every `Cause`.
     """
@@ -278,14 +278,14 @@ class Results:
         self.errors: NDArray[np.object_] = np.full(size, None, object)
 
     def set(self, row: int, cycles: int, bound_by: Cause, causes: Mapping[Cause, int]) -> None:
-        """Set a row that has cycles."""
+        """Fill a row that has cycles."""
         self.cycles[row] = cycles
         self.bound_by[row] = str(bound_by)
         for cause, spent in causes.items():
             self.causes[_PLACE[cause], row] = spent
 
     def fail(self, rows: int | Integers, error: Exception, *, placed: bool = False) -> None:
-        """Set rows that have none; `placed`: the place of the error is one in a file."""
+        """Mark rows as failed; `placed` tells whether the error's position is in a file."""
         if isinstance(error, CastsimError | EngineError):
             message = f"{error.span}: {error.message}" if placed and error.span is not None else error.message
         else:
@@ -297,8 +297,8 @@ def computed(work: SweepWork, number: int) -> Results:
     """Return the rows of a chunk.
 
     Raises:
-        EngineError: this installation is not the one that began the sweep.
-        ReadError: a condition that has no value.
+        EngineError: another installation began the sweep.
+        ReadError: a condition has no value.
     """
     refuse_another(work.identity, {name: each for name, each in work.targets.items() if isinstance(each, str)})
     results = Results(work.grid.kept(*work.span(number)))
@@ -311,7 +311,7 @@ def computed(work: SweepWork, number: int) -> Results:
 
 
 def _groups(work: SweepWork, numbers: Integers) -> Iterator[tuple[Integers, dict[str, Setting | None]]]:
-    """Yield rows that differ in their shape only, with what they have in common."""
+    """Yield rows that differ only in shape, with their common choices."""
     axes = [axis for axis in work.grid.axes if axis.name in _GROUPING]
     places = work.grid.places(numbers)
     key = np.zeros(len(numbers), np.int64)
@@ -400,7 +400,7 @@ def _one_by_one(
 
 
 def _programs(work: SweepWork, results: Results) -> None:
-    """Run the points."""
+    """Run the points of a chunk."""
     places = work.grid.places(results.numbers)
     for row in range(len(results.numbers)):
         point = {axis.name: axis.values[int(places[axis.name][row])] for axis in work.grid.axes}
@@ -434,10 +434,10 @@ def _run(work: SweepWork, results: Results, row: int, point: Mapping[str, Settin
 def _parameters_and_scalars(
     program: SweptProgram, point: Mapping[str, Setting]
 ) -> tuple[dict[str, int | str], dict[str, int | float]]:
-    """Return what a point gives to the parameters of a program, and what to its scalar arguments.
+    """Return a point's values for the parameters of a program, and those for its scalar arguments.
 
     Raises:
-        ReadError: a fraction for a parameter, a word for a scalar argument.
+        ReadError: a parameter is a fraction, or a scalar argument is a word.
     """
     values: dict[str, int | str] = {}
     scalars: dict[str, int | float] = {}
@@ -459,7 +459,7 @@ def _parameters_and_scalars(
 # The rows of a sweep as columns of Arrow: one schema for all of its chunks, and for all sweeps of casts.
 
 OK, FAILED = "ok", "failed"
-"""What `status` says."""
+"""Values of `status`."""
 FORM = "1"
 """Version of the columns."""
 
@@ -470,13 +470,13 @@ def column_of(cause: str) -> str:
 
 
 def axis_columns(work: SweepWork) -> tuple[str, ...]:
-    """Return the names of the columns that say which point a row is of: the usual ones, then those of its own."""
+    """Return the names of the columns that identify a row's point: the usual ones, then additional ones."""
     usual = CAST_AXES if work.kind is PointKind.CAST else PROGRAM_AXES
     return (*usual, *(axis.name for axis in work.grid.axes if axis.name not in usual))
 
 
 def schema_of(work: SweepWork) -> pa.Schema:
-    """Return the schema of the results; cycles say so in their metadata."""
+    """Return the schema of the results; its metadata marks the unit of cycles."""
     counted = {"unit": "cycles"}
     axes = {axis.name: axis for axis in work.grid.axes}
     fields = [pa.field(name, _type_of(name, axes.get(name))) for name in axis_columns(work)]
@@ -493,10 +493,10 @@ def schema_of(work: SweepWork) -> pa.Schema:
 
 
 def chunk_rows(work: SweepWork, number: int) -> bytes:
-    """Compute a chunk and return its rows as an Arrow stream: the same bytes of meaning wherever that is done.
+    """Compute a chunk and return its rows as an Arrow stream, with the same content on every machine.
 
     Raises:
-        EngineError, ReadError: as `castsim.exploration.sweep_points.computed`.
+        EngineError, ReadError: see `castsim.exploration.sweep_points.computed`.
     """
     return packed(batch_of(work, computed(work, number)))
 
@@ -532,10 +532,10 @@ def packed(batch: pa.RecordBatch) -> bytes:
 
 
 def unpacked(rows: bytes) -> pa.Table:
-    """Return what was packed.
+    """Return the unpacked batch.
 
     Raises:
-        ReadError: nothing was.
+        ReadError: the bytes are not a packed batch.
     """
     try:
         return pa.ipc.open_stream(rows).read_all()
@@ -564,7 +564,7 @@ def _axis_column(axis: Axis, places: NDArray[np.int64], kind: pa.DataType) -> pa
 
 _MOST_CYCLES = (1 << 63) - 1
 MOST_ROWS = 1 << 26
-"""Rows that are read back, all at once: 67 million. Of longer files pyarrow and others read a part."""
+"""Maximum number of rows that are read at once: 67 million. pyarrow and others read parts of longer files."""
 
 _LEGAL = ("a file that castsim sweep has written",)
 
@@ -573,7 +573,7 @@ def results_schema(path: Path) -> pa.Schema:
     """Return the schema of a file of results.
 
     Raises:
-        ReadError: it cannot be read, is no Parquet file, or not one of a sweep; it has more than `MOST_ROWS` rows.
+        ReadError: it cannot be read, is not Parquet or not from a sweep, or has more than `MOST_ROWS` rows.
     """
     try:
         about = pq.read_metadata(path)
@@ -597,7 +597,7 @@ def results_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the rows of a file of results.
 
     Raises:
-        ReadError: as `results_schema`.
+        ReadError: see `results_schema`.
     """
 
     results_schema(path)
@@ -610,10 +610,10 @@ def results_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def axes_of(path: Path) -> tuple[str, ...]:
-    """Return the columns that say which point a row of a file of results is of.
+    """Return the columns that identify the point of a row in a file of results.
 
     Raises:
-        ReadError: as `results_schema`; columns that a sweep does not write, or of another type.
+        ReadError: see `results_schema`; or a column is unknown or has the wrong type.
     """
     schema = results_schema(path)
     names = schema.names
@@ -634,10 +634,10 @@ def _fits(field: pa.Field) -> bool:
 
 
 def check_values(path: Path, table: pa.Table) -> None:
-    """Refuse rows that no sweep can have.
+    """Reject rows that no sweep can have.
 
     Raises:
-        ReadError: no cycles or no size where a point was computed, or numbers beyond those of grids.
+        ReadError: a computed point lacks cycles or size, or a number exceeds the limits of grids.
     """
     bounds = {"rows": (1, LARGEST_EXTENT), "cols": (1, LARGEST_EXTENT), "cycles": (0, _MOST_CYCLES)}
     for name in table.column_names:

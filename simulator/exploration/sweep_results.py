@@ -1,4 +1,4 @@
-"""Carrying out a sweep and reading its results: what the ledger lacks is computed, then all written."""
+"""Execution of a sweep and its results: missing chunks are computed, then all rows written."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 # From the ledger to the Parquet file: chunk by chunk in the order of the points, under its final name once whole.
 
 ROW_GROUP = 1 << 17
-"""Rows that the file holds together, and that memory holds at most."""
+"""Maximum number of rows in a row group, and in memory."""
 
 
 def write_results(work: SweepWork, ledger: Ledger, path: Path) -> tuple[int, int]:
-    """Write the results of a finished sweep; return how many rows there are, and how many of them failed.
+    """Write the results of a finished sweep; return the number of rows, and the number of failed ones.
 
     Raises:
-        ReadError: the file cannot be written; the ledger has changed.
+        ReadError: the file cannot be written, or the ledger has changed.
     """
     schema = schema_of(work)
     rows = failed = 0
@@ -70,7 +70,7 @@ def _rows(ledger: Ledger, number: int, schema: pa.Schema) -> pa.Table:
     """Return the rows of a chunk.
 
     Raises:
-        ReadError: there are none of this sweep.
+        ReadError: the ledger has no rows of this sweep.
     """
     try:
         return unpacked(ledger.results(number)).cast(schema)
@@ -87,14 +87,14 @@ def _flush(writer: pq.ParquetWriter, waiting: list[pa.Table]) -> None:
 
 BOOK = LedgerLabels("sweep", "--out")
 _FEW = 4
-"""Chunks that are done before processes would have come up."""
+"""Number of chunks that finish before processes would have started."""
 
 
 _Figures = tuple[Path, int, int, int, int, str, str]
 
 
 def carry_out(specification: SweepSpecification, path: Path, workers: Workers, progress: ProgressCallback) -> _Figures:
-    """Sweep; parameters and errors are those of `castsim.sweep`. Returns the fields of `Sweep` behind its path."""
+    """Execute a sweep; parameters and errors are those of `castsim.sweep`. Return the fields of `Sweep` after path."""
     work = work_of(specification)
     with Ledger(path.with_name(path.name + LEDGER), work.about(), BOOK) as ledger:
         resumed = len(ledger.pieces)
@@ -120,18 +120,18 @@ def task_of(work: SweepWork) -> Task[int, bytes]:
 # What the results of a sweep show: cycles by size on each route, where routes cross, cycles over two keys.
 
 MOST_ROUTES = 24
-"""Routes that are drawn: those with most points."""
+"""Maximum number of routes that are drawn, those with the most points."""
 MOST_POINTS = 400
-"""Points of one of them."""
+"""Maximum number of points of a route."""
 MOST_FIELDS = 40
-"""Values of a key of a heat map."""
+"""Maximum number of values of a heat map's key."""
 
 _SIZE = "elements"
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Points that differ in their size only: `what` they do, `how`, and (size, fewest cycles) by size."""
+    """Points that differ only in size: the task `what`, the method `how`, and (size, fewest cycles) by size."""
 
     what: str
     how: str
@@ -139,13 +139,13 @@ class Route:
 
     @property
     def name(self) -> str:
-        """Both in words."""
+        """Task and method in words."""
         return " ".join(part for part in (self.what, self.how) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class RouteCrossing:
-    """Two routes to the same: `below` takes fewer cycles up to before size `x`, `above` from there on."""
+    """Two routes for one task: `below` takes fewer cycles below size `x`, `above` from there on."""
 
     what: str
     below: str
@@ -165,7 +165,7 @@ class Heat:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The results of a sweep in short; `x` is what the size is."""
+    """The results of a sweep in short; `x` is the meaning of the size."""
 
     rows: int
     failed: int
@@ -178,10 +178,10 @@ class Summary:
 
 
 def summary(path: Path) -> Summary:
-    """Return what a file of results shows.
+    """Return the summary of a file of results.
 
     Raises:
-        ReadError: it is none.
+        ReadError: the file is not one of results.
     """
     axes = axes_of(path)
     table = results_table(path, [*axes, "cycles", "status"])
@@ -204,7 +204,7 @@ def summary(path: Path) -> Summary:
 
 
 def _numeric(table: pa.Table, axes: Sequence[str]) -> list[str]:
-    """Return the keys that heat maps are over."""
+    """Return the keys of heat maps."""
     if "cols" in axes:
         return ["cols", "rows"]
     numbers = [name for name in axes if is_argument(name) and not pa.types.is_string(table[name].type)]
@@ -212,7 +212,7 @@ def _numeric(table: pa.Table, axes: Sequence[str]) -> list[str]:
 
 
 def _routes(table: pa.Table, what: Sequence[str], how: Sequence[str], x: str) -> list[Route]:
-    """Return all routes, those with most points first."""
+    """Return all routes, those with the most points first."""
     routes = []
     for rows in _fewest_cycles(table, [*what, *how], [x]):
         points = sorted((row[x], row["cycles_min"]) for row in rows)
@@ -222,7 +222,7 @@ def _routes(table: pa.Table, what: Sequence[str], how: Sequence[str], x: str) ->
 
 
 def _fewest_cycles(table: pa.Table, columns: Sequence[str], keys: Sequence[str]) -> list[list[dict[str, Any]]]:
-    """Return the fewest cycles by some keys, those together that have the same in some columns."""
+    """Return the fewest cycles by some keys, among rows that agree in some columns."""
     found: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for row in table.group_by([*columns, *keys]).aggregate([("cycles", "min")]).to_pylist():
         found.setdefault(tuple(row[name] for name in columns), []).append(row)
@@ -239,7 +239,7 @@ def _words(given: dict[str, object], names: Sequence[str]) -> str:
 
 
 def _crossings(routes: Sequence[Route]) -> tuple[RouteCrossing, ...]:
-    """Return where, of two routes to the same, the other one becomes the faster."""
+    """Return the sizes at which, of two routes for one task, the other one becomes faster."""
     found = []
     for one, other in combinations(routes[:MOST_ROUTES], 2):
         if one.what != other.what:

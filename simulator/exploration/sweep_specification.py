@@ -1,4 +1,4 @@
-"""The specification of a sweep: `[sweep]`, `[grid]` and `[[exclude]]`, read from TOML or taken from Python."""
+"""The specification of a sweep: `[sweep]`, `[grid]` and `[[exclude]]`, from TOML or from Python."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Setting = int | float | str
 """A value of an axis."""
 
 DEFAULT = "default"
-"""The value of an axis that leaves the choice to the target, or to the program; a row has null there."""
+"""The value of an axis that leaves the choice to the target, or to the program; its column is null."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A choice with its values, each once."""
+    """A choice with its distinct values."""
 
     name: str
     values: Sequence[Setting]
@@ -41,21 +41,21 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """What leaves out points: those where every axis named has one of the values and the condition, if any, holds."""
+    """A rule that leaves out points whose named axes all have listed values and meet the condition, if there is one."""
 
     values: Mapping[str, frozenset[Setting]]
     condition: Expression | None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the axes that it is about."""
+        """The axes that the rule uses."""
         return tuple(dict.fromkeys((*self.values, *(self.condition.names if self.condition else ()))))
 
     def holds(self, point: Mapping[str, Setting]) -> bool:
-        """Whether it leaves out a point.
+        """Whether the rule leaves out a point.
 
         Raises:
-            ReadError: the condition has no value there, such as after a division by zero.
+            ReadError: the condition has no value there, for example after a division by zero.
         """
         if any(point[name] not in legal for name, legal in self.values.items()):
             return False
@@ -70,28 +70,28 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Every combination of values; combinations are counted from 0, the last axis moving fastest."""
+    """Every combination of values; combinations are counted from 0, the last axis varying fastest."""
 
     axes: tuple[Axis, ...]
     exclusions: tuple[Exclusion, ...] = ()
 
     @property
     def combinations(self) -> int:
-        """Combinations of all values, those that are left out too."""
+        """Number of combinations of all values, including excluded ones."""
         return prod(len(axis.values) for axis in self.axes)
 
     def places(self, numbers: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-        """Return for each axis which of its values combinations have."""
+        """Return for each axis the index of its value in combinations."""
         found, left = {}, numbers
         for axis in reversed(self.axes):
             left, found[axis.name] = np.divmod(left, len(axis.values))
         return {axis.name: found[axis.name] for axis in self.axes}
 
     def kept(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Return the numbers of the combinations in a range that are not left out.
+        """Return the numbers of the combinations in a range that are not excluded.
 
         Raises:
-            ReadError: as `Exclusion.holds`.
+            ReadError: see `Exclusion.holds`.
         """
         numbers = np.arange(start, stop, dtype=np.int64)
         for exclusion in self.exclusions:
@@ -114,9 +114,9 @@ class Grid:
 # The values of one key of a grid: one value, a list, or a range.
 
 MOST_VALUES = 10_000_000
-"""Values of one key."""
+"""Maximum number of values of one key."""
 LARGEST_EXTENT = 1 << 28
-"""Rows, columns and strides of a cast: bytes of a tile stay within 63 bits."""
+"""Largest row count, column count and stride of a cast: bytes of a tile stay within 63 bits."""
 
 EXTENTS = ("rows", "cols", "row_stride")
 """Keys of casts that are numbers of elements."""
@@ -141,10 +141,10 @@ def bare(name: str) -> str:
 
 
 def read_axis(name: str, given: object, span: Span | None, table: str = "grid") -> Sequence[Setting]:
-    """Return the values of a key, each once, in their order; `span` is its place, `table` the table that it stands in.
+    """Return the distinct values of a key, in order; `span` is its position, `table` its table.
 
     Raises:
-        ReadError: a malformed value or range, none at all, too many, a format or mode that there is not.
+        ReadError: a value or range is malformed, there are none or too many, or a format or mode does not exist.
     """
     try:
         return _axis(name, given)
@@ -174,7 +174,7 @@ def _axis(name: str, given: object) -> Sequence[Setting]:
 
 
 def _values(name: str, item: object) -> Sequence[Setting]:
-    """Return what one item of a list stands for."""
+    """Return the values of one item of a list."""
     if isinstance(item, Decimal | float) and is_argument(name) and isfinite(item):
         return (float(item),)
     if isinstance(item, int) and not isinstance(item, bool):
@@ -209,7 +209,7 @@ def _typed_range(name: str, text: str) -> Sequence[Setting]:
 
 
 def _range(name: str, given: Mapping[str, object]) -> Sequence[Setting]:
-    """Return the values of `{ from = 8, to = 64, step = 8 }`, the end included if a step leads there."""
+    """Return the values of `{ from = 8, to = 64, step = 8 }`, including the end if a step reaches it."""
     if not _has_numbers(name):
         raise ReadError("only numbers can be given as ranges", legal=_WORDS)
     for key, value in given.items():
@@ -252,10 +252,10 @@ def _checked(name: str, found: Sequence[int]) -> Sequence[int]:
 
 
 def meaning(name: str, value: Setting) -> Setting:
-    """Return what a value of a key stands for: two spellings of one format, mode or number have the same.
+    """Return the meaning of a key's value, which is equal for two spellings of one format, mode or number.
 
     Raises:
-        ReadError: it cannot be a value of this key.
+        ReadError: the value is not legal for this key.
     """
     if name in EXTENTS:
         if isinstance(value, int) and not -LARGEST_EXTENT <= value <= LARGEST_EXTENT:
@@ -275,7 +275,7 @@ def meaning(name: str, value: Setting) -> Setting:
 
 
 def shown(item: object) -> str:
-    """Return a value much as TOML writes it, for messages."""
+    """Return a value nearly as in TOML, for messages."""
     if isinstance(item, bool):
         return str(item).lower()
     return f"{item!r:.80}" if isinstance(item, str | list | dict) else f"{item!s:.80}"
@@ -290,14 +290,14 @@ def _legal(name: str) -> tuple[str, ...]:
 
 
 def _refuse_long(name: str, numbers: Iterable[int]) -> None:
-    """Refuse numbers that no column of integers holds."""
+    """Reject numbers that no column of integers can represent."""
     for number in numbers:
         if not -(1 << 63) <= number < 1 << 63:
             raise ReadError("an integer does not fit into 64 bits", legal=_legal(name))
 
 
 def _refuse_inexact(name: str, found: Sequence[Setting]) -> None:
-    """Refuse whole numbers beside fractions if their common column, of doubles, would round them."""
+    """Reject integers beside fractions if their common column, of doubles, would round them."""
     if any(isinstance(value, float) for value in found):
         for value in found:
             if isinstance(value, int) and int(float(value)) != value:
@@ -312,7 +312,7 @@ def _refuse_count(count: int) -> NoReturn:
 
 
 MOST_POINTS = 1_000_000_000
-"""Combinations of all values, those that are left out too."""
+"""Maximum number of combinations of all values, including excluded ones."""
 MOST_EXCLUSIONS = 1000
 
 Keys = tuple[str | int, ...]
@@ -320,7 +320,7 @@ Place = Callable[[Keys], Span | None]
 
 
 class PointKind(StrEnum):
-    """What a point is."""
+    """The kind of a point."""
 
     CAST = "cast"
     """A cast of one tile, alone."""
@@ -329,10 +329,10 @@ class PointKind(StrEnum):
 
 
 class CycleSource(StrEnum):
-    """Where the cycles of a point come from."""
+    """The source of a point's cycles."""
 
     ESTIMATE = "estimate"
-    """A closed form, where there is one; casts only."""
+    """A closed form, if there is one; casts only."""
     SIMULATE = "simulate"
     """An engine."""
 
@@ -340,14 +340,14 @@ class CycleSource(StrEnum):
 CAST_AXES = ("src", "dst", *EXTENTS, "rounding", "saturation", "target")
 """The choices of casts, in the order of the columns."""
 PROGRAM_AXES = ("program", "target")
-"""Those of programs; `args.NAME` and `option.NAME` come behind them."""
+"""The choices of programs; `args.NAME` and `option.NAME` follow them."""
 PREFIXES = ("args", "option")
 _NEEDED = {PointKind.CAST: ("src", "dst", "rows", "cols", "target"), PointKind.PROGRAM: ("program",)}
 
 
 @dataclass(frozen=True, slots=True)
 class SweepSpecification:
-    """What is to be swept; `folder` is where relative paths begin, None: the working folder only."""
+    """The grid of a sweep; relative paths start at `folder`, None: the working folder only."""
 
     kind: PointKind
     mode: CycleSource
@@ -356,17 +356,17 @@ class SweepSpecification:
     folder: Path | None = None
 
     def values(self, name: str) -> Sequence[Setting]:
-        """Return the values of an axis; none if the grid does not have it."""
+        """Return the values of an axis; empty if the grid lacks it."""
         return next((axis.values for axis in self.grid.axes if axis.name == name), ())
 
     def files(self) -> dict[str, Path]:
-        """Return the files of programs and targets, by what messages call them."""
+        """Return the files of programs and targets, by their names in messages."""
         named = {f"the program '{name}'": name for name in map(str, self.values("program"))}
         named |= {f"the target '{name}'": name for name in map(str, self.values("target")) if is_target_file(name)}
         return {what: self.path(name) for what, name in named.items()}
 
     def path(self, text: str) -> Path:
-        """Return the file that a value names: beside the specification if it is there, else from the working folder."""
+        """Return the file that a value names: beside the specification if it exists, else from the working folder."""
         beside = None if self.folder is None else self.folder / text
         return beside if beside is not None and is_file(beside) else Path(text)
 
@@ -375,7 +375,7 @@ def read_specification(given: str | Path | Mapping[str, object]) -> SweepSpecifi
     """Return a specification: the path of a TOML file, or the same as dictionaries and lists.
 
     Raises:
-        ReadError: it cannot be read; a key that there is not, a value that cannot be; names file, line and column.
+        ReadError: it cannot be read, or a key or value is not legal; the message names file, line and column.
     """
     if isinstance(given, Mapping):
         return _SpecificationReader(lambda _: None).read(given, None)
@@ -393,18 +393,18 @@ def read_specification(given: str | Path | Mapping[str, object]) -> SweepSpecifi
 
 
 def is_target_file(name: str) -> bool:
-    """Whether the name of a target is that of a file."""
+    """Whether the name of a target is a file name."""
     return Path(name).suffix == ".toml"
 
 
 class _SpecificationReader:
-    """Reads a specification; `place` tells where a key stands."""
+    """Reader of a specification; `place` returns the position of a key."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
 
     def read(self, data: Mapping[str, object], folder: Path | None) -> SweepSpecification:
-        """Return the whole."""
+        """Return the whole specification."""
         self._known((), data, ("sweep", "grid", "exclude"))
         head = self._table(data, "sweep", ('[sweep] kind = "cast"',))
         self._known(("sweep",), head, ("kind", "mode"))
@@ -517,7 +517,7 @@ class _SpecificationReader:
 
 
 def _named(key: str, value: object) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Yield the keys on the way to each value: `args` and `option` may be tables, or written with a point."""
+    """Yield the keys on the way to each value: `args` and `option` may be tables, or dotted keys."""
     if key in PREFIXES and isinstance(value, Mapping):
         yield from (((key, inner), each) for inner, each in value.items())
     else:
@@ -525,7 +525,7 @@ def _named(key: str, value: object) -> Iterator[tuple[tuple[str, ...], object]]:
 
 
 def _as_spelt(axis: Axis, excluded: Sequence[Setting]) -> frozenset[Setting]:
-    """Return the values of an axis that are excluded, as the grid spells them: `f32` excludes `float32` too."""
+    """Return the excluded values of an axis in the grid's spelling: `f32` excludes `float32` too."""
     if isinstance(axis.values, range):
         return frozenset(excluded)
     wanted = {meaning(axis.name, value) for value in excluded}

@@ -1,4 +1,4 @@
-"""A sweep from its specification to its file: what the ledger lacks is computed, then all of it written."""
+"""A sweep from its specification to its file: missing chunks are computed, then all rows written."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A finished sweep: `rows` of which `failed` have an error, in the file `path`; its `ledger` lies beside it.
+    """A finished sweep: `rows` rows, `failed` of them with an error, in the file `path`; its `ledger` is beside it.
 
-    `resumed` is the number of chunks that an earlier start had done, `chunks` that of all. `version` is that of
+    `resumed` is the number of chunks that an earlier start finished, `chunks` that of all. `version` is that of
     castsim, `facts_digest` a digest of the target descriptions: both are in the metadata of the file too.
     """
 
@@ -38,10 +38,10 @@ class Sweep:
     facts_digest: str
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return the rows as a frame of pandas.
+        """Return the rows as a pandas frame.
 
         Raises:
-            ReadError: pandas is not installed; the file is gone or another.
+            ReadError: pandas is not installed, or the file is missing or another.
         """
         if not installed("pandas"):
             raise missing_package("to_frame", "pandas", "notebook")
@@ -61,24 +61,24 @@ def sweep(
 ) -> Sweep:
     """Estimate or simulate every point of a grid and write the results as a Parquet file.
 
-    What is done is kept in a ledger, whose name is that of `out` with `.ledger` added: however a sweep ends, the same
-    call goes on from there. The file takes its name once it is whole.
+    A ledger, named `out` with `.ledger` added, keeps finished chunks: however a sweep ends, the same
+    call continues from there. The file gets its name once it is complete.
 
     Args:
         specification: path of a TOML file, or the same as dictionaries: `{"sweep": {"kind": "cast", "mode":
             "estimate"}, "grid": {"src": "f32", ...}, "exclude": [{"where": "rows*cols > 65536"}]}`.
         out: the Parquet file.
-        workers: processes; None: as many as there are processors.
-        scheduler: address of a Dask scheduler whose workers are to compute instead.
-        progress: hears the stage, the combinations that are done, and all of them.
+        workers: number of processes; None: as many as there are processors.
+        scheduler: address of a Dask scheduler whose workers compute instead.
+        progress: receives the stage, the number of finished combinations, and their total.
 
     Returns:
-        Where the file is, how many rows it has, and how many of them failed; `to_frame()` reads them.
+        The file, its number of rows, and the number of failed ones; `to_frame()` reads them.
 
     Raises:
         ReadError: the specification is wrong; the ledger is about something else; a file cannot be written; pyarrow is
             not installed; the scheduler does not answer.
-        EngineError: a worker has another castsim; workers die again and again.
+        EngineError: a worker runs another version of castsim, or workers die repeatedly.
     """
     from castsim.exploration.sweep_results import carry_out  # noqa: PLC0415 - pyarrow is an extra
 
@@ -90,10 +90,10 @@ def sweep(
 
 
 def _refuse_replacing(out: Path, files: Mapping[str, Path]) -> None:
-    """Refuse to write results where there is a folder, or what the sweep reads.
+    """Reject an output path that is a folder, or a file that the sweep reads.
 
     Raises:
-        ReadError: as said.
+        ReadError: the path is one of these.
     """
     if out.is_dir():
         raise ReadError(f"--out {out}: is a folder", legal=("--out FILE.parquet",))

@@ -1,4 +1,4 @@
-"""The term of every byte of buffer and arguments while a tile program is followed from instruction to instruction."""
+"""Terms of every byte of buffer and arguments, as a tile program is followed from instruction to instruction."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def mixed(numbers: Fingerprints) -> Fingerprints:
-    """Return numbers stirred one by one, a bijection (the finaliser of SplitMix64)."""
+    """Return numbers mixed one by one, a bijection (the finaliser of SplitMix64)."""
     with np.errstate(over="ignore"):  # of single numbers NumPy says that they wrap
         stirred: Fingerprints = numbers + _MULTIPLIER
         stirred = (stirred ^ (stirred >> np.uint64(30))) * _FIRST
@@ -65,13 +65,13 @@ def mixed(numbers: Fingerprints) -> Fingerprints:
 
 
 def key_of(seed: int, *words: object) -> np.uint64:
-    """Return the fingerprint of what can be written down."""
+    """Return the fingerprint of a value's text form."""
     digest = blake2b(repr((seed, words)).encode(), digest_size=8).digest()
     return np.uint64(int.from_bytes(digest, "little"))
 
 
 def applied(key: np.uint64, operands: Sequence[Fingerprints], shape: tuple[int, ...]) -> Fingerprints:
-    """Return the terms of an operation applied element by element to operands that broadcast to a shape."""
+    """Return the terms of an operation applied elementwise to operands that broadcast to a shape."""
     found = np.full(shape, key, np.uint64)
     for operand in operands:
         found = mixed(found * _MULTIPLIER ^ operand)
@@ -79,7 +79,7 @@ def applied(key: np.uint64, operands: Sequence[Fingerprints], shape: tuple[int, 
 
 
 def joined(parts: Fingerprints) -> Fingerprints:
-    """Return one term for each stretch along the last axis, in which order matters."""
+    """Return one order-dependent term for each stretch along the last axis."""
     found = np.full(parts.shape[:-1], _FIRST, np.uint64)
     for place in range(parts.shape[-1]):
         found = mixed(found * _MULTIPLIER ^ parts[..., place])
@@ -87,7 +87,7 @@ def joined(parts: Fingerprints) -> Fingerprints:
 
 
 def gathered(key: np.uint64, parts: Fingerprints) -> Fingerprints:
-    """Return one term for each stretch along the last axis, as `joined`, for long stretches."""
+    """Return the same as `joined`, for long stretches."""
     places = mixed(np.arange(parts.shape[-1], dtype=np.uint64) + key)
     summed: Fingerprints = mixed(parts ^ places).sum(axis=-1, dtype=np.uint64)
     return mixed(summed ^ key)
@@ -109,11 +109,11 @@ _MOVED = (Kind.MOVE, Kind.FILL, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.PATTERN_G
 
 
 MOST_BYTES = 1 << 25
-"""Bytes of all arguments of a program that is followed."""
+"""Maximum number of bytes of all arguments of a program that is followed."""
 
 
 class UnprovenError(Exception):
-    """Something whose term is not known."""
+    """The term of something is unknown."""
 
 
 class SymbolicMemory:
@@ -125,7 +125,7 @@ class SymbolicMemory:
         self.constants = np.array([key_of(seed, "byte", value) for value in range(256)], np.uint64)
 
     def rows(self, start: int, pitch: int, shape: tuple[int, int, int], across: int | None = None) -> Fingerprints:
-        """Return a writable view of rows of elements of so many bytes, one behind the other if not `across` apart."""
+        """Return a writable view of rows of elements of some bytes, adjacent unless they are `across` bytes apart."""
         rows, cols, size = shape
         across = size if across is None else across
         if start < 0 or start + (rows - 1) * pitch + (cols - 1) * across + size > self.buffer.size:
@@ -144,7 +144,7 @@ class SymbolicMemory:
 
 
 def effect_words(effect: TileEffect) -> tuple[object, ...]:
-    """Return all that says what an operation does to its elements, wherever they lie and however many there are."""
+    """Return everything that determines an operation's effect on its elements, wherever they are and however many."""
     work, behaviour = effect.work, effect.behaviour
     in_place = [source.address == work.dst.address for source in work.sources]
     return (
@@ -156,7 +156,7 @@ def effect_words(effect: TileEffect) -> tuple[object, ...]:
 
 
 def effect_terms(memory: SymbolicMemory, effect: TileEffect) -> bool:
-    """Follow an operation; False if nothing finer is known of it than what it touches."""
+    """Follow an operation; False if only the bytes that it touches are known."""
     work, behaviour = effect.work, effect.behaviour
     kind = VECTOR_OPERATIONS[work.mnemonic].kind
     if float_route(work, behaviour.facts) is not None or any(
@@ -206,14 +206,14 @@ def _write(memory: SymbolicMemory, tile: Tile, terms: Fingerprints) -> None:
 
 
 def _spoil_tmp(memory: SymbolicMemory, work: ResolvedTileOp, terms: Fingerprints) -> None:
-    """Let what a tmp tile holds rest on the whole operation."""
+    """Make the contents of a tmp tile depend on the whole operation."""
     if work.tmp is not None:
         key = key_of(memory.seed, "tmp", work.mnemonic, terms.shape)
         memory.buffer[work.tmp.address : work.tmp.end] = spread(gathered(key, terms.reshape(-1)), work.tmp.size)
 
 
 def _moved(memory: SymbolicMemory, effect: TileEffect) -> None:
-    """Run a move on the numbers of its bytes: what comes from where, and what is constant."""
+    """Run a move on the numbers of its bytes to get the source of each byte, and the constants."""
     work = effect.work
     touched = work_accesses(work, effect.behaviour)
     base, end = min(access.start for access in touched), max(access.end for access in touched)
@@ -240,12 +240,12 @@ def _moved(memory: SymbolicMemory, effect: TileEffect) -> None:
 MOST_BITS = 16
 
 Step = Callable[[list[Codes]], Codes]
-"""Takes the codes of every operand, and returns those of the result."""
+"""Function from the codes of every operand to those of the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Elements that are functions of others: `table` holds the results, by code, `roots` the terms of the others."""
+    """Elements that are functions of others: `table` contains the results, by code, `roots` the terms of the others."""
 
     terms: Fingerprints
     roots: Fingerprints
@@ -254,7 +254,7 @@ class Known:
 
 @dataclass(slots=True)
 class SymbolicTables:
-    """What is known of the elements that casts have made, by one seed."""
+    """The known functions of elements that casts have produced, by one seed."""
 
     seed: int
     _known: dict[int, Known] = field(default_factory=dict)
@@ -262,13 +262,13 @@ class SymbolicTables:
     _made: dict[tuple[object, ...], Codes] = field(default_factory=dict)
 
     def constant(self, term: np.uint64, code: int) -> None:
-        """Remember the term of an element that is the same in every run."""
+        """Store the term of an element that is the same in every run."""
         self._constants[int(term)] = code
 
     def result(
         self, key: tuple[object, ...], operands: Sequence[Fingerprints], src: Format, dst: Format, step: Step
     ) -> Known | None:
-        """Return what an operation makes of elements; None if it is no function of one small element each.
+        """Return the result of an operation on elements; None if it is not a function of one small element each.
 
         `key` names the operation; `operands` are the terms of flat elements, each in the format `src`.
         """
@@ -298,7 +298,7 @@ class SymbolicTables:
         return Known(terms, roots, table)
 
     def remember(self, known: Known, terms: Fingerprints) -> None:
-        """Keep what elements are by the terms under which they will be read."""
+        """Store the elements' tables by the terms under which they will be read."""
         if terms.size:
             self._known[int(terms.reshape(-1)[0])] = Known(terms.reshape(-1), known.roots, known.table)
 
@@ -338,10 +338,10 @@ class SeededTerms(SymbolicMemory):
         return mixed(np.arange(size, dtype=np.uint64) ^ key_of(self.seed, "argument", name))
 
     def follow(self, tree: Tree) -> None:
-        """Take in every instruction that computes something.
+        """Follow every instruction that computes something.
 
         Raises:
-            UnprovenError: one whose results are not known, or that reaches bytes that nothing has.
+            UnprovenError: the results of an instruction are unknown, or it reaches bytes that nothing has.
         """
         for lowered, deltas in instances(tree, Idle(NO_VALUES)):
             try:
@@ -350,7 +350,7 @@ class SeededTerms(SymbolicMemory):
                 raise UnprovenError(str(error)) from error
 
     def step(self, lowered: Lowered, deltas: Sequence[Deltas] | None) -> None:
-        """Take in one instruction."""
+        """Follow one instruction."""
         shortcut = lowered.shortcut
         if isinstance(shortcut, Unknown):
             raise UnprovenError(shortcut.name)
@@ -368,7 +368,7 @@ class SeededTerms(SymbolicMemory):
     # ------------------------------------------------------------------------------------------------------- casts
 
     def _cast(self, whole: NaturalMap | WholeTile, lowered: Lowered, deltas: Sequence[Deltas] | None) -> bool:
-        """Apply what is proven of a cast as a whole, moved by a loop or not; return whether that could be done."""
+        """Apply the proven effect of a cast as a whole, moved by a loop or not; return whether that was possible."""
         if len(lowered.accesses) != 2:
             return False
         moved = (0, 0) if deltas is None else (deltas[0][0], deltas[0][1])
@@ -441,7 +441,7 @@ class SeededTerms(SymbolicMemory):
             raise UnprovenError(str(error)) from error
 
     def _vector(self, operation: StridedInstruction) -> None:
-        """Run a strided-repeat instruction, one repeat after the other."""
+        """Follow a strided-repeat instruction, one repeat after the other."""
         lanes = np.flatnonzero([operation.mask >> lane & 1 for lane in range(operation.lanes)])
         formats = [stream.format.name for stream in (*operation.sources, operation.destination)]
         if any(stream.format.bits == 4 for stream in (*operation.sources, operation.destination)):
@@ -474,7 +474,7 @@ class SeededTerms(SymbolicMemory):
         return self.tables.result(("step", operation.action), sources, *ends, step)
 
     def _whole(self, key: np.uint64, touched: tuple[Access, ...]) -> None:
-        """Let every byte that is written rest on every byte that is touched."""
+        """Make every written byte depend on every touched byte."""
         base = min((access.start for access in touched if not isinstance(access.space, GlobalSpace)), default=0)
         meet = any(
             one.write and one is not other and one.start < other.end and other.start < one.end
@@ -518,7 +518,7 @@ def _places(stream: Stream, lanes: np.ndarray, repeat: int) -> np.ndarray:
 def same_outputs(
     before: tuple[Tree, Mapping[str, ArgumentUse]], after: tuple[Tree, Mapping[str, ArgumentUse]], target: TileTarget
 ) -> bool:
-    """Whether two programs store equal terms to the same bytes of their arguments; False also where that is open."""
+    """Whether two programs store equal terms to the same bytes of their arguments; False also if that is unknown."""
     bits = sum(use.elements * use.format.storage_bits for use in before[1].values())
     if bits > MOST_BYTES * 8:
         return False

@@ -34,7 +34,7 @@ __all__ = ["ChoiceRow", "Points", "Study", "refused"]
 # The points to try: choices by name, the values of each, and conditions between them.
 
 MOST_POINTS = 1_000_000
-"""Combinations of all values, before conditions."""
+"""Maximum number of combinations of all values, before conditions."""
 
 Choices = Mapping[str, Value | float]
 """A point: the value of each choice."""
@@ -44,7 +44,7 @@ _NEXT = re.compile(r",(?=\s*%?[A-Za-z_][\w.-]*\s+in\b)", re.ASCII)
 
 
 class ChoiceKind(Enum):
-    """What a choice is about."""
+    """The subject of a choice."""
 
     TILE = "tile"
     ARGUMENT = "arg"
@@ -54,7 +54,7 @@ class ChoiceKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAxis:
-    """A choice with its values; `span` is where it was typed, None if it comes from the program or from Python."""
+    """A choice with its values; `span` is its position in an option, None if the program or Python defines it."""
 
     kind: ChoiceKind
     name: str
@@ -66,7 +66,7 @@ def read_axes(kind: ChoiceKind, text: str) -> tuple[ChoiceAxis, ...]:
     """Return the choices of `NAME in VALUES, NAME in VALUES`.
 
     Raises:
-        ReadError: it is not of this form; carries the place within the option.
+        ReadError: the text is malformed; the error has the position within the option.
     """
     option = f"--{kind.value}"
     source = SourceText(option, text)
@@ -88,7 +88,7 @@ def read_condition(text: str) -> Expression:
     """Return a condition on the choices.
 
     Raises:
-        ReadError: it is no expression, or one of numbers alone; carries the place within the option.
+        ReadError: the text is not an expression, or has only numbers; the error has the position within the option.
     """
     condition = Expression(text, Span("--where", 1, 1, text, max(1, len(text))))
     if not condition.names:
@@ -99,9 +99,9 @@ def read_condition(text: str) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """All points: every combination of values for which every condition holds.
+    """All points: every combination of values that meets every condition.
 
-    `fixed` are names with one value that conditions may use as well.
+    `fixed` are names with a single value that conditions may also use.
     """
 
     axes: tuple[ChoiceAxis, ...]
@@ -112,10 +112,10 @@ class Space:
     def of(
         cls, axes: Sequence[ChoiceAxis], conditions: Sequence[Expression] = (), fixed: Choices | None = None
     ) -> Space:
-        """Return a space, checked.
+        """Return a checked space.
 
         Raises:
-            ReadError: no choice, a name twice, a name in a condition that is no choice, too many combinations.
+            ReadError: no choice, a duplicate name, a condition on an unknown name, or too many combinations.
         """
         if not axes:
             raise ReadError(
@@ -143,14 +143,14 @@ class Space:
 
     @property
     def combinations(self) -> int:
-        """Combinations of values, conditions apart."""
+        """Number of combinations of values, ignoring conditions."""
         return prod(len(axis.values) for axis in self.axes)
 
     def points(self) -> Iterator[Choices]:
-        """Yield the points, the last choice moving fastest.
+        """Yield the points, the last choice varying fastest.
 
         Raises:
-            ReadError: a condition that has no value, such as a division by zero.
+            ReadError: a condition has no value, for example after a division by zero.
         """
         names = [axis.name for axis in self.axes]
         for values in product(*(axis.values for axis in self.axes)):
@@ -171,23 +171,23 @@ class Space:
 # are left out: instructions that follow each other share them.
 
 _OCCUPIED = (Cause.BUSY, Cause.MEMORY_LATENCY)
-"""Causes of which an instruction has as many cycles in company as alone."""
+"""Causes whose cycles for an instruction are the same alone and among others."""
 _REMEMBERED = 1 << 14
-"""Instructions that a memory holds."""
+"""Maximum number of instructions in the cache."""
 
 
 class Bounds:
-    """Lower bounds of kernels on one target; instructions that were met before are not timed again."""
+    """Lower bounds of kernels on one target; repeated instructions are not timed again."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._known: dict[Block, Counter[str]] = {}
 
     def of(self, tree: Tree) -> int:
-        """Return cycles that a program takes at least.
+        """Return a lower bound of a program's cycles.
 
         Raises:
-            IllegalError, EngineError: an instruction that cannot be timed.
+            IllegalError, EngineError: an instruction cannot be timed.
         """
         work: Counter[str] = Counter()
         for lowered, times in _grouped(tree.root):
@@ -196,7 +196,7 @@ class Bounds:
         return max(work.values(), default=0)
 
     def _alone(self, tree: Tree, lowered: Lowered) -> Counter[str]:
-        """Return how long one instruction occupies each pipe."""
+        """Return how long one instruction alone occupies each pipe."""
         try:
             known = self._known.get(lowered.body)
         except TypeError:  # some machines keep tables in their operations, which have no hash
@@ -217,7 +217,7 @@ class Bounds:
 
 
 def _grouped(root: Block) -> Iterator[tuple[Lowered, int]]:
-    """Yield the instructions that do work with how often each is executed; one object counts once."""
+    """Yield the working instructions with their numbers of executions; one object counts once."""
     times: Counter[int] = Counter()
     first: dict[int, Lowered] = {}
     for count, lowered in issued(root):
@@ -235,13 +235,13 @@ def _orders(node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceRow:
-    """What is known of a point.
+    """The state of a point.
 
-    `number` counts the points from 1 in the order of the space. `at_least` is a lower bound of the cycles, 0 where none
-    is known; `cycles` are None until it is simulated. `bound_by` is the pipe that spends most cycles on work of its
-    own. `buffer_bytes` are those of the tile buffer that the kernel touches, `elements` counts those of its outputs.
-    `outputs` has the SHA-256 of each output where values were computed. `reason` says why it does not run;
-    the empty text if it does, or nothing has been tried yet.
+    `number` counts the points from 1 in the order of the space. `at_least` is a lower bound of the cycles, 0 if none
+    is known; `cycles` are None until it is simulated. `bound_by` is the pipe that spends most cycles on its own
+    work. `buffer_bytes` are those of the tile buffer that the kernel touches, `elements` counts those of its outputs.
+    `outputs` has the SHA-256 of each output if values were computed. `reason` says why it does not run;
+    it is empty if it runs, or nothing has been tried yet.
     """
 
     number: int
@@ -256,13 +256,13 @@ class ChoiceRow:
 
     @property
     def cycles_per_element(self) -> float | None:
-        """Cycles for each element of the outputs, None if either is not known."""
+        """Cycles per output element, None if either is unknown."""
         return self.cycles / self.elements if self.cycles is not None and self.elements else None
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A kernel, its space, and everything that is the same at all points."""
+    """A kernel, its space, and everything common to all points."""
 
     source: Source
     space: Space
@@ -284,7 +284,7 @@ class Study:
         """Return the kernel with these choices.
 
         Raises:
-            CastsimError: as `castsim.running.load`.
+            CastsimError: see `castsim.running.load`.
         """
         tiles = {
             name: each for name, each in self.chosen(choices, ChoiceKind.TILE).items() if not isinstance(each, float)
@@ -303,17 +303,17 @@ class Study:
 
 
 class Points:
-    """Loads, bounds and simulates the points of a study."""
+    """Evaluator that loads, bounds and simulates the points of a study."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
         self._bounds: dict[str, Bounds] = {}
 
     def bounded(self, row: ChoiceRow) -> ChoiceRow:
-        """Return a row with what is known without simulating the kernel.
+        """Return a row with the results that need no simulation of the kernel.
 
         Raises:
-            CastsimError: the kernel cannot have these choices.
+            CastsimError: the kernel does not accept these choices.
         """
         loaded = self._study.load(row.choices)
         tree = loaded.tree
@@ -325,10 +325,10 @@ class Points:
         return replace(_sized(row, loaded), at_least=bounds.of(tree))
 
     def simulated(self, row: ChoiceRow) -> ChoiceRow:
-        """Return a row with its cycles.
+        """Return a row with its simulated cycles.
 
         Raises:
-            CastsimError, EngineError: as `castsim.run`.
+            CastsimError, EngineError: see `castsim.run`.
         """
         study = self._study
         result = run_loaded(
@@ -357,5 +357,5 @@ def _sized(row: ChoiceRow, loaded: LoadedProgram | Loaded) -> ChoiceRow:
 
 
 def _bound_by(timing: Timing) -> str | None:
-    """Return the pipe that spends most cycles on work of its own, the first one of equals."""
+    """Return the pipe that spends most cycles on its own work, the first if equal."""
     return max(timing.pipes, key=lambda name: occupied(timing.pipes[name].causes), default=None)

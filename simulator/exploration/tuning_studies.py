@@ -1,4 +1,4 @@
-"""From what is asked for to a study: the kernel is read, its parameters and the choices are matched; `tune`."""
+"""From a request to a study: the kernel is read, its parameters and the choices are matched; `tune`."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _FIELDS = frozenset(each.name for each in fields(ChoiceRow)) - {"number"}
 
 
 class TuningLedger:
-    """`rows` by their choices, simulated or not, and the file that each step is added to (None: they are kept nowhere).
+    """Ledger of `rows` by choices, simulated or not, and the file that receives each step (None: no file).
 
-    So a search that was cut off goes on. A piece of the file is one row, as JSON.
+    It lets an interrupted search continue. A piece of the file is one row, as JSON.
     """
 
     def __init__(self, file: FileLedger | None = None) -> None:
@@ -49,12 +49,12 @@ class TuningLedger:
 
     @classmethod
     def opened(cls, path: Path, about: Mapping[str, str]) -> TuningLedger:
-        """Return the ledger of a file, which is made if it is missing; `search` closes it.
+        """Return the ledger of a file, created if it is missing; `search` closes it.
 
-        `about` are the digests of what rows depend on, by what they are of.
+        `about` are the digests of the data that rows depend on, by subject.
 
         Raises:
-            ReadError: it cannot be read or written, is no ledger, is about something else, or another search has it.
+            ReadError: the file cannot be read or written, is not a ledger, has another subject, or is in use.
         """
         ledger = cls(FileLedger(path, about, LedgerLabels("tune", "--resume"), synchronised=False))
         for line in map(ledger._file.results, ledger._file.pieces):  # type: ignore[union-attr]  # opened above
@@ -75,12 +75,12 @@ class TuningLedger:
             self._file.close()
 
     def known(self, row: ChoiceRow, *, simulated: bool) -> ChoiceRow | None:
-        """Return what is known of a point, by simulation or without one, under its number of today."""
+        """Return the row of a point, simulated or not, with its current number."""
         found = self.rows.get(_key(row, simulated=simulated))
         return None if found is None else replace(found, number=row.number)
 
     def add(self, row: ChoiceRow, *, simulated: bool) -> None:
-        """Keep what has been found out about a point.
+        """Store a row of a point.
 
         Raises:
             ReadError: the file cannot be written.
@@ -94,7 +94,7 @@ class TuningLedger:
 
 
 def _row(line: Mapping[str, object]) -> ChoiceRow | None:
-    """Return the row of a line, None if it is none that `TuningLedger.add` writes."""
+    """Return the row of a line, None if `TuningLedger.add` did not write it."""
     values = {name: each for name, each in line.items() if name != "simulated"}
     choices, outputs = values.get("choices"), values.get("outputs", {})
     if not isinstance(choices, dict) or not isinstance(outputs, dict) or not values.keys() <= _FIELDS:
@@ -121,23 +121,23 @@ def _key(row: ChoiceRow, *, simulated: bool) -> tuple[bool, str]:
 # When all are settled the fastest point found is the fastest there is, and the front of cycles against bytes is whole.
 
 MOST_SIMULATED = 200
-"""Points that are simulated unless the caller says otherwise."""
+"""Default maximum number of simulated points."""
 ALL = "all"
-"""In place of a number of points to simulate: every one."""
+"""In place of a number of points to simulate: all points."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The outcome of a `study`: `rows` are the simulated ones by cycles, then others by their bounds, then misfits."""
+    """Result of a `study`: `rows` are the simulated ones by cycles, then others by their bounds, then misfits."""
 
     study: Study
     rows: tuple[ChoiceRow, ...]
     left_out: int
-    """Combinations for which a condition does not hold."""
+    """Number of combinations that a condition excludes."""
 
     @property
     def simulated(self) -> tuple[ChoiceRow, ...]:
-        """Rows with cycles, fastest first; of equals the one with fewer bytes, then the earlier one."""
+        """Rows with cycles, fastest first; if equal, the one with fewer bytes, then the earlier one."""
         return tuple(row for row in self.rows if row.cycles is not None)
 
     @property
@@ -147,7 +147,7 @@ class Tuning:
 
     @property
     def waiting(self) -> tuple[ChoiceRow, ...]:
-        """Rows that were bounded and not simulated."""
+        """Rows that were bounded but not simulated."""
         return tuple(row for row in self.rows if row.cycles is None and not row.reason)
 
     @property
@@ -157,13 +157,13 @@ class Tuning:
 
     @property
     def faster_possible(self) -> tuple[ChoiceRow, ...]:
-        """Rows that were not simulated, and whose bounds leave room for fewer cycles than the best has."""
+        """Rows that were not simulated, but whose bounds allow fewer cycles than the best has."""
         best = self.best
         return tuple(row for row in self.waiting if best is None or row.at_least < (best.cycles or 0))
 
     @property
     def pareto(self) -> tuple[ChoiceRow, ...]:
-        """The simulated points to which none is preferable in cycles and bytes both, fastest first."""
+        """The simulated points that no other point beats in both cycles and bytes, fastest first."""
         return front(self.simulated)
 
     @property
@@ -174,7 +174,7 @@ class Tuning:
 
     @property
     def differing(self) -> tuple[tuple[ChoiceRow, tuple[str, ...]], ...]:
-        """Simulated rows whose outputs are not those of the best to the bit, with the names of these outputs."""
+        """Simulated rows whose outputs differ in any bit from those of the best, with the names of these outputs."""
         if (best := self.best) is None:
             return ()
         found = []
@@ -185,7 +185,7 @@ class Tuning:
 
 
 def front(rows: Sequence[ChoiceRow]) -> tuple[ChoiceRow, ...]:
-    """Return the rows to which none is preferable: fewer cycles or bytes, and no more of the other; fastest first."""
+    """Return the rows that no other beats: fewer cycles or bytes, and no more of the other; fastest first."""
     kept: list[ChoiceRow] = []
     for row in sorted(rows, key=_rank):
         if not kept or _bytes(row) < _bytes(kept[-1]):
@@ -203,12 +203,12 @@ def search(
 
     Args:
         study: the kernel and its space.
-        simulate: points to simulate at most, most promising first; `all` simulates every one.
-        ledger: what is known already, and where to keep what is found; it is closed at the end.
-        progress: hears how far it has come.
+        simulate: maximum number of points to simulate, most promising first; `all` simulates every one.
+        ledger: earlier results, and the store for new ones; it is closed at the end.
+        progress: receives the progress.
 
     Raises:
-        ReadError: the kernel or its inputs cannot be read at any point; no point is left by the conditions; the ledger
+        ReadError: the kernel or its inputs cannot be read at any point; the conditions exclude all points; the ledger
             cannot be written.
     """
     with ledger or TuningLedger() as kept:
@@ -262,7 +262,7 @@ def _looked_up(
     *,
     simulated: bool,
 ) -> ChoiceRow:
-    """Return what the ledger knows of a point, or else is found out now, and kept; why it does not run."""
+    """Return the ledger's row of a point, or compute and store it; otherwise the reason why it does not run."""
     known = ledger.known(row, simulated=simulated)
     if known is not None:
         return known
@@ -295,7 +295,7 @@ def _order(row: ChoiceRow) -> tuple[int, int, int, int]:
 
 
 Several = int | float | str | Sequence[Value | float]
-"""A value, or several to choose from."""
+"""One value, or a list of alternatives."""
 
 
 def study_of(
@@ -313,10 +313,10 @@ def study_of(
     max_cycles: int = MAX_CYCLES,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Study:
-    """Return the study of a kernel; parameters of which nothing is said take the values that the program proposes.
+    """Return the study of a kernel; unspecified parameters take the values that the program proposes.
 
     Raises:
-        ReadError: the program cannot be read; a tile choice that is none of its parameters; as `Space.of`.
+        ReadError: the program cannot be read, or a tile choice is not one of its parameters; see also `Space.of`.
     """
     source = read_source(program, lambda: False)
     known = parameters(PtoSource(source.file, source.text)) if source.language is Language.TILES else {}
@@ -334,7 +334,7 @@ def study_of(
 
 
 def about(study: Study) -> dict[str, str]:
-    """Return the digests of all that rows depend on, by what each is of; choices and conditions are not among it."""
+    """Return the digests of all data that rows depend on, by subject, without choices and conditions."""
     settings = {
         "entry": study.entry,
         "args": dict(study.args),
@@ -357,20 +357,20 @@ def about(study: Study) -> dict[str, str]:
 
 
 def _content(name: str) -> bytes:
-    """Return the content of a target description; of a shipped one nothing: the version says what it is."""
+    """Return the content of a target description; empty for a shipped one, which the version identifies."""
     path = Path(name)
     return path.read_bytes() if path.suffix == ".toml" and is_file(path) else b""
 
 
 def _described(target: str | Path | Target) -> bytes:
-    """Return what a target is, as far as the version does not say it."""
+    """Return the parts of a target that the version does not identify."""
     if isinstance(target, str | Path):
         return _content(str(target)) or str(target).encode()
     return repr(target).encode()
 
 
 def _given(given: Codes | str) -> bytes | memoryview:
-    """Return the bytes of an input, those of a file mapped: it may be larger than memory."""
+    """Return the bytes of an input; files are mapped, because they may be larger than memory."""
     if not isinstance(given, str):
         return np.ascontiguousarray(given).tobytes()
     path = Path(given)
@@ -399,26 +399,26 @@ def tune(
     """Search the choices of a parametrised kernel for fewest cycles and fewest bytes of the tile buffer.
 
     Every point gets a lower bound of its cycles without being simulated; then the most promising ones are simulated,
-    until no other can be faster or smaller, or as many are as `simulate` allows.
+    until no other can be faster or smaller, or the limit `simulate` is reached.
 
     Args:
-        program: path of a `.pto` file with parameters (docs/reference/pto.md section 3.6), or of any program where
-            only arguments, options or targets are to choose from.
-        tile: what `--tile` takes, `R in 8..64, C in 128,256`, or values by parameter. Parameters that are not named
-            take the values that the program proposes, or else their default.
+        program: path of a `.pto` file with parameters (docs/reference/pto.md section 3.6), or of any program if
+            only arguments, options or targets vary.
+        tile: a `--tile` text, `R in 8..64, C in 128,256`, or values by parameter. Unnamed parameters take
+            the values that the program proposes, or else their default.
         where: conditions such as `R*C*4 <= 65536`.
-        args: scalar arguments: a number, or several to choose from.
-        options: options of the target, in the same way.
-        target: a target, or names of several to choose from.
+        args: scalar arguments: a number, or a list of alternatives.
+        options: target options, in the same form.
+        target: a target, or a list of names.
         entry: function to run.
-        inputs: as `castsim.run` takes them; with them values are computed and outputs compared between points.
-        simulate: points to simulate at most; `all`: every one.
-        sync, engine, max_cycles, max_walk: as `castsim.run` takes them.
-        resume: file that keeps what is done; if it is there, the search goes on from it.
-        progress: hears the stage, what of it is done, and how much it is.
+        inputs: see `castsim.run`; with them values are computed and outputs compared between points.
+        simulate: maximum number of points to simulate; `all`: every one.
+        sync, engine, max_cycles, max_walk: see `castsim.run`.
+        resume: file that stores finished points; if it exists, the search continues from it.
+        progress: receives the stage, the finished part of it, and its total.
 
     Returns:
-        The points that were simulated, in cycles and bytes, and what is known of the others.
+        The simulated points, with cycles and bytes, and the bounds of the others.
 
     Raises:
         ReadError: the program, the choices or a condition cannot be read; the space is empty; the ledger is about

@@ -38,9 +38,9 @@ AttributeValue = str | int
 
 @dataclass(frozen=True, slots=True)
 class SpecifiedCast:
-    """A legal cast: formats (None: text), the rule named `rule_name` and the attributes in force, all of them.
+    """A legal cast: formats (None: text), the rule named `rule_name` and all attributes in force.
 
-    `since` is the first version that has the pair, `requires` the profiles and extensions it needs, all of them.
+    `since` is the first version that has the pair, `requires` are all profiles and extensions that it needs.
     """
 
     spec: Specification
@@ -54,7 +54,7 @@ class SpecifiedCast:
 
     @property
     def rule(self) -> AcceptanceRule:
-        """The rule that says which results conform."""
+        """The rule that defines the conforming results."""
         return self.spec.rules[self.rule_name]
 
     @property
@@ -70,7 +70,7 @@ def parse_specification(text: str) -> tuple[Specification, str | None, dict[str,
     """Read `NAME[@VERSION][:ATTRIBUTE=VALUE]...`, NAME a shipped specification or the path of one.
 
     Raises:
-        ReadError: an unknown name, or attributes not in this form; versions and values are judged with a cast.
+        ReadError: the name is unknown, or attributes are malformed; versions and values are checked with a cast.
     """
     head, *settings = text.strip().split(":")
     name, at, version = head.partition("@")
@@ -96,15 +96,15 @@ def specified_cast(
     """Look up a cast.
 
     Args:
-        spec: a loaded specification, or its name or path.
+        spec: a loaded specification, its name or its path.
         src: format of the sources, or `string`.
         dst: format of the results, or `string`.
-        version: of the specification, for ONNX the opset; None: its default.
-        attributes: of the cast operator, by name; the others have their defaults.
+        version: version of the specification, for ONNX the opset; None: its default.
+        attributes: attributes of the cast operator, by name; the others have their defaults.
 
     Raises:
-        ReadError: unknown specification, format, version, attribute or value.
-        IllegalError: the version does not have the cast or the attribute; the legal destinations are listed.
+        ReadError: a specification, format, version, attribute or value is unknown.
+        IllegalError: the version lacks the cast or the attribute; the message lists the legal destinations.
     """
     found = load_specification(spec) if isinstance(spec, str | Path) else spec
     chosen = _version(found, version)
@@ -271,7 +271,7 @@ def _specials(codes: Codes, src: Format) -> tuple[Mask, Mask]:
 def _against(magnitude: Codes, fmt: Format, dst: FloatFormat) -> _Magnitudes:
     """Place magnitudes among the destination's numbers.
 
-    They are cast to the destination widened by an exponent bit, so that what overflows keeps its place, and by two
+    They are cast to the destination widened by an exponent bit, so overflow keeps its position, and by two
     fraction bits, rounding to odd: these are then zero, below half, half or above half. Codes of the widened format
     without those two bits are codes of the destination.
     """
@@ -346,17 +346,17 @@ def acceptance(
     """Return the acceptable results of a cast, one set per element.
 
     Args:
-        spec: a specification, its name or path; or a cast that was looked up already, whose formats, version and
-            attributes then count.
+        spec: a specification, its name or its path; or a cast from `specified_cast`, whose formats, version and
+            attributes take precedence.
         src: format of the codes.
         dst: format of the results.
         codes: unsigned integers of `src`'s storage width, any shape.
-        version: of the specification, for ONNX the opset; None: its default.
-        attributes: of the cast operator.
+        version: version of the specification, for ONNX the opset; None: its default.
+        attributes: attributes of the cast operator.
 
     Raises:
-        ReadError: an unknown name or value, or no codes of `src`.
-        IllegalError: the specification does not have the cast, or it is one of text.
+        ReadError: a name or value is unknown, or the codes are not those of `src`.
+        IllegalError: the specification lacks the cast, or it is a cast of text.
     """
     found = spec
     if not isinstance(found, SpecifiedCast):
@@ -384,7 +384,7 @@ def accepts(
     version: str | int | None = None,
     attributes: Mapping[str, AttributeValue] | None = None,
 ) -> Mask:
-    """Return a mask of the results that conform; parameters and errors as `acceptance`, results as codes of `dst`."""
+    """Return a mask of the conforming results, given as codes of `dst`; for parameters and errors see `acceptance`."""
     return acceptance(spec, src, dst, in_codes, version=version, attributes=attributes).contains(out_codes)
 
 
@@ -392,7 +392,7 @@ def exact_policies(cast: SpecifiedCast, src: Format, dst: Format) -> tuple[Polic
     """Return the policies whose results an exact rule accepts.
 
     Raises:
-        IllegalError: a rounding or overflow, given as attribute, that has no meaning for the pair.
+        IllegalError: a rounding or overflow attribute does not apply to the pair.
     """
     chosen = {attribute.effect: cast.attributes[name] for name, attribute in cast.spec.attributes.items()}
     rounding, overflow = chosen.get("rounding", "default"), chosen.get("overflow", "default")
@@ -414,9 +414,9 @@ def _exact(codes: Codes, cast: SpecifiedCast, src: Format, dst: Format) -> Accep
 
 
 def _either_order(codes: Codes, src: Format, dst: FloatFormat, policy: Policy, sets: AcceptanceSets) -> AcceptanceSets:
-    """Accept the largest number as well as NaN where only rounding brings a source down to it.
+    """Accept both the largest number and NaN where only rounding reduces a source to the largest number.
 
-    A further exponent bit shows to which power the source rounds.
+    An additional exponent bit shows the power to which the source rounds.
     """
     wide = replace(dst, name=f"{dst.name} widened", exponent_bits=dst.exponent_bits + 1)
     rounded = cast_codes(codes, src, wide, policy)

@@ -29,9 +29,9 @@ from castsim.targets.loader import Target
 class Assembly:
     """A program with input `src` and output `dst`.
 
-    `suffix` is that of its files. `elements` is the size of both arguments, `source` and `destination` the formats by
-    which the text declares them; elements keep their order. `scratch_bytes` are those of tmp tiles, `buffer_bytes`
-    those of all tiles, `registers` vector registers.
+    `suffix` is its file suffix. `elements` is the size of both arguments, `source` and `destination` their declared
+    formats; elements keep their order. `scratch_bytes` are those of tmp tiles, `buffer_bytes`
+    those of all tiles, `registers` the number of vector registers.
     """
 
     target: Target
@@ -47,7 +47,7 @@ class Assembly:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCost:
-    """The cost of a program: cycles of all of it, loads and stores included, for `elements` elements."""
+    """The cost of a program: its total cycles, with loads and stores, for `elements` elements."""
 
     cycles: int
     elements: int
@@ -57,20 +57,20 @@ class ProgramCost:
 
     @property
     def cycles_per_element(self) -> float:
-        """Cycles by elements."""
+        """Cycles per element."""
         return self.cycles / self.elements
 
     @property
     def rank(self) -> tuple[float, int, int, int]:
-        """The key by which chains are ranked: cycles per element, scratch, registers, buffer."""
+        """The ranking key of chains: cycles per element, scratch, registers, buffer."""
         return self.cycles_per_element, self.scratch_bytes, self.registers, self.buffer_bytes
 
 
 def machine_formats(chain: Chain, src: Format, dst: Format, target: Target) -> tuple[Format, Format]:
-    """Return the formats of the first and the last instruction, by which the text declares its arguments.
+    """Return the formats of the first and the last instruction, which are the declared formats of the arguments.
 
-    Rereads at the ends are those declarations; a chain without instructions copies whatever of the width the target
-    knows.
+    Rereads at the ends become those declarations; a chain without instructions copies in any format of that width that
+    the target supports.
     """
     working = [step for step in chain if step.is_instruction]
     if working:
@@ -85,11 +85,11 @@ def machine_formats(chain: Chain, src: Format, dst: Format, target: Target) -> t
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Steps by source format. `rereads` cost nothing; `rereads_inside` tells whether they may stand within a chain.
+    """Steps by source format. `rereads` are free; `rereads_inside` tells whether a chain may contain them.
 
-    `pairs` names the destinations that steps from a format have; the steps themselves may be made on first use.
+    `pairs` maps each format to the destinations of its steps; the steps themselves may be built on first use.
 
-    Registers of a vector unit hold bits, so that any instruction may read another format of the width; the bytes of a
+    Registers of a vector unit contain bits, so any instruction may read another format of that width; the bytes of a
     tile get another element type by `bitcast`.
     """
 
@@ -103,7 +103,7 @@ class Catalogue:
 
     @classmethod
     def of(cls, steps: Iterable[LoweringStep], formats: Iterable[Format], *, rereads_inside: bool) -> Catalogue:
-        """Gather steps, and the rereads among `formats` and the formats of the steps."""
+        """Return the catalogue of steps, with the rereads among `formats` and the formats of the steps."""
         listed = tuple(dict.fromkeys(steps))
         ends = [(step.src, step.dst) for step in listed]
         return cls.made_later(by_source(listed), ends, formats, rereads_inside=rereads_inside)
@@ -117,7 +117,7 @@ class Catalogue:
         *,
         rereads_inside: bool,
     ) -> Catalogue:
-        """Return the catalogue of steps that need not be there yet; `ends` are their sources and destinations."""
+        """Return the catalogue of steps that are built on first use; `ends` are their sources and destinations."""
         pairs: dict[str, set[str]] = {}
         known: dict[str, Format] = {}
         for src, dst in ends:
@@ -128,7 +128,7 @@ class Catalogue:
         return cls(steps, rereads, rereads_inside, {name: frozenset(reached) for name, reached in pairs.items()})
 
     def count(self, src: Format, steps: int) -> int:
-        """Return how many steps chains of up to so many instructions from a format can be made of."""
+        """Return the number of steps available to chains from a format with up to a number of instructions."""
         reached = self._reached(src, steps - 1) if steps else frozenset()
         return sum(len(self.steps.get(name, ())) for name in reached)
 
@@ -137,11 +137,11 @@ class Catalogue:
         return self.steps.get(fmt.name, ())
 
     def rereads_of(self, fmt: Format) -> tuple[LoweringStep, ...]:
-        """Return the other formats as which codes of a format may be read."""
+        """Return the other formats in which codes of a format can be read."""
         return self.rereads.get(fmt.name, ())
 
     def leads(self, src: Format, dst: Format, steps: int) -> bool:
-        """Whether any chain of up to so many instructions leads from one format to another."""
+        """Whether any chain of up to a number of instructions leads from one format to another."""
         return self.holds(src) and dst.name in self._reached(src, steps)
 
     def _reached(self, src: Format, steps: int) -> frozenset[str]:
@@ -157,29 +157,29 @@ class Catalogue:
         return self._known_reach[place]
 
     def _read(self, names: frozenset[str]) -> frozenset[str]:
-        """Return formats with those as which they may be read."""
+        """Return formats together with those in which they can be read."""
         return names | {step.dst.name for name in names for step in self.rereads.get(name, ())}
 
     @property
     def widths(self) -> frozenset[int]:
-        """The widths of elements that instructions take or give, in bits."""
+        """The element widths of all instructions, in bits."""
         known = set(self.pairs).union(*self.pairs.values())
         return frozenset(format_named(name).storage_bits for name in known)
 
     def reached(self, src: Format, steps: int) -> frozenset[str]:
-        """Return the formats that chains of up to so many instructions from a format end in."""
+        """Return the destinations of chains from a format with up to a number of instructions."""
         return self._reached(src, steps) if self.holds(src) else frozenset()
 
     def holds(self, fmt: Format) -> bool:
-        """Whether some instruction takes or gives a format, or one as which its codes may be read."""
+        """Whether any instruction reads or writes a format, or one in which its codes can be read."""
         known = set(self.pairs).union(*self.pairs.values())
         return fmt.name in known or any(step.dst.name in known for step in self.rereads_of(fmt))
 
 
 def nearest_format(catalogue: Catalogue, demand: Demand, steps: int) -> str | None:
-    """Return the format that chains lead to and that comes closest to the destination: of its kind, and as wide.
+    """Return the reachable format closest to the destination: of its kind, and as wide.
 
-    None: chains lead nowhere else.
+    None if no other format is reachable.
     """
     dst = demand.dst
     reached = [format_named(name) for name in catalogue.reached(demand.src, steps)]
@@ -192,7 +192,7 @@ def nearest_format(catalogue: Catalogue, demand: Demand, steps: int) -> str | No
 
 
 class LazySteps(Mapping[str, tuple[LoweringStep, ...]]):
-    """Steps by source format, made when they are asked for."""
+    """Steps by source format, built on first use."""
 
     def __init__(self, sources: Iterable[str], make: Callable[[str], Iterable[LoweringStep]]) -> None:
         self._sources = tuple(dict.fromkeys(sources))
@@ -216,7 +216,7 @@ class LazySteps(Mapping[str, tuple[LoweringStep, ...]]):
 Steps = Mapping[str, tuple[LoweringStep, ...]]
 
 Arithmetic = Callable[[Constants], Iterable[LoweringStep]]
-"""Makes the operations of a target with constants."""
+"""Function that builds the operations of a target with constants."""
 
 _CASTS: Kept[Steps] = Kept(128)
 _ARITHMETIC: Shared[Steps] = Shared(512)
@@ -224,15 +224,15 @@ _PARTS: Shared[tuple[LoweringStep, ...]] = Shared(1024)
 
 
 def casts_of(target: Target, make: Callable[[], Steps]) -> Steps:
-    """Return the casts of a target by source, which do not depend on a request; made on first use."""
+    """Return the casts of a target by source, built on first use; they do not depend on a request."""
     return _CASTS.of(id(target), make, target)
 
 
 def arithmetic_of(target: Target, constants: Constants, *makers: Arithmetic) -> Steps:
-    """Return the arithmetic of a target with constants, by source; `makers` make it one after the other.
+    """Return the arithmetic of a target with constants, by source; `makers` build it one after the other.
 
-    Each operation is made once for all requests with the same constants: bounds follow from the destination alone,
-    the others from the widths of integers, see `Constants`.
+    Each operation is built once for all requests with the same constants: bounds depend on the destination alone,
+    the others on the widths of integers, see `Constants`.
     """
     src, dst = constants.src, constants.dst
     widths = _width(src), _width(dst), isinstance(dst, IntFormat) and dst.boolean
@@ -254,7 +254,7 @@ def _width(fmt: Format) -> tuple[int, bool]:
 
 
 class _Bounds(Constants):
-    """The ends of the destination's range, and nothing else."""
+    """The ends of the destination's range."""
 
     __slots__ = ()
 
@@ -275,7 +275,7 @@ class _BesideBounds(Constants):
 
 
 def by_source(steps: Iterable[LoweringStep]) -> dict[str, tuple[LoweringStep, ...]]:
-    """Return different steps by source format."""
+    """Return distinct steps by source format."""
     found: dict[str, list[LoweringStep]] = {}
     for step in dict.fromkeys(steps):
         found.setdefault(step.src.name, []).append(step)
@@ -288,7 +288,7 @@ def _reread(src: Format, dst: Format) -> LoweringStep:
 
 
 def _rereads_among(formats: tuple[Format, ...]) -> Steps:
-    """Return the rereads of each of some formats as others of them."""
+    """Return the rereads among some formats."""
     return _REREADS.of(
         formats, lambda: by_source(_reread(src, dst) for src in formats for dst in formats if _same_bits(src, dst))
     )
@@ -298,9 +298,9 @@ _REREADS: Shared[Steps] = Shared(256)
 
 
 def _same_bits(src: Format, dst: Format) -> bool:
-    """Whether codes of one format may pass for codes of another: integers of one width, floats with equal numbers.
+    """Whether codes of one format are valid codes of another: integers of one width, floats with equal numbers.
 
-    A boolean lies in a byte and is 0 or 1.
+    A boolean occupies a byte and is 0 or 1.
     """
     if src.name == dst.name:
         return False
@@ -316,14 +316,14 @@ def _same_bits(src: Format, dst: Format) -> bool:
 
 
 class Planning(Protocol):
-    """The steps of chains on the targets of a mechanism, and how they are written; `target` is of the mechanism."""
+    """The steps of chains on the targets of a mechanism, and their text; `target` has that mechanism."""
 
     def casts(self, target: Target) -> Catalogue:
         """Return all casts, and the rereads among all formats."""
         ...
 
     def behaviours(self, target: Target) -> Mapping[tuple[str, str], Hashable]:
-        """Return what the casts of each pair do to elements: equal where options change nothing."""
+        """Return the effects of each pair's casts on elements: equal if options change nothing."""
         ...
 
     def catalogue(self, target: Target, constants: Constants) -> Catalogue:
@@ -331,7 +331,7 @@ class Planning(Protocol):
         ...
 
     def arithmetic(self, target: Target, constants: Constants) -> Steps:
-        """Return the arithmetic with these constants, the same object for all requests that come to the same."""
+        """Return the arithmetic with these constants, the same object for all equivalent requests."""
         ...
 
     def assembly(self, chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
@@ -350,7 +350,7 @@ PLANNING: MachinePart[Planning] = MachinePart(
 
 
 def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
-    """Return the steps of a target on the way from `src` to `dst`, which decide the constants of its arithmetic."""
+    """Return the steps of a target between `src` and `dst`, which decide the constants of its arithmetic."""
     return _CATALOGUES.of(
         (id(target), id(src), id(dst)),
         lambda: PLANNING.of(target).catalogue(target, Constants(src, dst)),
@@ -359,7 +359,7 @@ def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
 
 
 def arithmetic_between(target: Target, src: Format, dst: Format) -> Steps:
-    """Return those steps of the catalogue that are operations with constants."""
+    """Return the steps of the catalogue that are operations with constants."""
     return PLANNING.of(target).arithmetic(target, Constants(src, dst))
 
 
@@ -370,12 +370,12 @@ _CATALOGUES: Shared[Catalogue] = Shared(64)
 
 
 def assembly_of(chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
-    """Return the program that takes `rows` x `cols` elements through a chain.
+    """Return the program that applies a chain to `rows` x `cols` elements.
 
-    On a vector unit the tensors are filled up to whole registers.
+    On a vector unit the tensors are padded to whole registers.
 
     Raises:
-        IllegalError, TileError: no program of the target can hold it, such as a tile too large for the buffer.
+        IllegalError, TileError: no program of the target fits, for example because a tile exceeds the buffer.
     """
     written = tuple((id(step.src), id(step.dst), step.name, step.forms[0]) for step in chain)
     return _ASSEMBLIES.of(
@@ -389,7 +389,7 @@ _ASSEMBLIES: Shared[Assembly] = Shared(512)
 
 
 def cost_of(assembly: Assembly) -> ProgramCost:
-    """Simulate a program's time.
+    """Return the simulated cost of a program.
 
     Raises:
         IllegalError, TileError: the target refuses it.
@@ -409,7 +409,7 @@ _ELEMENT = re.compile(r"(?<== arith\.constant )\S+(?= : (?!index))")
 
 
 def _timed(text: str) -> str:
-    """Return what the time of a program follows from: not its comment, nor the values of constants for elements."""
+    """Return the parts of a program that decide its time: without comments and the values of elementwise constants."""
     return _ELEMENT.sub("?", _COMMENT.sub("", text))
 
 
@@ -427,7 +427,7 @@ _LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The beginning of a chain and what it makes of the codes tried; `length` counts instructions."""
+    """The beginning of a chain and its results for the codes tried; `length` counts instructions."""
 
     chain: Chain
     codes: Codes
@@ -441,7 +441,7 @@ def search(
 ) -> list[Chain]:
     """Return the shortest chains of up to `steps` instructions that satisfy the demand on all of `codes`.
 
-    All of one length are returned, one for every behaviour on the codes and every sequence of formats.
+    All chains of that length are returned, one for every behaviour on the codes and every sequence of formats.
     """
     judge = _JUDGES.of((id(demand), codes.dtype.char, codes.tobytes()), lambda: _Judge(demand, codes), demand)
     seen: set[tuple[str, bytes]] = set()
@@ -464,9 +464,9 @@ def search(
 def nearest(
     catalogue: Catalogue, demand: Demand, codes: Codes, steps: int = 2, weights: NDArray[np.int64] | None = None
 ) -> list[tuple[Chain, int]]:
-    """Return the chains of up to `steps` instructions, those that fail on the fewest codes first, and on how many.
+    """Return the chains of up to `steps` instructions, those with the fewest failing codes first, with that number.
 
-    `weights` count codes more than once. There is none if no chain of that length leads to the destination.
+    `weights` count codes more than once. The result is empty if no chain of that length reaches the destination.
     """
     arrived: list[tuple[Chain, int]] = []
     grading = grading_of(demand, codes)
@@ -490,7 +490,7 @@ def nearest(
 
 
 def _first_of_each(prefixes: Iterable[Prefix]) -> list[Prefix]:
-    """Return the first prefix of each format and codes: what follows another of them fails where it does."""
+    """Return the first prefix for each format and codes: continuations of the others fail in the same way."""
     kept: dict[tuple[str, bytes], Prefix] = {}
     for prefix in prefixes:
         kept.setdefault((prefix.fmt.name, prefix.codes.tobytes()), prefix)
@@ -500,7 +500,7 @@ def _first_of_each(prefixes: Iterable[Prefix]) -> list[Prefix]:
 def through(
     catalogue: Catalogue, demand: Demand, codes: Codes, legs: Sequence[RequestedStep]
 ) -> tuple[Chain, int] | None:
-    """Return the chain by way of `legs` that fails on the fewest codes, and on how many; None: there is no such chain.
+    """Return the chain through `legs` with the fewest failing codes, and that number; None if there is no such chain.
 
     The last leg leads to the destination.
     """
@@ -518,7 +518,7 @@ def through(
 
 @dataclass(frozen=True, slots=True)
 class RequestedStep:
-    """One instruction of a chain that is asked for: the format it leads to and, where it matters, its rounding mode."""
+    """One requested instruction of a chain: its destination format and, if it matters, its rounding mode."""
 
     format: str
     rounding: str | None = None
@@ -537,7 +537,7 @@ def _rounds_by(step: LoweringStep, mode: str) -> bool:
 
 
 def _with_rereads(catalogue: Catalogue, frontier: list[Prefix], demand: Demand, *, inside: bool) -> list[Prefix]:
-    """Add prefixes whose last codes are read as another format, where a chain may go on from there."""
+    """Add prefixes whose last codes are read in another format, if a chain may continue from there."""
     if not inside:
         return frontier
     more = [
@@ -571,7 +571,7 @@ def _leads_to(catalogue: Catalogue, step: LoweringStep, demand: Demand) -> bool:
 
 
 def _grown(catalogue: Catalogue, frontier: list[Prefix], demand: Demand, *, leading: bool) -> Iterator[Prefix]:
-    """Yield the prefixes that are one instruction longer, by those that lead to the destination or by the others."""
+    """Yield the prefixes extended by one instruction, those that reach the destination or the others."""
     for prefix in frontier:
         for step in catalogue.from_format(prefix.fmt):
             if _leads_to(catalogue, step, demand) == leading:
@@ -579,7 +579,7 @@ def _grown(catalogue: Catalogue, frontier: list[Prefix], demand: Demand, *, lead
 
 
 def _after(prefix: Prefix, step: LoweringStep) -> Prefix:
-    """Return a prefix with one instruction more."""
+    """Return a prefix extended by one instruction."""
     codes = prefix.codes
     key = _NUMBERS.of(step.primitives), codes.dtype.char, codes.tobytes()
     return Prefix((*prefix.chain, step), _RUNS.of(key, lambda: step.run(codes, _TIER)), step.dst, prefix.length + 1)
@@ -587,7 +587,7 @@ def _after(prefix: Prefix, step: LoweringStep) -> Prefix:
 
 _NUMBERS = Numbers(1 << 14)
 _RUNS: Shared[Codes] = Shared(1 << 12)
-"""What instructions make of codes; some kilobytes each."""
+"""Cached results of instructions on codes; some kilobytes each."""
 
 
 def _goes_on(prefix: Prefix, judge: _Judge, seen: set[tuple[str, bytes]]) -> bool:

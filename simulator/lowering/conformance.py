@@ -42,7 +42,7 @@ from castsim.targets.specification import TEXT, Specification
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cast and a target, by names. `attributes` are those of the cast operator that select its rule."""
+    """A cast and a target, by name. `attributes` are those of the cast operator that select its rule."""
 
     src: str
     dst: str
@@ -57,11 +57,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ConformanceEntry:
-    """The result for a cell; `method` is how the verdict was reached (None: nothing leads to the destination).
+    """The result for a cell; `method` is how the verdict was reached (None: the destination is unreachable).
 
-    `path` are the formats on the way, `options` what has to be asked for, instruction by instruction. `settings` are
-    options of the target without which it does not conform, `native` those with which one instruction does where
-    without them only a chain does.
+    `path` are the intermediate formats, `options` the required modes, instruction by instruction. `settings` are
+    the target options that conformance requires, `native` those that make one instruction sufficient if
+    only a chain works without them.
     """
 
     cell: Cell
@@ -82,7 +82,7 @@ def legal_casts(spec: Specification, version: str | None = None) -> tuple[Specif
     """Return every legal cast between number formats, once per rule that attributes select.
 
     Raises:
-        ReadError: an unknown version.
+        ReadError: the version is unknown.
     """
     found = []
     pairs = dict.fromkeys(pair for row in spec.casts for pair in spec.pairs(row) if TEXT not in pair)
@@ -99,7 +99,7 @@ def specified_version(spec: Specification, version: str | None) -> str:
     """Return the version in force.
 
     Raises:
-        ReadError: an unknown version.
+        ReadError: the version is unknown.
     """
     if version is None:
         return spec.versions.default
@@ -123,22 +123,22 @@ def settle_cell(
     options: Mapping[str, int | str] | None = None,
     target: Target | None = None,
 ) -> ConformanceEntry:
-    """Plan one cell for the target with the options given, and with others that software sets where that is needed.
+    """Plan one cell for the target with the given options, and with others that software sets if needed.
 
-    `prove` tries all codes of 32 bits where nothing less proves a verdict. `target` is the cell's; None: it is loaded.
+    `prove` tries all 32-bit codes if nothing less proves a verdict. `target` is the cell's; None loads it.
 
     Raises:
-        ReadError: an unknown target, option or value of one.
+        ReadError: a target, option or value is unknown.
     """
     request = request_of(cell, spec, version, target)
     return settled(cell, answer(request, options=options, explain=False, quick=not prove))
 
 
 def request_of(cell: Cell, spec: Specification, version: str, target: Target | None = None) -> CastRequest:
-    """Return what a cell asks for, on the first of equal targets; `target` is the cell's; None: it is loaded.
+    """Return the request of a cell, on the first of equal targets; `target` is the cell's; None loads it.
 
     Raises:
-        ReadError: an unknown target.
+        ReadError: the target is unknown.
     """
     own, known = _TARGETS.first(target or load_target(cell.target)), _SPECIFICATIONS.first(spec)
     return CastRequest(cell.src, cell.dst, own, spec=known, version=version, attributes=dict(cell.attributes))
@@ -146,7 +146,7 @@ def request_of(cell: Cell, spec: Specification, version: str, target: Target | N
 
 _TARGETS: Equals[Target] = Equals(16)
 _SPECIFICATIONS: Equals[Specification] = Equals(16)
-"""Files are read for every cell, and another process gets copies: what is shared goes by the first of equal ones."""
+"""Cache of specifications: files are read for every cell, and processes get copies, so equal ones share one object."""
 
 
 def settled(cell: Cell, answered: Answer) -> ConformanceEntry:
@@ -170,7 +170,7 @@ def settled(cell: Cell, answered: Answer) -> ConformanceEntry:
 
 
 def _settings(spec: Specification, src: str, dst: str, version: str) -> list[tuple[tuple[str, str], ...]]:
-    """Return the settings of attributes that tell rules of a pair apart, the defaults first."""
+    """Return the attribute settings that select different rules of a pair, the defaults first."""
     conditions = [row.when for row in spec.casts if row.when and (src, dst) in spec.pairs(row)]
     names = list(dict.fromkeys(name for condition in conditions for name in condition))
     source = FORMATS[src]
@@ -211,10 +211,10 @@ def entry_document(entry: ConformanceEntry) -> dict[str, object]:
 
 
 def read_entry(held: Any) -> ConformanceEntry:
-    """Return the entry that JSON describes.
+    """Return the entry in a JSON document.
 
     Raises:
-        TypeError, KeyError, ValueError: it describes none.
+        TypeError, KeyError, ValueError: the document is not an entry.
     """
     cell, cycles, shown = held["cell"], held["cycles_per_element"], held["counterexample"]
     return ConformanceEntry(
@@ -254,7 +254,7 @@ def _counterexample(held: Any) -> Counterexample:
 
 
 def _number_text(value: Number) -> str:
-    """Return a number so that it can be read back: a fraction as such, a float behind `~`."""
+    """Return a number in a readable form that can be parsed: a fraction as such, a float with `~` before it."""
     return f"~{value!r}" if isinstance(value, float) else str(value)
 
 
@@ -273,29 +273,29 @@ def _pairs(held: Any) -> tuple[tuple[str, str], ...]:
 Result = TypeVar("Result")
 
 _TOGETHER = 4
-"""Cells that are handed out together: they follow each other, so that they share what was found out."""
+"""Number of consecutive cells that are handed out together, because they share results."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Matrix(PlotMixin[Literal["cells"]]):
-    """What `conform` answers: every cast of a specification on every target.
+    """Result of `conform`: every cast of a specification on every target.
 
-    `casts` are in the order of the specification `spec`, `targets` by name; `entries` are those of all cells, cast by
-    cast. `options` are those that all targets were given. `plot` draws a square per cast and target in the colour of
-    its verdict. The frame `cells` has a row for each of them, cast by cast: what `castsim conform --json` has under
-    the same names, and the `answer` in words.
+    `casts` are in the order of the specification `spec`, `targets` are names; `entries` are those of all cells, cast by
+    cast. `options` are those of all targets. `plot` draws a square per cast and target in the colour of
+    its verdict. The frame `cells` has a row for each of them, cast by cast: the keys of `castsim conform --json`,
+    and the `answer` in words.
     """
 
     spec: Specification
     version: str
     """The version of the specification."""
     casts: tuple[SpecifiedCast, ...]
-    """One per row."""
+    """Casts, one per row."""
     targets: tuple[str, ...]
     entries: tuple[ConformanceEntry, ...]
     options: Setting = ()
     origins: tuple[ResultOrigin, ...] = field(default=(), compare=False)
-    """Who computed each of the entries."""
+    """Names of the processes that computed the entries."""
 
     def __repr__(self) -> str:
         fine = sum(each.verdict is not Verdict.DIFFERS for each in self.entries)
@@ -329,24 +329,24 @@ def conform(
 
     Args:
         spec: a specification, its name or path.
-        targets: names or paths; none means all that are shipped.
-        version: of the specification; None: its default.
+        targets: names or paths; empty means all shipped targets.
+        version: version of the specification; None: its default.
         src, dst: keep the casts from and to these formats only.
-        prove: try all codes of 32 bits where nothing less proves a verdict, which takes seconds per cell.
-        workers: processes.
-        progress: is told how many cells are done.
-        options: of the targets, which all must have them.
-        scheduler: address of a Dask scheduler whose workers are to compute instead.
-        ledger: a file in which every cell is kept as soon as it is done: the same call goes on from there. It stays.
+        prove: try all 32-bit codes if nothing less proves a verdict, which takes seconds per cell.
+        workers: number of processes.
+        progress: receives the number of finished cells.
+        options: target options, which all targets must have.
+        scheduler: address of a Dask scheduler whose workers compute instead.
+        ledger: a file that stores every finished cell, so the same call continues from there. It is not removed.
 
     Returns:
-        A matrix of a row per cast and a column per target.
+        A matrix with a row per cast and a column per target.
 
     Raises:
-        ReadError: unknown specification, version, target, format, option or value of one; the ledger is about
+        ReadError: a specification, version, target, format, option or value is unknown; the ledger is about
             something else; the scheduler does not answer.
-        IllegalError: no cast is left.
-        EngineError: a worker has another castsim; workers die again and again.
+        IllegalError: the filters leave no cast.
+        EngineError: a worker runs another version of castsim, or workers die repeatedly.
     """
     asked = prepared(spec, targets, version, src, dst, options or {})
     who = Workers(workers, scheduler)
@@ -359,7 +359,7 @@ def conform(
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What is asked for: casts of a specification's version, targets, and their options."""
+    """The request: casts of a specification's version, targets, and their options."""
 
     spec: Specification
     version: str
@@ -374,7 +374,7 @@ class Prepared:
         return Matrix(self.spec, self.version, self.casts, self.targets, entries, self.given, origins)
 
     def handed(self, workers: Workers) -> HandedTargets:
-        """Return the targets that workers may not have."""
+        """Return the targets that workers cannot load themselves."""
         return HandedTargets() if workers.scheduler is None else handed_targets(self.targets)
 
 
@@ -386,7 +386,7 @@ def prepared(
     dst: str | None,
     options: Mapping[str, int | str],
 ) -> Prepared:
-    """Return what is asked for; arguments and errors as `conform`."""
+    """Return the prepared request; for arguments and errors see `conform`."""
     found = load_specification(spec) if isinstance(spec, str | Path) else spec
     chosen = specified_version(found, version)
     names, casts = _chosen(found, targets, chosen, src, dst)
@@ -406,7 +406,7 @@ def settle(
     kept: Keeping[Result] | None,
     progress: ProgressCallback,
 ) -> list[Computed[Result]]:
-    """Return the results of cells in their order, whoever computes them."""
+    """Return the results of cells in order, whichever worker computes them."""
     found: dict[int, Computed[Result]] = {}
     progress(_label(cells[0]), 0, len(cells))
     for one in resumed(Task("conform or lower", run, here(None, workers)), cells, workers, kept, _TOGETHER):
@@ -418,7 +418,7 @@ def settle(
 def _settled_group(
     group: WorkGroup[Cell], asked: Prepared, targets: HandedTargets, *, prove: bool
 ) -> list[ConformanceEntry]:
-    """Return the entries of cells; `targets` are those of files, which others lack."""
+    """Return the entries of cells; `targets` are those from files, which workers may lack."""
     spec, version, options = asked.spec, asked.version, asked.options
     return [
         settle_cell(cell, spec, version, prove=prove, options=options, target=targets.get(cell.target))
@@ -433,7 +433,7 @@ def keeping(
     write: Callable[[Result], object],
     read: Callable[[int, object], Result],
 ) -> Keeping[Result] | None:
-    """Return where and how the results of cells are kept; `further` is what else they depend on."""
+    """Return the store for the results of cells; `further` are additional inputs of theirs."""
     if ledger is None:
         return None
     about = {
@@ -487,7 +487,7 @@ def _named(fmt: Format | None, cast: SpecifiedCast) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Rows and columns of the tensor that programs convert, and the instructions of the longest chain."""
+    """Rows and columns of the tensor that programs convert, and the maximum length of a chain."""
 
     rows: int = 16
     cols: int = 256
@@ -499,7 +499,7 @@ _USUAL = Extent()
 
 @dataclass(frozen=True, slots=True)
 class CellLowering:
-    """The entry of a cell, the text of its program (None: there is none), and the suffix of a file that holds it."""
+    """The entry of a cell, its program text (None: there is none), and the suffix of the program's file."""
 
     entry: ConformanceEntry
     program: str | None
@@ -508,7 +508,7 @@ class CellLowering:
 
 @dataclass(frozen=True, slots=True)
 class LoweredMatrix:
-    """A matrix of one target, and what its cells were lowered to, cast by cast."""
+    """A matrix of one target, and the lowerings of its cells, cast by cast."""
 
     matrix: Matrix
     cells: tuple[CellLowering, ...]
@@ -517,7 +517,7 @@ class LoweredMatrix:
 def _lowered_group(
     group: WorkGroup[Cell], asked: Prepared, targets: HandedTargets, extent: Extent
 ) -> list[CellLowering]:
-    """Return what cells are lowered to, every verdict proven where that is possible; errors as `answer`."""
+    """Return the lowerings of cells, with proven verdicts where possible; for errors see `answer`."""
     found = []
     for cell in group.items:
         request = request_of(cell, asked.spec, asked.version, targets.get(cell.target))
@@ -538,7 +538,7 @@ def lower_all(
     ledger: Path | None = None,
     progress: ProgressCallback = lambda *_: None,
 ) -> LoweredMatrix:
-    """Lower every cast of a specification to a target; arguments and errors otherwise as `conform`."""
+    """Lower every cast of a specification to a target; for other arguments and errors see `conform`."""
     asked = prepared(spec, (target,), version, None, None, options or {})
     run = partial(_lowered_group, asked=asked, targets=asked.handed(workers), extent=extent)
     kept = keeping(ledger, asked, {"shape of programs": repr(extent)}, _document, _read)

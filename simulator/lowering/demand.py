@@ -1,4 +1,4 @@
-"""What is asked of the planner, the results that satisfy it, and the code on which a chain fails."""
+"""The demand on the planner, the results that satisfy it, and the code on which a chain fails."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Verdict(StrEnum):
     """The verdict on a chain."""
 
     EXACT = "exact"
-    """The one result of the cast, rounded once; any NaN counts as NaN, and anything goes where anything is accepted."""
+    """The single result of the cast, rounded once; all NaNs are equal, and where anything is accepted, all is right."""
     CONFORMS = "conforms"
-    """Within the tolerance of the specification, not everywhere the nearest result."""
+    """Within the tolerance of the specification, but not always the nearest result."""
     DIFFERS = "differs"
     """Some result does not satisfy the request."""
 
 
 class Grading:
-    """A demand on some codes: what satisfies it and the reference results are computed once, however many chains."""
+    """A demand on some codes: its satisfying and reference results are computed once for all chains."""
 
     def __init__(self, demand: Demand, codes: Codes) -> None:
         self.demand = demand
@@ -49,7 +49,7 @@ class Grading:
 
     @cached_property
     def sets(self) -> AcceptanceSets:
-        """The satisfying results."""
+        """The sets of satisfying results."""
         return self.demand.sets(self.codes)
 
     def satisfied(self, results: Codes) -> Mask:
@@ -66,7 +66,7 @@ class Grading:
         return [(codes, is_nan(codes, dst)) for codes in found]
 
     def matches_reference(self, results: Codes) -> Mask:
-        """Return for each reference policy (rows) which results are its own, any NaN being one, or free."""
+        """Return for each reference policy (rows) which results equal its own (any NaN being equal), or are free."""
         nan, free = is_nan(results, self.demand.dst), self.sets.anything
         return np.array([(codes == results) | (nan & of_nan) | free for codes, of_nan in self._references])
 
@@ -90,18 +90,18 @@ class Demand:
 
     @property
     def label(self) -> str:
-        """Specification, version, attributes and further demands."""
+        """Specification, version, attributes and additional demands."""
         return f"{self.cast.label} {self.further}" if self.further else self.cast.label
 
     @property
     def further(self) -> str:
-        """The further demands beside the specification, in words."""
+        """The additional demands, in words."""
         words = [f"rounding {self.rounding}"] if self.rounding else []
         return " ".join([*words, "saturating"] if self.saturate else words)
 
     @cached_property
     def references(self) -> tuple[Policy, ...]:
-        """Policies of which each gives satisfying results: those of an exact rule, else rounding to nearest."""
+        """Policies that each give satisfying results: those of an exact rule, otherwise rounding to nearest."""
         if self.cast.rule.accept is Accept.EXACT:
             return exact_policies(self.cast, self.src, self.dst)
         return (abstract_policy(self.src, self.dst),)
@@ -114,7 +114,7 @@ class Demand:
 
     @property
     def narrowed(self) -> bool:
-        """Whether something is asked for beside the specification."""
+        """Whether there are demands beyond the specification."""
         return self.rounding is not None or self.saturate
 
     def sets(self, codes: Codes) -> AcceptanceSets:
@@ -134,7 +134,7 @@ class Demand:
         return acceptance(self.cast, self.src, self.dst, codes)
 
     def unsatisfiable(self, codes: Codes) -> Mask:
-        """Return where what is asked for beside the specification contradicts it."""
+        """Return where additional demands contradict the specification."""
         sets, contradicted = self.sets_of_specification(codes), np.zeros(codes.shape, np.bool_)
         for wanted, where in self._wanted(codes):
             contradicted |= where & ~sets.contains(wanted)
@@ -155,7 +155,7 @@ class Demand:
         return sets
 
     def _wanted(self, codes: Codes) -> list[tuple[Codes, Mask]]:
-        """Return results that are asked for beside the specification, each with the places where it is."""
+        """Return results that additional demands require, each with the positions where they do."""
         if not self.narrowed:
             return []
         mode = default_rounding(self.dst) if self.rounding is None else self.rounding
@@ -183,7 +183,7 @@ class Demand:
 
 
 def grading_of(demand: Demand, codes: Codes) -> Grading:
-    """Return the demand on some codes, made once for all that try chains on them."""
+    """Return the demand on some codes, built once for all chains that are tried on them."""
     key = id(demand), codes.dtype.char, codes.tobytes()
     return _GRADINGS.of(key, lambda: Grading(demand, codes), demand)
 
@@ -194,18 +194,18 @@ _GRADINGS: Shared[Grading] = Shared(16)
 # What is asked of the planner: a cast of a specification on a target, and the results that satisfy it.
 
 MOST_STEPS = 4
-"""Instructions of the longest chains that may be asked for."""
+"""Largest permitted value of `steps`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CastRequest:
-    """A cast to be planned.
+    """A request to plan a cast.
 
-    `spec` is a specification, its name or path, `target` likewise; `version` and `attributes` as for
-    `castsim.lowering.specified_cast`. `rounding` asks for results in range rounded by that mode,
-    `saturate` for results out of range clamped: an attribute of the specification where it has one with that effect,
-    else a further demand beside it. `rows` and `cols` are the extent of the tensor that the assembly converts,
-    `steps` the longest chain.
+    `spec` and `target` are objects, names or paths; for `version` and `attributes` see
+    `castsim.lowering.specified_cast`. `rounding` requires results in range rounded by that mode,
+    `saturate` results out of range clamped: by an attribute of the specification with that effect if it has one,
+    otherwise as an additional demand. `rows` and `cols` are the extent of the tensor that the assembly converts,
+    `steps` is the maximum length of a chain.
     """
 
     src: str
@@ -222,11 +222,11 @@ class CastRequest:
 
 
 def settle(request: CastRequest) -> Demand:
-    """Look up the cast and return what satisfies it: one object for all targets.
+    """Return the demand of the cast: one object for all targets.
 
     Raises:
-        ReadError: unknown specification, format, version, attribute or mode.
-        IllegalError: the specification does not have the cast, or it is one of text; a mode without meaning for it.
+        ReadError: a specification, format, version, attribute or mode is unknown.
+        IllegalError: the specification lacks the cast, it is a cast of text, or a mode does not apply to it.
     """
     rounding = request.rounding
     if rounding is not None and rounding not in [mode.value for mode in DETERMINISTIC]:
@@ -238,7 +238,7 @@ def settle(request: CastRequest) -> Demand:
 
 
 _DEMANDS: Shared[Demand] = Shared(8)
-"""What the last casts ask for; the satisfying results of all codes, which go with them, take some megabytes each."""
+"""Demands of the last casts; their satisfying results for all codes take some megabytes each."""
 
 
 def _demand(request: CastRequest, spec: Specification) -> Demand:
@@ -268,7 +268,7 @@ Number = Fraction | float
 
 @dataclass(frozen=True, slots=True)
 class TracedValue:
-    """One value on the way: what made it (the input: None), its format, code and number."""
+    """One intermediate value: its instruction (None for the input), format, code and number."""
 
     step: str | None
     format: Format
@@ -288,7 +288,7 @@ class Required:
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A code on which a chain fails. `values` begin with the input and end with the result; `required` is right."""
+    """A code on which a chain fails. `values` run from the input to the result; `required` is the correct result."""
 
     values: tuple[TracedValue, ...]
     required: Required
@@ -300,12 +300,12 @@ class Counterexample:
 
     @property
     def result(self) -> TracedValue:
-        """The value that the chain makes of it."""
+        """The result of the chain."""
         return self.values[-1]
 
 
 def decimal_text(value: Number) -> str:
-    """Return a number in decimal: whole where it is, else as short as tells it from other float64 numbers."""
+    """Return a number in decimal: an integer in full, otherwise the shortest text that identifies the float64."""
     if isinstance(value, Fraction) and value.denominator == 1:
         return str(value.numerator)
     return repr(float(value))
@@ -321,7 +321,7 @@ def counterexample(demand: Demand, chain: Chain, code: int) -> Counterexample:
 
 
 def required(demand: Demand, code: int) -> Required:
-    """Return the satisfying results of one code of the source, for which not anything is."""
+    """Return the satisfying results of one source code that does not accept everything."""
     sets = demand.sets(np.array([code], code_dtype(demand.src)))
     if not sets.numbers[0]:
         return Required(None, None, None, bool(sets.nan[0]))

@@ -1,4 +1,4 @@
-"""Answers: what a target does for a cast, with the options that software can set.
+"""Answers: the lowering of a cast on a target, with the options that software can set.
 
 found = answer(CastRequest("f32", "f16", "a5", spec="tosa"))
 found.kind, found.plan.verdict, found.settings   # OPTIONS, CONFORMS, (("ctrl_48_at_start", 1),)
@@ -40,12 +40,12 @@ Setting = tuple[tuple[str, int | str], ...]
 """Options and their values, in the order of the description."""
 
 MOST = 2
-"""Options that are changed together."""
+"""Maximum number of options that are changed together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A setting, the target `before` and with it, and the (source, destination) pairs whose casts it changes."""
+    """A setting, the target before and with it, and the (source, destination) pairs whose casts it changes."""
 
     setting: Setting
     before: Target
@@ -53,9 +53,9 @@ class Choice:
     pairs: frozenset[tuple[str, str]]
 
     def touches(self, catalogue: Catalogue, src: Format, dst: Format, steps: int) -> bool:
-        """Whether a chain of up to so many instructions from `src` to `dst` can hold one that the setting changes.
+        """Whether a chain of up to some instructions from `src` to `dst` may contain one that the setting affects.
 
-        `catalogue` is that of the target without the setting for this cast.
+        `catalogue` is the target's for this cast, without the setting.
         """
 
         def leads_through(pairs: Iterable[tuple[str, str]]) -> bool:
@@ -101,40 +101,40 @@ _ALIKE: Shared[bool] = Shared(1 << 14)
 
 @cache
 def _telling(src: Format, dst: Format) -> Codes:
-    """Return codes of `src` on which operations to `dst` differ; every cell and setting asks for them."""
+    """Return codes of `src` on which operations to `dst` differ, cached for all cells and settings."""
     return telling_codes(src, (dst,), 0)
 
 
 def settable(target: Target) -> tuple[str, ...]:
-    """Return the options that software sets."""
+    """Return the options that software can set."""
     return tuple(name for name, option in target.options.items() if option.set_by)
 
 
 def changed(target: Target, values: Mapping[str, int | str]) -> Target:
-    """Return the target with other values for some of its options, the same object each time.
+    """Return the target with changed options, the same object each time.
 
     Raises:
-        ReadError: no such option, or a value that it cannot have.
+        ReadError: an option does not exist, or its value is not legal.
     """
     key = tuple((name, str(value)) for name, value in values.items())
     return _CHANGED.of((id(target), key), lambda: with_options(target, values), target) if key else target
 
 
 def setting_of(target: Target, values: Mapping[str, int | str]) -> Setting:
-    """Return values for options as the description writes them.
+    """Return values of options in the spelling of the description.
 
     Raises:
-        ReadError: no such option, or a value that it cannot have.
+        ReadError: an option does not exist, or its value is not legal.
     """
     found = changed(target, values)
     return tuple((name, option.value) for name, option in found.options.items() if name in values)
 
 
 def choices(target: Target, without: frozenset[str] = frozenset()) -> tuple[Choice, ...]:
-    """Return the settings of up to `MOST` settable options that change what some cast does to elements.
+    """Return the settings of up to `MOST` settable options that change the effect of any cast on elements.
 
-    Of several that come to the same, only one of those with the fewest options is there. Options `without` stay as
-    they are. Those with the fewest options come first.
+    Of several equivalent ones, only one with the fewest options is included. Options in `without` stay
+    unchanged. Settings with the fewest options come first.
     """
     return _CHOICES.of((id(target), without), lambda: tuple(_choices(target, without)), target)
 
@@ -153,7 +153,7 @@ def _choices(target: Target, without: frozenset[str]) -> Iterator[Choice]:
 
 
 def searched_settings(target: Target, without: frozenset[str] = frozenset()) -> Iterator[Setting]:
-    """Yield the settings of up to `MOST` settable options that differ from what is set, the fewest options first."""
+    """Yield the settings of up to `MOST` settable options that differ from the current ones, fewest options first."""
     names = [name for name in settable(target) if name not in without]
     for count in range(1, MOST + 1):
         for together in combinations(names, count):
@@ -174,7 +174,7 @@ _AS_IT_STANDS = (PlanKind.NATIVE, PlanKind.OPTIONS, PlanKind.COPY)
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A plan for the target with further options set."""
+    """A plan for the target with additional options."""
 
     plan: Plan
     setting: Setting
@@ -182,15 +182,15 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer(NotebookMixin[Literal["steps"]]):
-    """What `lower` answers: a plan, and the options of the target with which it holds.
+    """Result of `lower`: a plan, and the target options that it needs.
 
     `plan` has the verdict, the instructions, the cost in cycles and bytes, and the counterexample if there is one.
-    `given` are the options that were asked for, `chosen` further ones, without which nothing satisfies the request:
-    `refuted` is the plan without them. `native` is one instruction with further options, where the plan without them
+    `given` are the requested options, `chosen` additional ones, without which nothing satisfies the request:
+    `refuted` is the plan without them. `native` is one instruction with additional options, if the plan without them
     is a chain.
 
     Notebooks show the steps, the proof and the program. The frame `steps` has a row per step of the chain: its number,
-    the `instruction`, the formats `src` and `dst`, and the `options` that it has to be asked for.
+    the `instruction`, the formats `src` and `dst`, and its required `options`.
     """
 
     plan: Plan
@@ -211,22 +211,22 @@ class Answer(NotebookMixin[Literal["steps"]]):
 
     @property
     def kind(self) -> PlanKind:
-        """The kind of the plan; one instruction that needs options of the target is native with them."""
+        """The kind of the plan; one instruction that needs target options is native with them."""
         return PlanKind.OPTIONS if self.chosen and self.plan.kind is PlanKind.NATIVE else self.plan.kind
 
     @property
     def text(self) -> str | None:
-        """The program, its options in a comment before it; None if nothing satisfies the request."""
+        """The program, preceded by a comment with its options; None if nothing satisfies the request."""
         return None if self.plan.text is None else with_options_named(self.plan.text, self.settings)
 
 
 def with_options_named(program: str, setting: Setting) -> str:
-    """Return the text of a program with the options that it is to be run with, in a comment before it."""
+    """Return the text of a program, preceded by a comment with its options."""
     return f"// castsim run {options_text(setting)}\n{program}" if setting else program
 
 
 def options_text(setting: Setting) -> str:
-    """Return a setting as the command line takes it."""
+    """Return a setting in command-line syntax."""
     return " ".join(f"--option {name}={value}" for name, value in setting)
 
 
@@ -244,16 +244,16 @@ def answer(
     quick: bool = False,
     alternatives: bool = True,
 ) -> Answer:
-    """Plan a cast, where the target as it stands has no single instruction for it also with options that software sets.
+    """Plan a cast; if no single instruction of the target is enough, also with options that software sets.
 
-    What conforms without further options goes before what needs them. If only chains do, `native` tells of a single
-    instruction with options. If nothing does, the fewest options decide, of single instructions first, then of chains;
-    of equally many the cheapest program. `options` of the target are kept at the values given. Without `alternatives`
-    no single instruction is looked for where a chain does. Other arguments as `castsim.lowering.planner.plan`.
+    A result without additional options takes precedence. If only chains work, `native` names a single
+    instruction with options. If nothing works, the fewest options win, single instructions before chains;
+    for equally many, the cheapest program. `options` of the target keep the given values. Without `alternatives`
+    no single instruction is sought if a chain works. For other arguments see `castsim.lowering.planner.plan`.
 
     Raises:
-        ReadError: no such option, or a value that it cannot have; otherwise as `plan`.
-        IllegalError, TileError: as `plan`.
+        ReadError: an option does not exist, or its value is not legal; otherwise see `plan`.
+        IllegalError, TileError: see `plan`.
     """
     asked, given = _with_options(request, options or {})
     found = plan(asked, progress, explain=explain, quick=quick)
@@ -274,10 +274,10 @@ def answer_through(
     *,
     options: Mapping[str, int | str] | None = None,
 ) -> Answer:
-    """Judge the best chain through the named formats, on the target with the options given and no others.
+    """Judge the best chain through the named formats, on the target with only the given options.
 
     Raises:
-        ReadError, IllegalError, TileError: as `castsim.lowering.planner.plan_through` and `answer`.
+        ReadError, IllegalError, TileError: see `castsim.lowering.planner.plan_through` and `answer`.
     """
     asked, given = _with_options(request, options or {})
     return Answer(plan_through(asked, path, progress), given)
@@ -291,7 +291,7 @@ def _with_options(request: CastRequest, options: Mapping[str, int | str]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """A search: the request to the target as it stands, and what was found."""
+    """A search: the request to the target without changes, and its results."""
 
     request: CastRequest
     given: Setting
@@ -300,9 +300,9 @@ class _Search:
     quick: bool
 
     def best(self, steps: int, refused: type[CastsimError] = IllegalError) -> Alternative | None:
-        """Return the best plan of up to so many instructions with further options, None if there is none.
+        """Return the best plan of up to a number of instructions with additional options, None if there is none.
 
-        With options for which no program can be written, as `refused`, nothing is done.
+        Options for which no program can be written, such as `refused`, are skipped.
         """
         touching = list(self._touching(steps))
         for count in range(1, MOST + 1):
@@ -351,29 +351,29 @@ def lower(
     cols: int = 256,
     steps: int = MOST_STEPS,
 ) -> Answer:
-    """Find the cheapest instructions of a target that give what a specification asks of a cast, and prove them.
+    """Find the cheapest instructions of a target that meet a specification for a cast, and prove them.
 
         found = lower("f32", "i8", target="a2a3", spec="tosa@1.1")
         found.kind, found.plan.verdict, found.settings, found.text
 
     Args:
-        src, dst: formats, as `castsim.cast` takes them.
+        src, dst: formats, as for `castsim.cast`.
         target: a chip.
         spec: `NAME[@VERSION][:ATTRIBUTE=VALUE]...` as on the command line, or a specification.
-        rounding, saturate: what is asked for beyond the specification: a rounding mode; results out of range clamped.
+        rounding, saturate: demands beyond the specification: a rounding mode; results out of range clamped.
         via: judge the chain through these formats, each `FORMAT[:MODE]`, instead of searching.
-        options: options of the target, as `castsim targets T` lists them.
+        options: target options, as listed by `castsim targets T`.
         rows, cols: extent in elements of the tensor that the program converts.
-        steps: instructions of the longest chain that is searched, 1 to 4.
+        steps: maximum number of instructions of a chain, 1 to 4.
 
     Returns:
-        The plan with its proof, its cycles and its program; where nothing gives what is asked, the smallest input
+        The plan with its proof, its cycles and its program; if nothing meets the demand, the smallest input
         that shows it. That is an answer, not an error.
 
     Raises:
-        ReadError: unknown format, target, specification, option or mode.
-        IllegalError: the specification does not have the cast.
-        TileError: no program of the target holds a tensor of that extent.
+        ReadError: a format, target, specification, option or mode is unknown.
+        IllegalError: the specification lacks the cast.
+        TileError: no program of the target fits a tensor of that extent.
     """
     version: str | None = None
     attributes: Mapping[str, str] = {}

@@ -1,4 +1,4 @@
-"""Planning a cast: search, proof, ranking by simulated cost, and the program of the best chain."""
+"""Planning of a cast: search, proof, ranking by simulated cost, and the program of the best chain."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from castsim.numerics.codec import value_of
 from castsim.targets.loader import Target, load_target
 
 _SIMULATED = 6
-"""Chains of one length whose programs are simulated to rank them."""
+"""Maximum number of chains of one length whose programs are simulated to rank them."""
 _SPELLINGS = 6
 
 
@@ -67,7 +67,7 @@ def ranked(
     """Return the most promising chains with their programs, the cheapest first.
 
     Raises:
-        CastsimError: none of them can be written as a program; the first one's reason.
+        CastsimError: no chain can be written as a program; the first one's reason.
     """
     grading = grading_of(demand, codes)
     exact: dict[tuple[Primitive, ...], bool] = {}  # spellings of one chain share it
@@ -98,7 +98,7 @@ def ranked(
 
 
 def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
-    """Return the key by which one chain is preferable to another that is as exact: narrow, proven soon, plain."""
+    """Return the ranking key of equally exact chains: narrow, quickly proven, plain."""
     wanted = {policy.rounding for policy in demand.references}
     strange = sum(
         primitive.policy.rounding not in wanted
@@ -129,7 +129,7 @@ def _switches(form: Form) -> tuple[Any, ...]:
 
 
 def _spellings(chain: Chain) -> Iterator[Chain]:
-    """Yield a chain with every spelling of its steps that may take another time."""
+    """Yield a chain with every spelling of its steps that may affect the time."""
     choices: list[list[LoweringStep]] = []
     for step in chain:
         by_switches: dict[tuple[Any, ...], Form] = {}
@@ -140,28 +140,28 @@ def _spellings(chain: Chain) -> Iterator[Chain]:
 
 
 _RANDOM = 48
-"""Random codes per kind of the first sample; what it misses, proofs bring in."""
+"""Number of random codes per kind in the first sample; proofs add the codes that it misses."""
 _ADDED = 48
 """Failing codes of a refuted chain that join the sample."""
 
 
 SAMPLED_MARK = "~"
-"""Marks a verdict that rests on samples, or on a substitute that does."""
+"""Mark of a verdict that rests on samples, or on a substitute that does."""
 
 
 class PlanKind(StrEnum):
-    """The kind of a plan: how a target gets a cast done."""
+    """The kind of a plan."""
 
     NATIVE = "native"
-    """One instruction as it stands."""
+    """One instruction with its defaults."""
     OPTIONS = "native with options"
-    """One instruction with modes that have to be asked for."""
+    """One instruction with required modes."""
     CHAIN = "chain"
     """Several instructions."""
     COPY = "copy"
-    """No instruction: the bits stay as they are."""
+    """No instruction: the bits stay unchanged."""
     NONE_FOUND = "none found"
-    """No chain of those that were searched satisfies the request, which proves nothing of others."""
+    """No searched chain satisfies the request, which proves nothing about others."""
     IMPOSSIBLE = "impossible"
     """The target has no elements as wide as the source or the destination."""
 
@@ -173,7 +173,7 @@ class PlanKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refuted:
-    """A chain that one might have taken, and where it fails."""
+    """A chain that might be expected, and where it fails."""
 
     chain: Chain
     counterexample: Counterexample
@@ -182,12 +182,12 @@ class Refuted:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The answer to a request.
+    """The plan of a request.
 
-    `chain` is the best one that satisfies it, else (`kind` is NONE_FOUND) the one that fails on the fewest codes tried,
-    with its smallest `counterexample`; empty if nothing leads to the destination. `assembly` and `cost` belong to a
+    `chain` is the best one that satisfies it, or else (`kind` is NONE_FOUND) the one with the fewest failing codes,
+    with its smallest `counterexample`; empty if the destination is unreachable. `assembly` and `cost` belong to a
     satisfying chain; `refuted` are native casts of the pair with fewer options than `chain` has. The plan of a given
-    path (`plan_through`) tells its way also where the chain differs.
+    path (`plan_through`) has its way even if the chain differs.
     """
 
     request: CastRequest
@@ -202,22 +202,22 @@ class Plan:
     counterexample: Counterexample | None = None
     refuted: tuple[Refuted, ...] = ()
     searched: int = 0
-    """Steps that chains as long as the one found, or as any that was tried, can be made of."""
+    """Number of steps available to chains as long as the chosen one, or as any that was tried."""
     reason: str | None = None
-    """Why there is no chain, where there is none."""
+    """The reason why there is no chain, if there is none."""
     nearest: str | None = None
-    """The format nearest to the destination that chains lead to, where there is no chain."""
+    """The reachable format nearest to the destination, if there is no chain."""
 
     @property
     def proven(self) -> bool:
-        """Whether the verdict leaves no code out, or no chain: one example refutes one chain, not all of them."""
+        """Whether the verdict covers every code, or there is no chain: one example refutes a single chain, not all."""
         if self.kind.fails:
             return self.kind is PlanKind.IMPOSSIBLE
         return self.verdict is Verdict.DIFFERS or (self.evidence is not None and self.evidence.proves)
 
     @property
     def claim(self) -> str:
-        """The verdict in words that say no more than the evidence: what rests on samples is called nothing but that."""
+        """The verdict in words that claim no more than the evidence: samples are named as such."""
         if self.proven or self.evidence is None or self.verdict is Verdict.DIFFERS:
             return self.verdict.value  # one counterexample refutes a chain, wherever it came from
         found = "no difference" if self.verdict is Verdict.EXACT else "nothing beyond the tolerance"
@@ -241,12 +241,12 @@ def plan(
     """Find the best chain of a target's instructions that satisfies a request, and prove it.
 
     Chains are tried shortest first, up to `request.steps` instructions; those of one length are ranked by simulated
-    cycles per element, scratch and registers. A chain that is proven goes before one that was only sampled. Without
-    `explain` nothing is said of native casts that fail. With `quick` no time is taken to try all codes of 32 bits.
+    cycles per element, scratch and registers. A proven chain takes precedence over a sampled one. Without
+    `explain` failing native casts are not described. With `quick` the exhaustive trial of 32-bit codes is skipped.
 
     Raises:
-        ReadError: unknown specification, target, format, version, attribute or mode.
-        IllegalError: the specification does not have the cast; what is asked for contradicts it.
+        ReadError: a specification, target, format, version, attribute or mode is unknown.
+        IllegalError: the specification lacks the cast, or a demand contradicts it.
     """
     demand, target = _settled(request)
     catalogue = catalogue_of(target, demand.src, demand.dst)
@@ -278,13 +278,13 @@ _TOLD: Shared[Codes] = Shared(64)
 
 
 def plan_through(request: CastRequest, path: Sequence[str], progress: ProgressCallback = lambda *_: None) -> Plan:
-    """Judge the best chain that goes through the named formats, one instruction from each to the next.
+    """Judge the best chain through the named formats, with one instruction for each step.
 
-    `path` holds `FORMAT` or `FORMAT:MODE`, MODE the rounding of the instruction that leads there; the destination may
-    stand at its end.
+    `path` contains `FORMAT` or `FORMAT:MODE`, MODE the rounding of the instruction that yields it; the destination may
+    be its last entry.
 
     Raises:
-        IllegalError: the target has no such chain; otherwise as `plan`.
+        IllegalError: the target has no such chain; otherwise see `plan`.
     """
     demand, target = _settled(request)
     catalogue = catalogue_of(target, demand.src, demand.dst)
@@ -339,10 +339,10 @@ def _settled(request: CastRequest) -> tuple[Demand, Target]:
 
 
 def _check_satisfiable(demand: Demand) -> None:
-    """Reject what no result can satisfy.
+    """Reject a demand that no result can satisfy.
 
     Raises:
-        IllegalError: names an input and what contradicts what.
+        IllegalError: there is one; the message names an input and the contradiction.
     """
     if not demand.narrowed:
         return
@@ -375,7 +375,7 @@ class _Task:
 
 
 def _proven(task: _Task, codes: Codes) -> tuple[tuple[Judgement, Assembly, ProgramCost] | None, Codes]:
-    """Return the best chain that stands up to proof; a refuted one adds to the codes, and the search begins anew."""
+    """Return the best chain that can be proven; a refuted one adds to the codes, and the search starts again."""
     judged: dict[tuple[Primitive, ...], Judgement] = {}
     request, demand = task.request, task.demand
     while True:
@@ -401,7 +401,7 @@ def _proven(task: _Task, codes: Codes) -> tuple[tuple[Judgement, Assembly, Progr
 
 
 def _with_failing(codes: Codes, judgement: Judgement) -> Codes:
-    """Add failing codes to those tried: the smallest, and others spread over all that are known."""
+    """Add failing codes to those tried: the smallest, and others spread over all known ones."""
     failing = judgement.failing
     spread = failing[np.linspace(0, failing.size - 1, min(_ADDED, failing.size)).astype(np.intp)]
     more: Codes = distinct(np.concatenate((codes, spread))).astype(codes.dtype)
@@ -437,10 +437,10 @@ _OF_DATA = 1 << 10
 
 
 def route_for(plan: Plan, codes: Codes) -> Chain:
-    """Return the chain to run on codes where none satisfies: the one that fails on the fewest of these codes.
+    """Return the chain to run on codes if none satisfies the demand: the one with the fewest failing codes among these.
 
-    Of equally good ones it is the one that fails on fewer codes of the planner's sample. Of more than 1,024 different
-    codes as many are tried, spread evenly.
+    Ties are decided by the failing codes of the planner's sample. Of more than 1,024 different
+    codes, that many are tried, spread evenly.
     """
     demand, target = plan.demand, plan.target
     if not plan.chain or sum(step.is_instruction for step in plan.chain) > 2:
@@ -495,7 +495,7 @@ def _unreached(task: _Task) -> Plan:
 
 
 def _refuted_natives(task: _Task, chain: Chain) -> tuple[Refuted, ...]:
-    """Return the plain native cast of the pair where the chain is something else and the plain one fails."""
+    """Return the plain native cast of the pair if the chain is another and the plain one fails."""
     demand = task.demand
     options = sum(len(step.forms[0].options) for step in chain)
     native = [

@@ -1,4 +1,4 @@
-"""Whether a chain satisfies a request: by every code, by the breakpoints of a chain that keeps order, or on samples."""
+"""Proofs that a chain satisfies a request: by every code, by the breakpoints of a monotone chain, or on samples."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Method(StrEnum):
     """The method by which a verdict was reached."""
 
     EXHAUSTIVE = "exhaustive"
-    """All codes went through the machine model, or through what is proven to give the same."""
+    """All codes went through the machine model, or through a function proven to be equal."""
     BREAKPOINTS = "breakpoints"
-    """Order is kept: the ends of stretches of equal results stand for all codes."""
+    """The chain is monotone: the ends of stretches of equal results represent all codes."""
     SUBSTITUTE = "substitute"
-    """All codes went through a function that was seen to agree with the machine model on samples: no proof."""
+    """All codes went through a function that agrees with the machine model on samples, which is no proof."""
     SAMPLED = "sampled"
-    """Some codes were tried: no proof."""
+    """Some codes were tried, which is no proof."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Evidence:
 
     @property
     def proves(self) -> bool:
-        """Whether no code is left out."""
+        """Whether every code is covered."""
         return self.method in (Method.EXHAUSTIVE, Method.BREAKPOINTS)
 
 
@@ -105,7 +105,7 @@ _NANS = 1 << 12
 
 
 def judge_by_breakpoints(demand: Demand, chain: Chain, progress: ProgressCallback) -> Judgement:
-    """Return the verdict on a chain whose every step keeps the order of numbers."""
+    """Return the verdict on a chain whose steps are all monotone."""
     key = demand.src, demand.dst, primitives_of(chain)
     stretches = _STRETCHES.of(key, lambda: _stretches(demand, chain, progress))
     first, last = _split(demand, *stretches)
@@ -131,7 +131,7 @@ def judge_by_breakpoints(demand: Demand, chain: Chain, progress: ProgressCallbac
 
 
 _STRETCHES: Shared[tuple[Places, Places]] = Shared(16)
-"""Where results of chains change, whatever is asked of them; up to a megabyte each."""
+"""Cached positions where results of chains change, whatever the demand; up to a megabyte each."""
 
 
 def _grade(demand: Demand, chain: Chain, codes: Codes, results: Codes) -> Verdict:
@@ -180,9 +180,9 @@ def _stretches(demand: Demand, chain: Chain, progress: ProgressCallback) -> tupl
 
 
 def _likely_starts(demand: Demand, wanted: Keys) -> tuple[Places, ...]:
-    """Return places at which results probably begin: at a number, halfway to it, and right behind the one before.
+    """Return positions at which results probably begin: at a number, halfway to it, and right after the previous one.
 
-    Guesses only: a place that is wrong costs a look.
+    These are guesses: a wrong one only costs a test.
     """
     src, dst = demand.src, demand.dst
     codes = np.arange(1 << dst.bits, dtype=code_dtype(dst))
@@ -236,9 +236,9 @@ def _keys(results: Codes, codes: Codes, demand: Demand) -> Keys:
 
 
 def _smallest_in(demand: Demand, chain: Chain, first: Places, last: Places, good: NDArray[np.bool_]) -> Codes:
-    """Return failing codes, among them the one of smallest magnitude.
+    """Return failing codes, including the one of smallest magnitude.
 
-    In a stretch the places that satisfy lie together: those that fail reach from an end to where satisfaction begins.
+    In a stretch the satisfying positions are contiguous: failing ones extend from an end to the first satisfying one.
     """
     good_first, good_last = good[: first.size], good[first.size :]
     found = [codes_at(first[~good_first], demand.src), codes_at(last[~good_last], demand.src)]
@@ -273,7 +273,7 @@ _BLOCK = 1 << 16
 _CHUNK = 1 << 22
 _CODES = 1 << 32
 _SLOW_LOOKS = 1 << 25
-"""Results unlike the reference's that are looked at one by one before the search for a proof is given up."""
+"""Maximum number of results unlike the reference's that are examined one by one before the proof is given up."""
 
 
 def has_machine_code() -> bool:
@@ -282,9 +282,9 @@ def has_machine_code() -> bool:
 
 
 def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, progress: ProgressCallback) -> Judgement:
-    """Return the verdict on all 2**32 codes; `sampled`, with a remark, where machine code or time is lacking.
+    """Return the verdict on all 2**32 codes; `sampled`, with a remark, if machine code or time is lacking.
 
-    Where a function stands in for an instruction, the verdict is proven only if that was; see `substitution`.
+    If a function replaces an instruction, the verdict is proven only if the function is; see `substitution`.
     """
     if not has_machine_code():
         return _remarked(sampled, "with numba, all 2**32 would be tried")
@@ -312,7 +312,7 @@ def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, progres
 
 
 def _quick(primitives: Iterable[Primitive]) -> tuple[Substitutes, str | None]:
-    """Return the substitutes for the arithmetic of a chain, and the first primitive that nothing makes quick."""
+    """Return the substitutes for the arithmetic of a chain, and the first primitive without a fast one."""
     found: dict[ConstantArithmetic, Substitute] = {}
     for primitive in primitives:
         if isinstance(primitive, ConstantArithmetic):
@@ -330,7 +330,7 @@ def _quick(primitives: Iterable[Primitive]) -> tuple[Substitutes, str | None]:
 def _refuted(
     demand: Demand, chain: Chain, sampled: Judgement, wrong: Codes, tried: int, substitutes: Substitutes
 ) -> Judgement:
-    """Return the verdict where codes fail: on the machine model itself, not only with what stands in for it."""
+    """Return the verdict for failing codes, confirmed on the machine model itself, not only with substitutes."""
     failing = wrong[~demand.satisfied(wrong, run_chain(chain, wrong))]
     if not failing.size:
         return _remarked(sampled, f"the substitute for {_names(substitutes)} gives different results")
@@ -339,7 +339,7 @@ def _refuted(
 
 
 def _evidence(tried: int, argument: str, substitutes: Substitutes) -> Evidence:
-    """Return the evidence that trying codes gives: none of an instruction for which something unproven stands in."""
+    """Return the evidence from trying codes: none for an instruction with an unproven substitute."""
     unproven = {primitive: one for primitive, one in substitutes.items() if not one.proven}
     if not unproven:
         return Evidence(Method.EXHAUSTIVE, tried, argument)
@@ -388,7 +388,7 @@ class _Runner:
     def first_failing(self, start: int) -> Codes:
         """Return the codes of the first block from a magnitude on, within a chunk, on which the chain fails.
 
-        A sign for which anything is accepted from the beginning of the chunk is left out; see `_free`.
+        A sign for which everything is accepted from the beginning of the chunk is left out; see `_free`.
         """
         signs = [sign for sign, codes in enumerate(_both_signs(self.demand, start)) if not self._free(codes)]
         wrong = np.zeros(0, code_dtype(self.demand.src))
@@ -426,18 +426,18 @@ class _Runner:
         return codes[~satisfied]
 
     def _free(self, codes: Codes) -> bool:
-        """Whether anything is accepted for all codes of a block.
+        """Whether everything is accepted for all codes of a block.
 
-        What is undefined is so from some magnitude on (out of range, then infinite, then NaN) or for one sign, so the
-        smallest magnitude of a block decides; more are looked at all the same.
+        Undefined results begin at some magnitude (out of range, then infinite, then NaN) or belong to one sign, so the
+        smallest magnitude of a block decides; more are tested to be safe.
         """
         return bool(self.demand.sets(codes[:: _BLOCK // 64]).anything.all())
 
 
 def _nearest_reference(demand: Demand, chain: Chain) -> Policy:
-    """Return a policy that satisfies the demand everywhere and agrees with the chain as often as one can.
+    """Return a policy that satisfies the demand everywhere and agrees with the chain as often as possible.
 
-    Such are the references, and what differs from them only where anything is accepted.
+    Candidates are the references, and variants that differ only where everything is accepted.
     """
     codes = telling_codes(demand.src, (demand.dst,), 1 << 10)
     results = run_chain(chain, codes)
@@ -476,7 +476,7 @@ def judge(
 ) -> Judgement:
     """Return the verdict on a chain that leads from the demand's source to its destination.
 
-    With `quick` codes of 32 bits are sampled where only trying all of them would prove anything, which takes seconds.
+    With `quick`, 32-bit codes are sampled if only an exhaustive trial, which takes seconds, would prove anything.
     """
     steps = tuple((_NUMBERS.of(step.primitives), step.dst.name) for step in chain)
     key = id(demand), steps, samples
@@ -502,7 +502,7 @@ def _quickly(demand: Demand, chain: Chain, progress: ProgressCallback, samples: 
 
 
 def goes_by_breakpoints(demand: Demand, chain: Chain) -> bool:
-    """Whether a chain keeps order, and has few enough results that the places where they change can be found."""
+    """Whether a chain is monotone, and has few enough results to find all positions where they change."""
     ordered = is_ordered(demand.src) and is_ordered(demand.dst) and demand.dst.bits <= 16
     return ordered and all(map(keeps_order, primitives_of(chain)))
 
@@ -528,4 +528,4 @@ def _sampled(demand: Demand, chain: Chain, samples: int) -> Judgement:
 
 _SAMPLES: Shared[Codes] = Shared(8)
 _GRADINGS: Shared[Grading] = Shared(4)
-"""Some megabytes each."""
+"""Cached demands on codes; some megabytes each."""

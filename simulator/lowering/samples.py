@@ -1,4 +1,4 @@
-"""Which codes of a wide format a chain is tried on, and arithmetic fast enough to try them all."""
+"""The codes of a wide format on which a chain is tried, and arithmetic fast enough to try all of them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Places = NDArray[np.uint64]
 
 
 def is_ordered(fmt: Format) -> bool:
-    """Whether the codes of all numbers follow each other as `codes_at` counts them."""
+    """Whether the codes of all numbers are ordered as `codes_at` counts them."""
     return isinstance(fmt, IntFormat) or (isinstance(fmt, FloatFormat) and fmt.signed and fmt.has_negative_zero)
 
 
 def number_count(fmt: Format) -> int:
-    """Return how many codes stand for numbers, infinities and both zeros among them."""
+    """Return the number of codes that represent numbers, including infinities and both zeros."""
     if isinstance(fmt, IntFormat):
         return 1 << fmt.bits
     assert isinstance(fmt, FloatFormat)
@@ -35,7 +35,7 @@ def number_count(fmt: Format) -> int:
 
 
 def codes_at(places: Places, fmt: Format) -> Codes:
-    """Return codes by place: 0 is the lowest value, minus zero comes right before zero."""
+    """Return codes by rank: 0 is the lowest value, minus zero comes right before zero."""
     if isinstance(fmt, IntFormat):
         if not fmt.signed:
             return places.astype(code_dtype(fmt))
@@ -50,7 +50,7 @@ def codes_at(places: Places, fmt: Format) -> Codes:
 
 
 def distinct(codes: Codes) -> Codes:
-    """Return the codes without repetitions, in rising order; `np.unique` would load masked arrays."""
+    """Return the distinct codes in rising order; `np.unique` would load masked arrays."""
     rising = np.sort(codes, axis=None)
     found: Codes = rising[np.concatenate((np.ones(min(rising.size, 1), np.bool_), rising[1:] != rising[:-1]))]
     return found
@@ -72,7 +72,7 @@ def nearest_zero_first(codes: Codes, fmt: Format) -> NDArray[np.intp]:
 
 
 def _largest(fmt: FloatFormat) -> int:
-    """Code of the number of largest magnitude, infinity where there is one."""
+    """Return the code of the number of largest magnitude, infinity if there is one."""
     return fmt.max_finite_code if fmt.infinity_code is None else fmt.infinity_code
 
 
@@ -89,7 +89,7 @@ def all_codes(fmt: Format) -> Codes | None:
 
 
 def telling_codes(src: Format, others: Iterable[Format], count: int, seed: int = _SEED) -> Codes:
-    """Return distinct codes of `src` at which casts by way of `others` change, and about `count` random ones.
+    """Return distinct codes of `src` at which casts through `others` change, and about `count` random ones.
 
     A source of up to 8 bits gives all its codes.
     """
@@ -151,7 +151,7 @@ def _down_to(fmt: Format) -> Policy:
 
 
 def codes_to_values(codes: Codes, fmt: IntFormat) -> NDArray[np.float64]:
-    """Return integers as float64, rounded where they are wider."""
+    """Return integers as float64, rounded if they are wider."""
     found: NDArray[np.float64] = convert_codes(codes, fmt, _WIDE, Policy(Rounding.RINT, Overflow.SPECIAL)).view(
         np.float64
     )
@@ -169,7 +169,7 @@ def _neighbours(codes: Codes, fmt: Format) -> list[Codes]:
 
 
 def place_of(codes: Codes, fmt: Format) -> NDArray[np.uint64]:
-    """Return the place of codes in the order of values; NaN counts as the end of its sign."""
+    """Return the rank of codes in the order of values; NaN counts as the end of its sign."""
     wide = codes.astype(np.uint64)
     if isinstance(fmt, IntFormat):
         if not fmt.signed:
@@ -230,10 +230,10 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The identity of a substitution that a proof is about.
+    """The identity of a substitution that a proof refers to.
 
-    `name` holds the target and the instruction with its operands, `facts` is the digest of what its values rest on,
-    `shape` names the function that stands in for it.
+    `name` contains the target and the instruction with its operands, `facts` is the digest of the facts that its values
+    depend on, `shape` names the substitute function.
     """
 
     name: str
@@ -245,9 +245,9 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Substitute:
-    """A function that stands in for an instruction.
+    """A function that replaces an instruction.
 
-    `samples` are the codes on which it was found to agree; `proven` tells that it agrees on all.
+    `samples` is the number of codes on which it agrees; `proven` tells that it agrees on all.
     """
 
     primitive: ConstantArithmetic
@@ -263,12 +263,12 @@ class Substitute:
 
 
 def identity_of(primitive: ConstantArithmetic, shape: str) -> Identity:
-    """Return the identity of a proof that a shape gives what a primitive gives."""
+    """Return the identity of a proof that a shape is equal to a primitive."""
     return Identity(primitive.name, primitive.src.name, primitive.constant, primitive.facts, shape)
 
 
 def substitute_of(primitive: ConstantArithmetic) -> Substitute | None:
-    """Return a fast function that agrees with a primitive on the codes of its format, None if none is known."""
+    """Return a fast function that agrees with a primitive on the codes of its format, None if there is none."""
     fmt = primitive.src
     if fmt.storage_bits <= _NARROW:
         everything = np.arange(1 << fmt.storage_bits, dtype=code_dtype(fmt))
@@ -285,7 +285,7 @@ def substitute_of(primitive: ConstantArithmetic) -> Substitute | None:
 
 
 def disagreeing(substitute: Substitute, start: int, stop: int) -> Codes:
-    """Return the codes of 32 bits from `start` to `stop - 1` for which a substitute gives what its primitive does not.
+    """Return the 32-bit codes from `start` to `stop - 1` on which a substitute differs from its primitive.
 
     Results are compared bit by bit.
     """
@@ -300,7 +300,7 @@ def disagreeing(substitute: Substitute, start: int, stop: int) -> Codes:
 
 @cache
 def recorded() -> frozenset[Identity]:
-    """Return the substitutions that the shipped record has without a mismatch on all codes."""
+    """Return the substitutions in the shipped record without a mismatch on all codes."""
     if not RECORD.is_file():
         return frozenset()
     parts = json.loads(RECORD.read_text(encoding="utf-8"))["parts"]
@@ -312,7 +312,7 @@ def recorded() -> frozenset[Identity]:
 
 
 def shapes(constant: int, fmt: Format) -> Iterator[tuple[str, Function]]:
-    """Yield what an instruction with a constant may do to codes of 32 bits, by name."""
+    """Yield the possible effects of an instruction with a constant on 32-bit codes, by name."""
     raw = np.dtype(f"u{fmt.storage_bits // 8}")
     code = np.array(constant & ((1 << fmt.storage_bits) - 1), raw)
     native = raw

@@ -1,9 +1,9 @@
-"""Findings that requests share: in a process, found again by their content; of shipped targets, as data made once.
+"""Results that requests share: within a process, found by their content; for shipped targets, as recorded data.
 
-A matrix asks thousands of times for what differs in a name only: one instruction run on the same codes, one chain
-proven for the same cast, one program timed. `Kept` holds such findings; `Shared` is kept as well, but calculates anew
-within `unshared()`, which tests and benchmarks compare it with. Both are bounded: of more than `most` findings the one
-that was not asked for the longest goes. Every process has its own, which its threads share.
+A matrix asks thousands of times for requests that differ only in name: one instruction run on the same codes, one chain
+proven for the same cast, one program timed. `Kept` caches such results; `Shared` does too, but computes them again
+within `unshared()`, against which tests and benchmarks compare. Both are bounded: above `most` results, the least
+recently used one is dropped. Every process has its own, which its threads share.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SHARING = _Switch()
 
 @contextmanager
 def unshared() -> Iterator[None]:
-    """Calculate everything anew, as if each request were the only one."""
+    """Disable sharing, as if each request were the only one."""
     before, _SHARING.on = _SHARING.on, False
     try:
         yield
@@ -48,7 +48,7 @@ def unshared() -> Iterator[None]:
 
 
 class Kept(Generic[_Found]):
-    """Up to `most` findings by key; for variables of modules, which live as long as the process."""
+    """Cache of up to `most` results by key; for module variables, which live as long as the process."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -56,10 +56,10 @@ class Kept(Generic[_Found]):
         self._lock = Lock()
 
     def of(self, key: Hashable, make: Callable[[], _Found], held: object = None) -> _Found:
-        """Return the finding of a key, made on first use; an error of `make` is not kept.
+        """Return the result of a key, computed on first use; an error of `make` is not cached.
 
-        Where the key has identities (`id`), `held` are the objects that they are of: kept as long as the finding, so
-        that no other object can get one of them. Of threads that make one finding at once, all get that of the first.
+        If the key contains identities (`id`), `held` are their objects: kept as long as the result, so
+        no other object can get the same identity. If threads compute one result at once, all get the first one's.
         """
         with self._lock:
             entry = self._found.get(key)
@@ -74,27 +74,27 @@ class Kept(Generic[_Found]):
         return entry[0]
 
     def clear(self) -> None:
-        """Give up all findings."""
+        """Remove all results."""
         with self._lock:
             self._found.clear()
 
     def __len__(self) -> int:
-        """Return how many findings there are."""
+        """Return the number of results."""
         return len(self._found)
 
 
 _EVERY: list[Callable[[], None]] = []
-"""What empties each of those that `forget` empties."""
+"""Functions that empty the caches for `forget`."""
 
 
 def forget() -> None:
-    """Give up what requests share: all that is `Shared`, and the first of equal objects."""
+    """Remove everything that requests share: all `Shared` results, and the representatives of equal objects."""
     for clear in _EVERY:
         clear()
 
 
 class Shared(Kept[_Found]):
-    """Findings that are made each time within `unshared`."""
+    """Cache whose results are computed each time within `unshared`."""
 
     def __init__(self, most: int) -> None:
         super().__init__(most)
@@ -106,7 +106,7 @@ class Shared(Kept[_Found]):
 
 
 class Equals(Generic[_Thing]):
-    """One object for all that are equal: for things without a hash, which are told apart by comparing them."""
+    """One representative of all equal objects: for objects without a hash, which are compared."""
 
     def __init__(self, most: int) -> None:
         self._known: list[_Thing] = []
@@ -115,12 +115,12 @@ class Equals(Generic[_Thing]):
         _EVERY.append(self.clear)
 
     def clear(self) -> None:
-        """Give up all objects: the next of equal ones is the first again."""
+        """Remove all objects: the next of equal ones becomes the representative."""
         self._known = []
         self._by_identity.clear()
 
     def first(self, thing: _Thing) -> _Thing:
-        """Return the first of the objects equal to `thing` that is known; `thing` itself if it is new."""
+        """Return the representative of the objects equal to `thing`; `thing` itself if it is new."""
         return self._by_identity.of(id(thing), lambda: self._looked_up(thing), thing)
 
     def _looked_up(self, thing: _Thing) -> _Thing:
@@ -132,7 +132,7 @@ class Equals(Generic[_Thing]):
 
 
 class Numbers:
-    """A number for everything equal, for keys that are looked up far more often than their parts are made."""
+    """Numbers for equal objects, for keys that are used far more often than their parts are created."""
 
     def __init__(self, most: int) -> None:
         self._next = count()
@@ -140,7 +140,7 @@ class Numbers:
         self._by_identity: Kept[int] = Kept(most)
 
     def of(self, thing: Hashable) -> int:
-        """Return the number of a thing; equal things have the same as long as it is kept, others never have it."""
+        """Return the number of an object; equal objects have the same one while it is cached, others never do."""
         return self._by_identity.of(id(thing), lambda: self._by_value.of(thing, lambda: next(self._next)), thing)
 
 
@@ -150,7 +150,7 @@ class Numbers:
 
 Primitives = tuple[Primitive, ...]
 Behaviours = Mapping[tuple[str, str], Sequence[Primitives]]
-"""What each form of each pair does to an element."""
+"""Effect of each form of each pair on an element."""
 
 RECORDS = Path(__file__).parent / "records"
 _WORDS: dict[str, Callable[[str], Any]] = {
@@ -166,14 +166,14 @@ _WORDS: dict[str, Callable[[str], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class RecordedCasts:
-    """The record of a target: its options, and by setting and pair the numbers of what each form does."""
+    """The record of a target: its options, and the numbers of each form's effect by setting and pair."""
 
     options: Mapping[str, str]
     behaviours: Sequence[Primitives]
     settings: Mapping[str, Mapping[str, Sequence[int]]]
 
     def row(self, target: TileTarget, src: str, dst: str) -> tuple[Primitives, ...] | None:
-        """Return what each form of a pair does, None where options have values that no setting of the record has."""
+        """Return the effect of each form of a pair, None if the record has no setting with the options' values."""
         values = _option_values(target)
         changed = [f"{name}={value}" for name, value in values.items() if self.options.get(name) != value]
         setting, pair = self.settings.get(" ".join(changed)), f"{src} {dst}"
@@ -183,9 +183,9 @@ class RecordedCasts:
 
 
 def recorded_casts(target: TileTarget, sources: Sequence[str]) -> RecordedCasts | None:
-    """Return the shipped record of a target, None where none was made from its facts and from these sources.
+    """Return the shipped record of a target, None if none exists for its facts and these sources.
 
-    `sources` are the files of the machine that make its casts, relative to the folder of the machines.
+    `sources` are the machine's files that implement its casts, relative to the folder of the machines.
     """
     facts = tuple(id(getattr(target, name)) for name in type(target).model_fields if name != "options")
     return _RECORDED.of(facts, lambda: _read_record(target, sources), target)
@@ -209,7 +209,7 @@ def _read_record(target: TileTarget, sources: Sequence[str]) -> RecordedCasts | 
 def record_of_casts(
     target: TileTarget, sources: Sequence[str], found: Mapping[Iterable[tuple[str, int | str]], Behaviours]
 ) -> dict[str, object]:
-    """Return the record of a target, from the behaviours by setting; the empty setting comes first."""
+    """Return the record of a target, from the effects by setting; the empty setting comes first."""
     policies, behaviours = _Table(), _Table()
     settings: dict[str, dict[str, list[int]]] = {}
     for setting, casts in found.items():

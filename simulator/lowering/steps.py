@@ -1,4 +1,4 @@
-"""Steps of a chain: a legal instruction of a target each, with its values and spellings."""
+"""Steps of a chain, each a legal instruction of a target, with its values and spellings."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from castsim.numerics.tiers import Tier, convert_codes
 from castsim.targets.description import Table
 
 _PROSE = frozenset({"source", "status", "informational", "note"})
-"""Keys of a table that say where its facts are from; no result depends on them."""
+"""Keys of a table about the origin of its facts; no result depends on them."""
 
 
 def digest_of_facts(document: Mapping[str, object]) -> str:
-    """Return the SHA-256 of facts and of tables of a target, but for what says where they are from."""
+    """Return the SHA-256 of a target's facts and tables, without their origin."""
     text = json.dumps(_without_prose(document), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -87,7 +87,7 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """The same bits, read as another format of the same width."""
+    """The same bits, read in another format of the same width."""
 
     src: Format
     dst: Format
@@ -97,9 +97,9 @@ class Reread:
 class ConstantArithmetic:
     """An operation with constants, executed by the machine model's own function.
 
-    `name` identifies it; `monotone` tells that larger operands never give smaller results. `constant` is the one
-    constant there is, as a code or an amount. `facts` is the digest of what its values rest on: the target's facts and
-    the options that bear on it. Without it two targets with one name would pass for one.
+    `name` identifies it; `monotone` tells that larger operands never give smaller results. `constant` is its single
+    constant, as a code or an amount. `facts` is the digest of everything that decides its values: the target's facts
+    and the relevant options. Without it, two targets with the same name would be confused.
     """
 
     name: str
@@ -132,9 +132,9 @@ def apply(primitive: Primitive, codes: Codes, tier: Tier | None = None) -> Codes
 
 
 def keeps_order(primitive: Primitive) -> bool:
-    """Whether numbers in rising order give results in rising order, by how the primitive is made.
+    """Whether numbers in rising order give results in rising order, by the construction of the primitive.
 
-    Every deterministic rounding does, clamping does, and so does overflow to infinity; NaN from overflow counts as
+    Every deterministic rounding, clamping and overflow to infinity is monotone; NaN from overflow counts as
     beyond the largest number.
     """
     match primitive:
@@ -160,7 +160,7 @@ def _settles_in_order(src: Format, dst: Format, policy: Policy) -> bool:
 
 
 def _fits(src: Format, dst: Format) -> bool:
-    """Whether every integer of the source is one of the destination, so that wrapping changes nothing."""
+    """Whether the destination contains every integer of the source, so wrapping changes nothing."""
     if not isinstance(src, IntFormat) or not isinstance(dst, IntFormat):
         return False
     return dst.minimum <= src.minimum and src.maximum <= dst.maximum
@@ -168,7 +168,7 @@ def _fits(src: Format, dst: Format) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TileCastForm:
-    """A tile cast as the text writes it; None leaves a choice to the chip's default."""
+    """A tile cast in the text; None leaves a choice to the chip's default."""
 
     rounding: RoundMode | None
     saturation: Saturation | None
@@ -176,7 +176,7 @@ class TileCastForm:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The modes that have to be asked for."""
+        """The required modes."""
         words = [] if self.rounding is None else [f"rounding {self.rounding.name}"]
         words += [] if self.saturation is None else [f"saturation {self.saturation.name}"]
         return (*words, *(["tmp"] if self.scratch else []))
@@ -184,7 +184,7 @@ class TileCastForm:
 
 @dataclass(frozen=True, slots=True)
 class TileOperationForm:
-    """A tile operation with a constant: the mnemonic without `pto.`, the constant's code, further attributes."""
+    """A tile operation with a constant: the mnemonic without `pto.`, the constant's code, additional attributes."""
 
     mnemonic: str
     constant: int | None = None
@@ -194,15 +194,15 @@ class TileOperationForm:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The modes that have to be asked for."""
+        """The required modes."""
         return self.attributes
 
 
 @dataclass(frozen=True, slots=True)
 class TileChoiceForm:
-    """A comparison with a scalar and a selection: elements for which it holds stay, others become another scalar.
+    """A comparison with a scalar and a selection: elements for which it is true stay, others become another scalar.
 
-    `mode` is that of the comparison; scalars are codes.
+    `mode` is the mode of the comparison; scalars are codes.
     """
 
     mode: str
@@ -216,7 +216,7 @@ class TileChoiceForm:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Nothing."""
+        """Empty: it requires no modes."""
         return ()
 
 
@@ -228,20 +228,20 @@ class BuiltinForm:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Nothing."""
+        """Empty: it requires no modes."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class VectorForm:
-    """An instruction of the vector unit: mnemonic with its type, switches, operands behind the first source.
+    """An instruction of the vector unit: mnemonic with its type, switches, operands after the first source.
 
-    Among the operands `@` stands for the first source, `=CODE` for a vector with that code in every element.
+    Among the operands, `@` is the first source, `=CODE` a vector with that code in every element.
 
-    `lanes` tells a conversion that changes the width of elements how it can be spelt: the largest `lane_sel` (None:
+    `lanes` describes the spellings of a conversion that changes the width of elements: the largest `lane_sel` (None:
     no lane operand), and whether it has the all_lanes form.
-    `lanes_chosen` tells whether all lanes have to be asked for, `default_rounding` whether `rounding` is what happens
-    anyway.
+    `lanes_chosen` tells whether all lanes must be requested, `default_rounding` whether `rounding` is the
+    default.
     """
 
     mnemonic: str
@@ -255,18 +255,18 @@ class VectorForm:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The modes that have to be asked for: no rounding that happens anyway."""
+        """The required modes, without a default rounding."""
         words = [] if self.rounding is None or self.default_rounding else [f"rounding {self.rounding}"]
         return (*words, *(word for word in self.switches if not word.startswith(("target_type", "to_"))))
 
 
 @dataclass(frozen=True, slots=True)
 class RereadForm:
-    """No instruction: registers hold bits."""
+    """No instruction, because registers contain bits."""
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Nothing."""
+        """Empty: it requires no modes."""
         return ()
 
 
@@ -277,7 +277,7 @@ Form = TileCastForm | TileOperationForm | TileChoiceForm | VectorForm | BuiltinF
 class LoweringStep:
     """One instruction from `src` to `dst`.
 
-    `forms` are the spellings that give the same values, the plainest first; `name` says what the instruction does.
+    `forms` are the spellings that give the same values, the plainest first; `name` describes the instruction.
     """
 
     src: Format
@@ -294,7 +294,7 @@ class LoweringStep:
 
     @property
     def is_instruction(self) -> bool:
-        """Whether anything is issued for it."""
+        """Whether it issues anything."""
         return not isinstance(self.forms[0], RereadForm)
 
     @property
@@ -308,7 +308,7 @@ Chain = tuple[LoweringStep, ...]
 
 
 def run_chain(chain: Sequence[LoweringStep], codes: Codes, tier: Tier | None = None) -> Codes:
-    """Return the codes that a chain makes of codes."""
+    """Return the results of a chain for codes."""
     for step in chain:
         codes = step.run(codes, tier)
     return codes
@@ -329,7 +329,7 @@ def primitives_of(chain: Iterable[LoweringStep]) -> tuple[Primitive, ...]:
 
 
 def path_of(chain: Sequence[LoweringStep]) -> tuple[str, ...]:
-    """Return the names of the formats that a chain goes through."""
+    """Return the names of the formats along a chain."""
     names = [chain[0].src.name, *(step.dst.name for step in chain)] if chain else []
     return tuple(name for place, name in enumerate(names) if place == 0 or name != names[place - 1])
 
@@ -339,7 +339,7 @@ def path_of(chain: Sequence[LoweringStep]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Constants for chains from `src` to `dst`, as codes of whatever format the arithmetic works in."""
+    """Constants for chains from `src` to `dst`, as codes of the format of the arithmetic."""
 
     src: Format
     dst: Format
@@ -359,17 +359,17 @@ class Constants:
         return tuple(dict.fromkeys(found))
 
     def offsets(self, fmt: IntFormat) -> tuple[int, ...]:
-        """Return the powers of two that move between signed and unsigned ranges."""
+        """Return the powers of two that convert between signed and unsigned ranges."""
         widths = {row.bits for row in (self.src, self.dst, fmt) if isinstance(row, IntFormat) and row.bits <= fmt.bits}
         mask = (1 << fmt.bits) - 1
         powers = sorted(1 << (bits - 1) for bits in widths if bits > 1)
         return tuple(dict.fromkeys(code & mask for power in powers for code in (power, -power)))
 
     def offsets_of_floats(self, fmt: FloatFormat) -> tuple[int, ...]:
-        """Return the codes of a floating format that undo or prepare a move between signed and unsigned ranges.
+        """Return the codes of a floating format that undo or prepare a conversion between signed and unsigned ranges.
 
-        Half the range of the request's integers and the whole of it, of either sign; powers of two are exact in every
-        format that reaches so far.
+        These are half the range of the request's integers and the whole range, of either sign; powers of two are exact
+        in every format with that range.
         """
         widths = {row.bits for row in (self.src, self.dst) if isinstance(row, IntFormat) and row.bits > 1}
         exponents = sorted({power for bits in widths for power in (bits - 1, bits)})
@@ -386,7 +386,7 @@ class Constants:
         return tuple(1 << (bits - 1) for bits in self._widths() if 1 < bits <= fmt.bits)
 
     def shifts(self, fmt: IntFormat) -> tuple[int, ...]:
-        """Return by how much the widths of the request differ from that of the arithmetic."""
+        """Return the differences between the widths of the request and that of the arithmetic."""
         return tuple(sorted(fmt.bits - bits for bits in self._widths() if bits < fmt.bits))
 
     def _widths(self) -> tuple[int, ...]:

@@ -50,13 +50,13 @@ from castsim.targets.loader import TileTarget
 
 _UNARY = ("tnot", "tabs", "tneg", "trelu")
 _RISING = ("tmaxs", "tmins", "trelu")
-"""Operations that never give less for a larger operand, whatever the format."""
+"""Operations that never decrease for a larger operand, whatever the format."""
 _WITHIN = ("tshls", "tshrs")
-"""Operations in doubt for amounts beyond the width alone, of which there are none here."""
+"""Operations whose results are uncertain only for amounts beyond the width, which do not occur here."""
 
 
 def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[LoweringStep]:
-    """Yield the operations that the target has, for every element type; none whose values are approximate."""
+    """Yield the operations that the target has, for every element type, without those whose values are approximate."""
     for mnemonic in ("tmaxs", "tmins", "tadds", "tands", "tors", "txors", "tshls", "tshrs", *_UNARY):
         rule = target.tile_operation(mnemonic)
         if rule is None or (rule.approximate is not None and mnemonic not in _WITHIN):
@@ -75,7 +75,7 @@ def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[Lo
 
 
 def tile_choices(target: DataflowTarget, constants: Constants) -> Iterator[LoweringStep]:
-    """Yield comparison and selection: 1 of everything but zero for a boolean, and zero of NaN."""
+    """Yield comparison and selection: 1 for every nonzero element for a boolean, and zero for NaN."""
     compare, select = target.tile_operation("tcmps"), target.tile_operation("tsels")
     if compare is None or select is None or compare.approximate or select.approximate:
         return
@@ -112,12 +112,12 @@ def _constants(constants: Constants, mnemonic: str, fmt: Format) -> Iterable[int
 
 
 def _label(mnemonic: str, constant: int, fmt: Format) -> str:
-    """Return a constant for a reader: what is added as a number."""
+    """Return a constant for readers: a summand as a number."""
     return f"{value_of(constant, fmt)}" if mnemonic == "tadds" else shown(constant, fmt)
 
 
 def shown(constant: int, fmt: Format) -> str:
-    """Return a constant as the text spells it: integers in decimal, floats by their bits."""
+    """Return a constant in the text's spelling: integers in decimal, floats by their bits."""
     if not isinstance(fmt, IntFormat):
         return f"0x{constant:0{fmt.bits // 4}X}"
     top = 1 << (fmt.bits - 1)
@@ -144,7 +144,7 @@ class _ChoiceOnRow:
 
     @property
     def facts(self) -> str:
-        """The digest of what the values rest on."""
+        """The digest of everything that decides the values."""
         return _facts(self.target, self._operations(_WHOLE))
 
     def _operations(self, length: int) -> tuple[ResolvedTileOp, ...]:
@@ -165,7 +165,7 @@ class _ChoiceOnRow:
 _WHOLE = 1 << 12
 """Elements that make whole blocks of mask and whole units of comparison on any target."""
 _TMP_BYTES = 32
-"""Elements of the tile in which the selection keeps its scalar: one block or more of any type."""
+"""Size of the tile that stores the selection's scalar: at least one block for every type."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class _OnRow:
 
     @property
     def facts(self) -> str:
-        """The digest of what the values rest on."""
+        """The digest of everything that decides the values."""
         return _facts(self.target, (self._operation(1),))
 
     def _operation(self, length: int) -> ResolvedTileOp:
@@ -202,7 +202,7 @@ class _OnRow:
 
 
 def _facts(target: DataflowTarget, operations: Iterable[ResolvedTileOp]) -> str:
-    """Return the digest of what the target adds to the formulas of operations."""
+    """Return the digest of the target's additions to the formulas of operations."""
     arithmetic, behaviours = target.tile_arithmetic, [behaviour_of(target, operation) for operation in operations]
     rows = [[found.saturates, found.uses_tmp, found.choices, found.window] for found in behaviours]
     key = id(arithmetic), repr(rows)
@@ -219,7 +219,7 @@ if TYPE_CHECKING:
     CastRule = StridedCast | VectorCast
 
 Named = tuple[str, str]
-"""The name of a value of the text and the spelling of its type."""
+"""The name of a value in the text and the spelling of its type."""
 
 _SCRATCH = FORMATS["i32"]
 """Element type of tmp tiles."""
@@ -231,7 +231,7 @@ def step_lines(step: LoweringStep, source: Named, result: Named, writer: TileWri
     """Return the lines of one instruction from tile to tile.
 
     Raises:
-        IllegalError: no operation on tiles.
+        IllegalError: the step is not an operation on tiles.
     """
     form = step.forms[0]
     if isinstance(form, TileCastForm):
@@ -273,7 +273,7 @@ def _scratch_words(step: LoweringStep, form: TileCastForm, writer: TileWriter) -
 
 
 def _choice(step: LoweringStep, form: TileChoiceForm, source: Named, result: Named, writer: TileWriter) -> list[str]:
-    """Compare with a scalar; where that holds keep the element, elsewhere take the other scalar."""
+    """Compare with a scalar; where the comparison is true keep the element, elsewhere use the other scalar."""
     mask, mask_kind = writer.tile(_MASK)  # a bit per element, but the source's region
     tmp, tmp_kind = writer.scratch(step.src, 1, BLOCK)
     (bound, kind), (other, _) = (writer.scalar(code, step.src) for code in (form.bound, form.other))
@@ -292,7 +292,7 @@ def tile_assembly(chain: Chain, src: Format, dst: Format, target: TileTarget, ro
     """Return the program of a chain for one tile of `rows` x `cols` elements.
 
     Raises:
-        IllegalError: a format that the text cannot spell.
+        IllegalError: the text cannot spell a format.
     """
     first, last = machine_formats(chain, src, dst, target)
     writer = _ChainWriter(target, rows, cols)
@@ -318,13 +318,13 @@ def tile_assembly(chain: Chain, src: Format, dst: Format, target: TileTarget, ro
 
 
 def between_ends(chain: Chain) -> Chain:
-    """Return a chain without the rereads at its ends, which are declarations of the arguments."""
+    """Return a chain without the rereads at its ends, which become declarations of the arguments."""
     places = [place for place, step in enumerate(chain) if step.is_instruction]
     return chain[places[0] : places[-1] + 1] if places else ()
 
 
 class TileWriter(ABC):
-    """The lines of a program of tiles of one extent: constants and views ahead, declarations of tiles, operations."""
+    """The lines of a program of tiles of one extent: constants and views, then declarations of tiles, operations."""
 
     def __init__(self, target: TileTarget, rows: int, cols: int) -> None:
         self.target = target
@@ -334,19 +334,19 @@ class TileWriter(ABC):
         self.body: list[str] = []
 
     def kind(self, fmt: Format, rows: int, cols: int) -> str:
-        """Return the spelling of a tile type, all of it valid."""
+        """Return the spelling of a fully valid tile type."""
         return format_type(TileType("vec", fmt.name, rows, cols, rows, cols))
 
     @abstractmethod
     def tile(self, fmt: Format) -> Named:
-        """Declare a tile of the extent."""
+        """Declare a tile of the program's extent."""
 
     @abstractmethod
     def scratch(self, fmt: Format, rows: int, cols: int) -> Named:
         """Declare a tmp tile."""
 
     def scalar(self, constant: int, fmt: Format) -> Named:
-        """Declare a constant, given by its code; return its name and type."""
+        """Declare a constant by its code; return its name and type."""
         name, kind = f"%k{len(self.head)}", format_type(ScalarType(fmt.name))
         self.head.append(f"{name} = arith.constant {shown(constant, fmt)} : {kind}")
         return name, kind
@@ -356,11 +356,11 @@ class TileWriter(ABC):
         return f"{name} = pto.make_tensor_view %{argument}, shape = [%rows, %cols], strides = [%cols, %c1] : {kind}"
 
     def load(self, view: str, part: str, tile: Named) -> None:
-        """Fill a tile from a part of an argument, named and typed."""
+        """Load a tile from a part of an argument, given by name and type."""
         self.body.append(f"pto.tload ins({view} : {part}) outs({tile[0]} : {tile[1]})")
 
     def store(self, tile: Named, view: str, part: str) -> None:
-        """Write a tile to a part of an argument, named and typed."""
+        """Store a tile to a part of an argument, given by name and type."""
         self.body.append(f"pto.tstore ins({tile[0]} : {tile[1]}) outs({view} : {part})")
 
     def bitcast(self, name: str, tile: Named, kind: str) -> None:
@@ -370,7 +370,7 @@ class TileWriter(ABC):
     def framed(
         self, title: Iterable[str], name: str, arguments: Mapping[str, Format], sizes: Mapping[str, int], *lines: str
     ) -> str:
-        """Return the text of a function with these arguments, sizes of index type, and lines behind them."""
+        """Return the text of a function with these arguments, sizes of index type, and body lines."""
         # The text names architectures; a chip that answers to several is named by its first.
         given = ", ".join(f"%{name}: {format_type(PointerType(fmt.name))}" for name, fmt in arguments.items())
         text = [
@@ -405,7 +405,7 @@ class _ChainWriter(TileWriter):
         return f"%p{name}", part
 
     def step(self, step: LoweringStep, source: Named) -> Named:
-        """Take a tile through a step; return the one with the result."""
+        """Apply a step to a tile; return the result's tile."""
         if isinstance(step.forms[0], RereadForm):
             result = self._name(), self.kind(step.dst, *self.extent)
             self.bitcast(result[0], source, result[1])
@@ -439,7 +439,7 @@ class _ChainWriter(TileWriter):
 # Values come from the same plans as the machines': see `_strided_tracer` and `_function_tracer`.
 
 Tracer = Callable[[Format, Format, TileCastForm], Primitives]
-"""Tells the steps of each form of a type pair."""
+"""Function that returns the steps of each form of a type pair."""
 
 _Chip = TypeVar("_Chip", bound=TileTarget)
 
@@ -448,9 +448,9 @@ _SATURATIONS = (None, Saturation.ON, Saturation.OFF)
 
 @dataclass(frozen=True, slots=True)
 class TilePlanning(Generic[_Chip]):
-    """See `castsim.lowering.catalogue.Planning`; `tracer` makes what tells the steps of one target's type pair.
+    """Steps of tile casts (see `castsim.lowering.catalogue.Planning`); `tracer` returns the tracer of a target.
 
-    `sources` are the files of the machine on which the shipped record of its casts rests.
+    `sources` are the machine's files on which the shipped record of its casts depends.
     """
 
     tracer: Callable[[_Chip], Tracer]
@@ -461,7 +461,7 @@ class TilePlanning(Generic[_Chip]):
         return Catalogue.of(self._steps(target), FORMATS.values(), rereads_inside=False)
 
     def catalogue(self, target: _Chip, constants: Constants) -> Catalogue:
-        """Return the casts, only traced from formats that chains come to, and the arithmetic with these constants."""
+        """Return the casts, traced only from formats that chains reach, and the arithmetic with these constants."""
         sources = [rule.src for rule in target.casts]
         casts = casts_of(target, lambda: LazySteps(sources, lambda source: self._steps(target, source)))
         work = self.arithmetic(target, constants)
@@ -479,11 +479,11 @@ class TilePlanning(Generic[_Chip]):
         return tile_assembly(chain, src, dst, target, rows, cols)
 
     def behaviours(self, target: _Chip) -> Mapping[tuple[str, str], tuple[Primitives, ...]]:
-        """Return what every form of every pair does."""
+        """Return the effect of every form of every pair."""
         return {(rule.src, rule.dst): self._of_forms(target, rule) for rule in target.casts}
 
     def _of_forms(self, target: _Chip, rule: CastRule) -> tuple[Primitives, ...]:
-        """Return what each form of a pair does: as the shipped record of the target says, or traced."""
+        """Return the effect of each form of a pair: from the shipped record of the target, or traced."""
         key = id(target), rule.src, rule.dst
         return _OF_FORMS.of(key, lambda: self._recorded(target, rule) or self.traced(target, rule), target)
 
@@ -493,13 +493,13 @@ class TilePlanning(Generic[_Chip]):
         return row if row is not None and len(row) == len(tuple(_forms_of(target, rule))) else None
 
     def traced(self, target: _Chip, rule: CastRule) -> tuple[Primitives, ...]:
-        """Return what each form of a pair does, as the machine's own plans say."""
+        """Return the effect of each form of a pair, according to the machine's own plans."""
         steps_of = self.tracer(target)
         ends = format_named(rule.src), format_named(rule.dst)
         return tuple(steps_of(*ends, form) for form in _forms_of(target, rule))
 
     def _steps(self, target: _Chip, source: str | None = None) -> Iterator[LoweringStep]:
-        """Yield one step per type pair and behaviour, from `source` alone where it is named."""
+        """Yield one step per type pair and behaviour, only from `source` if it is given."""
         for rule in target.casts:
             if source not in (None, rule.src):
                 continue

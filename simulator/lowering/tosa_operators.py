@@ -28,9 +28,9 @@ Keys = NDArray[np.int64]
 
 
 def order_keys(codes: Codes, fmt: Format) -> Keys:
-    """Return integers that are ordered as the numbers that codes stand for, consecutive where the numbers are.
+    """Return integers in the order of the numbers that codes represent, consecutive where the numbers are.
 
-    Minus zero comes right before zero, infinity right after the largest number. Keys of NaN mean nothing.
+    Minus zero comes right before zero, infinity right after the largest number. Keys of NaN are meaningless.
     """
     wide = codes.astype(np.uint64)
     if isinstance(fmt, IntFormat):
@@ -74,9 +74,9 @@ Mask = NDArray[np.bool_]
 class AcceptanceSets:
     """The acceptable results of a cast to `dst`, one set per element; all arrays have the shape of the source.
 
-    Where `anything`, every code is acceptable. Else, where `numbers`, those from `lowest` to `highest` in the order of
-    their values (minus zero before zero, infinity after the largest number), and `further`, which is one of them or
-    one code more. Where `nan`, every NaN.
+    Where `anything`, every code is acceptable. Otherwise, where `numbers`, those from `lowest` to `highest` in order
+    of their values (minus zero before zero, infinity after the largest number), and `further`, which is one of them or
+    one additional code. Where `nan`, every NaN.
     """
 
     dst: Format
@@ -88,10 +88,10 @@ class AcceptanceSets:
     anything: Mask
 
     def contains(self, codes: Codes) -> Mask:
-        """Return a mask of the codes that lie in the set of their element.
+        """Return a mask of the codes in the set of their element.
 
         Raises:
-            ReadError: not codes of the destination, or another shape.
+            ReadError: the codes are not those of the destination, or have another shape.
         """
         codes = check_codes(codes, self.dst)
         if codes.shape != self.lowest.shape:
@@ -105,14 +105,14 @@ class AcceptanceSets:
 
     @property
     def single(self) -> Mask:
-        """A mask of the sets that hold one code only."""
+        """A mask of the sets with a single code."""
         one = self.numbers & (self.lowest == self.highest) & (self.further == self.lowest)
         alone: Mask = one & ~self.nan & ~self.anything
         return alone
 
 
 def one_of(dst: Format, first: Codes, *others: Codes) -> AcceptanceSets:
-    """Return the sets that reach from the lowest to the highest of several results; NaN stands for any NaN."""
+    """Return the sets from the lowest to the highest of several results; NaN means any NaN."""
     results = [first, *others]
     nans = [is_nan(codes, dst) for codes in results]
     nan = np.logical_or.reduce(nans)
@@ -154,7 +154,7 @@ class Rescale:
 
     `src` and `dst` are the signless types `i8`, `i16`, `i32`, `i48`. `multiplier` and `shift` hold one number, or with
     `per_channel` one per entry of the last dimension. Zero points are mathematical values (0 to 255 for an unsigned
-    i8). A rounding mode may also be given by its number.
+    i8). A rounding mode may also be given as a number.
     """
 
     src: str
@@ -172,9 +172,9 @@ class Rescale:
 
 @dataclass(frozen=True, slots=True)
 class Rescaled:
-    """The outcome, why it is not valid, the profiles and extensions needed, and what an output may be.
+    """Result of RESCALE: the validity and its reason, the required profiles and extensions, and the acceptable outputs.
 
-    `sets` is None after an error; its format is the unsigned one where the output is unsigned. When unpredictable,
+    `sets` is None after an error; its format is the unsigned one if the output is unsigned. When unpredictable,
     every output is acceptable.
     """
 
@@ -188,8 +188,8 @@ def rescale(operator: Rescale, codes: Codes, spec: Specification | str = "tosa")
     """Execute RESCALE on codes of the source type, unsigned integers of its storage width; channel last.
 
     Raises:
-        ReadError: unknown type or rounding mode; a multiplier, shift or zero point that its operand type cannot hold;
-            no codes of the source.
+        ReadError: a type or rounding mode is unknown; an operand type cannot hold a multiplier, shift or zero point;
+            the codes are not those of the source.
         IllegalError: the specification has no RESCALE.
     """
     found = load_specification(spec) if isinstance(spec, str) else spec
@@ -255,7 +255,7 @@ def _check_operands(operator: Rescale, rules: RescaleRules) -> None:
 
 
 def read_as(name: str, unsigned: bool) -> IntFormat:
-    """Return the format as which signless integers are read."""
+    """Return the format in which signless integers are read."""
     # There is no unsigned i48, and asking for it is an error of the graph: its values do not matter then.
     found = FORMATS.get(f"u{name[1:]}" if unsigned else name, FORMATS[name])
     assert isinstance(found, IntFormat)
@@ -295,7 +295,7 @@ def _errors(operator: Rescale, mode: RescaleRounding, rules: RescaleRules, shape
 
 
 def operand_violations(operator: Rescale, rules: RescaleRules) -> list[str]:
-    """Return the REQUIRE conditions on multiplier and shift that are violated."""
+    """Return the violated REQUIRE conditions on multiplier and shift."""
     found = [f"multiplier {number} is negative" for number in sorted({m for m in operator.multiplier if m < 0})]
     low, high = rules.min_shift, rules.max_shift
     outside = sorted({number for number in operator.shift if not low <= number <= high})
@@ -303,7 +303,7 @@ def operand_violations(operator: Rescale, rules: RescaleRules) -> list[str]:
 
 
 def _value_violations(values: _I64, shift: _I64, scaled: _I64, operator: Rescale) -> list[str]:
-    """Return the REQUIRE conditions on values that are violated, each with its first value."""
+    """Return the violated REQUIRE conditions on values, each with its first value."""
     if operator.scale32:
         half = np.int64(1) << (shift - 1)
         outside = (values < -half) | (values >= half)
@@ -373,10 +373,10 @@ def _anything(dst: IntFormat, shape: tuple[int, ...]) -> AcceptanceSets:
 # function requires make its result unpredictable, which is an error here.
 
 LOOKUP_ENTRIES = 513
-"""Entries of 16 bits of a table that is interpolated."""
+"""Number of 16-bit entries of an interpolated table."""
 
 BYTE_ENTRIES = 256
-"""Entries of a table of bytes, one for each source."""
+"""Number of entries of a byte table, one for each source."""
 
 _LOW, _HIGH = -32768, 32767
 
@@ -389,10 +389,10 @@ class ScaleT(NamedTuple):
 
 
 def reciprocal_scale(value: int) -> ScaleT:
-    """Return the scale by which a product is a quotient by `value`, an unsigned integer of 32 bits.
+    """Return the scale that turns a product into a quotient by `value`, an unsigned 32-bit integer.
 
     Raises:
-        IllegalError: 0, no such integer, or one of the few (2**30 + 1, 2**31 + 1) whose multiplier is no i32.
+        IllegalError: 0, not such an integer, or one of the few (2**30 + 1, 2**31 + 1) whose multiplier exceeds i32.
     """
     _require(0 < value < 1 << 32, f"value {value} is not from 1 to 2**32 - 1")
     k = (value - 1).bit_length()  # (1 << k) / 2 < value <= (1 << k)
@@ -405,7 +405,7 @@ def apply_scale_32(value: int, multiplier: int, shift: int, *, double_round: boo
     """Return `value * multiplier * 2**-shift`, rounded half up, or in two steps with `double_round`.
 
     Raises:
-        IllegalError: what the function requires does not hold.
+        IllegalError: a requirement of the function is violated.
     """
     _check_scale(multiplier, shift, 32)
     _require(-(1 << (shift - 1)) <= value < 1 << (shift - 1), f"value {value} is outside of shift - 1 bits and a sign")
@@ -417,10 +417,10 @@ def apply_scale_32(value: int, multiplier: int, shift: int, *, double_round: boo
 
 
 def apply_scale_16(value: int, multiplier: int, shift: int) -> int:
-    """Return `value * multiplier * 2**-shift` of a value of 48 bits and a multiplier of 15, rounded half up.
+    """Return `value * multiplier * 2**-shift` for a 48-bit value and a 15-bit multiplier, rounded half up.
 
     Raises:
-        IllegalError: what the function requires does not hold.
+        IllegalError: a requirement of the function is violated.
     """
     _check_scale(multiplier, shift, 16)
     _require(-(1 << 47) <= value < 1 << 47, f"value {value} is no i48")
@@ -446,11 +446,11 @@ def generate_lookup_table(reference: Callable[[int], int]) -> NDArray[np.int16]:
 
 
 def apply_lookup_s(table: NDArray[np.int16], value: NDArray[np.integer] | int) -> NDArray[np.int32]:
-    """Return what a table of 513 entries gives for values, clipped to i16: 16 bits, and 7 of interpolation.
+    """Return the results of a table of 513 entries for values, clipped to i16: 16 bits, and 7 of interpolation.
 
     Raises:
-        ReadError: not such a table.
-        IllegalError: two neighbouring entries that are farther apart than i16 reaches.
+        ReadError: the table has another form.
+        IllegalError: the difference of two neighbouring entries exceeds i16.
     """
     entries = _entries(table, np.int16, LOOKUP_ENTRIES)
     clipped = np.clip(np.asarray(value, np.int64), _LOW, _HIGH)
@@ -465,11 +465,11 @@ def apply_lookup_s(table: NDArray[np.int16], value: NDArray[np.integer] | int) -
 
 
 def table(values: NDArray[np.integer], entries: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Return TABLE of integers: of i8 by 256 entries of i8, of i16 by 513 of i16, interpolated, to i32.
+    """Return TABLE of integers: i8 by 256 entries of i8, i16 by 513 entries of i16, interpolated, to i32.
 
     Raises:
-        ReadError: values of another type, or not the table that they need.
-        IllegalError: as `apply_lookup_s`.
+        ReadError: the values have another type, or the table does not fit them.
+        IllegalError: see `apply_lookup_s`.
     """
     if values.dtype == np.int8:
         chosen: NDArray[np.integer] = _entries(entries, np.int8, BYTE_ENTRIES)[values.astype(np.int64) + 128]

@@ -72,7 +72,7 @@ def vector_casts(target: VliwTarget) -> Iterator[LoweringStep]:
 
 
 def vector_arithmetic(target: VliwTarget, constants: Constants) -> Iterator[LoweringStep]:
-    """Yield arithmetic that may repair a conversion: bounds, offsets, masks, shifts, and zero in place of NaN."""
+    """Yield arithmetic that may correct a conversion: bounds, offsets, masks, shifts, and zero in place of NaN."""
     for name in target.elements.formats:
         fmt = FORMATS[name]
         if fmt.bits < 8 or fmt.bits > 32:
@@ -99,7 +99,7 @@ def vector_arithmetic(target: VliwTarget, constants: Constants) -> Iterator[Lowe
 
 
 def _modes(modes: RoundingModes, src: Format, dst: Format) -> list[tuple[str, RoundingMode]]:
-    """Return the deterministic modes, one alone where nothing is rounded."""
+    """Return the deterministic modes, only one if nothing is rounded."""
     found = [
         (word, mode)
         for word, mode in modes.modes.items()
@@ -109,7 +109,7 @@ def _modes(modes: RoundingModes, src: Format, dst: Format) -> list[tuple[str, Ro
 
 
 def nothing_to_round(src: Format, dst: Format) -> bool:
-    """Whether every number of the source within the range of the destination is one of its numbers."""
+    """Whether the destination contains every number of the source within its range."""
     if isinstance(src, IntFormat):
         return isinstance(dst, IntFormat) or (isinstance(dst, FloatFormat) and _holds_integers(src, dst))
     if not isinstance(src, FloatFormat) or not isinstance(dst, FloatFormat):
@@ -224,11 +224,11 @@ def _shown(constant: int, fmt: Format, mnemonic: str) -> str:
 
 
 ARITHMETIC_OPTIONS = ("arithmetic_subnormals", "immediate_and_mask", "min_max_nan")
-"""Options that decide what element-wise arithmetic, comparison and selection give."""
+"""Options that decide the results of elementwise arithmetic, comparison and selection."""
 
 
 def _facts(target: VliwTarget) -> str:
-    """Return the digest of what the values of arithmetic rest on, the same for all instructions of a target."""
+    """Return the digest of everything that decides the values of arithmetic, one for all instructions of a target."""
     options = {name: target.option(name) for name in ARITHMETIC_OPTIONS if name in target.options}
     return digest_of_facts({**_values_at_reset(target), "options": options})
 
@@ -274,7 +274,7 @@ class _Wide:
 
 
 _STATE = State({}, np.ones(64, np.uint32), 1)
-"""Configuration registers at reset; nothing here draws random words."""
+"""Configuration registers at reset; nothing here uses random words."""
 
 
 # Builtins of a vector unit as steps, and chains of its instructions as assembly.
@@ -296,7 +296,7 @@ def builtin_casts(target: VliwTarget) -> Iterator[LoweringStep]:
 
 @dataclass(frozen=True)
 class _Called:
-    """A builtin as a table of what it gives for all codes of its narrow source."""
+    """A builtin as a table of its results for all codes of its narrow source."""
 
     target: VliwTarget
     name: str
@@ -344,7 +344,7 @@ def vector_assembly(chain: Chain, src: Format, dst: Format, target: VliwTarget, 
     """Return the program of a chain for at least `elements` elements.
 
     Raises:
-        IllegalError: a 4-bit format within the chain.
+        IllegalError: the chain has an inner 4-bit format.
     """
     first, last = machine_formats(chain, src, dst, target)
     steps = tuple(step for step in chain if step.is_instruction)
@@ -401,10 +401,10 @@ class _Emitter:
         return sequence
 
     def _slot_widths(self) -> list[int]:
-        """Return the widths of all formats in slots: 4-bit ones at the ends stand as bytes.
+        """Return the widths of all formats in slots: 4-bit ones at the ends are bytes.
 
         Raises:
-            IllegalError: a 4-bit format elsewhere.
+            IllegalError: a 4-bit format is elsewhere.
         """
         bits = [step.src.bits for step in self.steps] + [self.last.bits]
         if not self.steps:
@@ -416,7 +416,7 @@ class _Emitter:
     def _from_nibbles(
         self, sequence: Sequence, step: LoweringStep, held: list[SequenceRegister]
     ) -> list[SequenceRegister]:
-        """Turn registers of nibbles into two of bytes each.
+        """Convert a register of nibbles to two registers of bytes.
 
         The conversion gives even elements in one register and odd ones in another; in slots of 16 bits they meet.
         """
@@ -435,7 +435,7 @@ class _Emitter:
     def _to_nibbles(
         self, sequence: Sequence, step: LoweringStep, held: list[SequenceRegister]
     ) -> list[SequenceRegister]:
-        """Turn two registers of bytes into one of nibbles, of which it takes the even ones first."""
+        """Convert two registers of bytes to one of nibbles, even elements first."""
         found, form = [], _form(step)
         for at in range(0, len(held), 2):
             pair, result = sequence.vector(2), sequence.vector()
@@ -454,7 +454,7 @@ def issue_step(sequence: Sequence, step: LoweringStep, value: SequenceRegister, 
     """Append a step on elements in lane 0 of their slots; return its result.
 
     Raises:
-        IllegalError: a conversion that fills all lanes of a register from several others.
+        IllegalError: a conversion fills all lanes of a register from several others.
     """
     if isinstance(step.forms[0], BuiltinForm):
         clean = sequence.vector()
@@ -489,7 +489,7 @@ def _form(step: LoweringStep) -> VectorForm:
 
 
 def _operands(sequence: Sequence, form: VectorForm, value: SequenceRegister) -> list[SequenceRegister | int]:
-    """Return the operands behind the first source; `@` stands for it, `=CODE` for a vector of that code."""
+    """Return the operands after the first source; `@` is that source, `=CODE` a vector of that code."""
     element = form.mnemonic.rpartition(".")[2]
     found: list[SequenceRegister | int] = []
     for text in form.operands:
@@ -516,7 +516,7 @@ def casts(target: VliwTarget) -> Catalogue:
 
 
 def behaviours(target: VliwTarget) -> Mapping[tuple[str, str], Hashable]:
-    """Return what the conversions of each pair do."""
+    """Return the effects of the conversions of each pair."""
     found: dict[tuple[str, str], set[LoweringStep]] = {}
     for step in (step for steps in casts_of(target, lambda: by_source(_casts(target))).values() for step in steps):
         if not isinstance(step.forms[0], BuiltinForm):

@@ -1,4 +1,4 @@
-"""Conversion of arrays between number formats, by the abstract cast or as a chip converts them."""
+"""Conversion of arrays between number formats, by the abstract cast or like a chip."""
 
 from __future__ import annotations
 
@@ -57,33 +57,33 @@ def cast(
         cast(x, "f16"), cast(x, "f32", "f16"), cast([1.5, 300.0], "f32", "e4m3fn", target="a5")
 
     Args:
-        array: any shape; lists and numbers are taken as `np.asarray` takes them, in the dtype of `src` if it is given,
-            texts ("0x1.8p+3", "1/3") as `castsim cast` does, tensors of other libraries by DLPack (`__dlpack__`).
-            Unsigned integers of the storage width of a float format are codes if `src` is given, and codes come back;
-            native arrays come back in the native dtype of `dst`, or as codes where there is none.
-        src, dst: format names (also as PyTorch, ONNX and C write theirs: fp16_t, float8e4m3fn, int4b_t), or dtypes that
-            only one format has for its own: np.float16, not float. If only one format is given, it is `dst`, and `src`
-            is the format of the array's dtype: an array of np.uint8 then holds integers.
+        array: any shape; lists and numbers are converted like `np.asarray`, in the dtype of `src` if it is given,
+            texts ("0x1.8p+3", "1/3") like `castsim cast`, tensors of other libraries by DLPack (`__dlpack__`).
+            Unsigned integers of the storage width of a float format are codes if `src` is given, and codes return;
+            native arrays return in the native dtype of `dst`, or as codes if there is none.
+        src, dst: format names (also in the spelling of PyTorch, ONNX and C: fp16_t, float8e4m3fn, int4b_t), or dtypes
+            that belong to a single format: np.float16, not float. If only one format is given, it is `dst`, and `src`
+            is the format of the array's dtype: an array of np.uint8 then contains integers.
         rounding: rint, round, floor, ceil, trunc, odd, half_up, stochastic, hybrid; with `target` one of its modes
             or none. None: the default.
         overflow: saturate, wrap, special; not with `target`.
-        target: a chip, whose own defaults, fallbacks and special values then hold; None: the abstract cast.
+        target: a chip with its own defaults, fallbacks and special values; None: the abstract cast.
         saturation: on, off or None (the chip's default); only with `target`.
-        scratch: whether the chip is given a tmp tile.
-        form: 1d or 2d, where a chip (a5) casts tiles by other code if their rows go on behind the valid columns; None:
-            1d, that of contiguous tiles. Only with `target`.
-        options: values of the chip's options by name, as `castsim run --option` takes them; only with `target`.
-        random: one word per element for stochastic rounding, or a generator to draw them from.
+        scratch: whether the chip has a tmp tile.
+        form: 1d or 2d, for a chip (a5) that casts tiles with rows longer than their valid columns by other code; None:
+            1d, the form of contiguous tiles. Only with `target`.
+        options: values of the chip's options by name, as in `castsim run --option`; only with `target`.
+        random: one word per element for stochastic rounding, or a generator that draws them.
         policy: everything at once, instead of `rounding` and `overflow`.
-        tier: reference, table, compiled or generic, all of which give the same bits; None: the fastest that pays.
-        out: array to fill and return, of any layout; `array` itself where the widths agree, no other memory of it.
+        tier: reference, table, compiled or generic, all of which give the same bits; None: the fastest one.
+        out: array to fill and return, in any layout; `array` itself if the widths agree, but no other view of it.
 
     Returns:
         An array of the shape of `array`: numbers in the native dtype of `dst`, or its codes; `out` if it is given.
 
     Raises:
-        ReadError: unknown format, mode, form, option or dtype; numbers that `src` cannot hold.
-        IllegalError: a mode or pair that the target or format does not have.
+        ReadError: a format, mode, form, option or dtype is unknown, or `src` cannot represent a number.
+        IllegalError: the target or format lacks the mode or pair.
     """
     if dst is None:
         src, dst = None, src
@@ -137,10 +137,10 @@ def cast(
 
 
 def format_given(given: FormatLike) -> Format:
-    """Return the format that a name or dtype means, also a dtype of PyTorch, without importing that.
+    """Return the format of a name or dtype, including PyTorch's dtypes, without importing PyTorch.
 
     Raises:
-        ReadError: none.
+        ReadError: there is no such format.
     """
     text = given if isinstance(given, str) else repr(given)
     return format_spelled(text if text.startswith(_TORCH) else format_name(given))
@@ -154,7 +154,7 @@ _TORCH = "torch."
 
 
 def _words(given: NDArray[np.uint32] | np.random.Generator | None, shape: tuple[int, ...]) -> NDArray[np.uint32] | None:
-    """Return random words as they are given, or one per element as a generator draws them."""
+    """Return the given random words, or one per element drawn from a generator."""
     return given.integers(1 << 32, size=shape, dtype=np.uint32) if isinstance(given, np.random.Generator) else given
 
 
@@ -261,11 +261,11 @@ def cast_on_target(
     scratch: bool = False,
     form: CastForm | None = None,
 ) -> TargetCast:
-    """Convert codes of any shape as a tile cast on the chip does; `form` None: the first of `cast_forms`, if any.
+    """Convert codes of any shape like a tile cast on the chip; `form` None: the first of `cast_forms`, if any.
 
     Raises:
-        ReadError: a word that is not a rounding mode; a form, where the chip has none.
-        IllegalError: a pair that the chip does not have, or a mode that its instructions cannot name.
+        ReadError: the word is not a rounding mode, or the chip has no such form.
+        IllegalError: the chip lacks the pair, or its instructions cannot name the mode.
     """
     machine = machine_of(target)
     if form is not None and form not in machine.cast_forms:

@@ -1,6 +1,6 @@
-"""The machine of a target, its parts by mechanism: lowering, values, vector instructions, launches, loose casts.
+"""The machine of a target and its parts by mechanism: lowering, values, vector instructions, launches, single casts.
 
-Further down: the request and the result of a single cast, and its words of rounding modes.
+It also defines the request and the result of a single cast, and the names of rounding modes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class ComputeValues(Protocol):
-    """Runs all operations of a tree on the buffer and the global memory, both changed in place."""
+    """Function that runs all operations of a tree on the buffer and the global memory, both changed in place."""
 
     def __call__(
         self,
@@ -54,32 +54,32 @@ class ComputeValues(Protocol):
         follower: Follower | None = None,
         counts: CastCounts | None = None,
     ) -> None:
-        """Run them; `shortcuts` False: one by one even where a whole tile at once is proven the same."""
+        """Run the operations; `shortcuts` False: one by one even if a shortcut for a whole tile is proven equal."""
 
 
 class VectorUnits(Protocol):
     """The services of a target for programs of vector instructions."""
 
     def unit(self, memory: MicroMemory, casts: CastTally | None = None) -> VectorUnit:
-        """Return a unit that executes instructions on a memory, in place; it reports conversions to `casts`."""
+        """Return a unit that executes instructions on a memory in place; it reports conversions to `casts`."""
         ...
 
     def recorder(self, *, as_written: bool) -> RecordingUnit:
-        """Return a recorder of a program's vector instructions and of everything around them.
+        """Return a recorder of a program's vector instructions and of everything between them.
 
-        `as_written`: a program without flags does not wait for its bytes either.
+        `as_written`: a program without flags does not wait for its bytes.
         """
         ...
 
     def control_at_start(self, *, saturating: bool) -> int:
-        """Return the CTRL register with which a function begins; `saturating` ones have conversions with `sat`."""
+        """Return the initial CTRL register of a function; `saturating` ones have conversions with `sat`."""
         ...
 
     def lowered(self, function: Function) -> Function:
-        """Return a function in which vector instructions replace operations on logical registers.
+        """Return a function with operations on logical registers replaced by vector instructions.
 
         Raises:
-            IllegalError: an operation for which there are none; carries its place.
+            IllegalError: an operation has no replacement; the error has its position.
         """
         ...
 
@@ -87,19 +87,19 @@ class VectorUnits(Protocol):
         """Return the cycles of a body of a published table, from launch to end.
 
         Raises:
-            IllegalError: no latency of an instruction is known.
+            IllegalError: the latency of an instruction is unknown.
         """
         ...
 
     def expanded(self, function: Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
         """Return the text of the instructions that a tile function executes, and the options that this text needs.
 
-        `issued` are its instructions; for a function that is not walked, its lowerer: its scalar arguments stay
+        `issued` are its instructions; for a function that is not walked, its lowerer: its scalar arguments remain
         arguments.
 
         Raises:
-            IllegalError: an operation whose lowering contains instructions that programs cannot name; without a walk,
-                also one that can only be written for known scalars.
+            IllegalError: programs cannot name an instruction of an operation's lowering; without a walk,
+                also if an operation can only be written for known scalars.
         """
         ...
 
@@ -112,9 +112,9 @@ LAUNCH = "vecscope"
 
 @dataclass(frozen=True, slots=True)
 class LineWait:
-    """The waits of all executions of a line after their dispatch; these overlap.
+    """The waits of all executions of a line after their dispatch, which overlap.
 
-    `number` and `text` are of the line that they waited for; None if it is not a single line.
+    `number` and `text` are those of the line waited for; None if it is not a single line.
     """
 
     cause: Cause
@@ -125,9 +125,9 @@ class LineWait:
 
 @dataclass(frozen=True, slots=True)
 class LineLaunches:
-    """One line of a launch: its executions, and the cycles of the launches that went to it, by cause.
+    """One line of a launch: its executions, and the launches' cycles attributed to it, by cause.
 
-    `number` is a line of the source, or counts the instructions and loops of a tile operation's kernel; None for the
+    `number` is a source line, or counts the instructions and loops of a tile operation's kernel; None for the
     launch itself. `waits` are sorted, the longest first.
     """
 
@@ -141,9 +141,9 @@ class LineLaunches:
 
 @dataclass(frozen=True, slots=True)
 class InstructionLaunches:
-    """All launches of one source instruction; the `cycles` of its lines add up to its own.
+    """All launches of one source instruction; the `cycles` of its lines add up to the total.
 
-    For a tile operation it is the first launch; `pipe_cycles` are the engines' cycles for it, mostly the same.
+    For a tile operation it is the first launch; `pipe_cycles` are the engines' cycles for it, usually the same.
     """
 
     line: int
@@ -155,7 +155,7 @@ class InstructionLaunches:
     lines: tuple[LineLaunches, ...]
 
     def behind_causes(self) -> Iterator[tuple[Cause, Sequence[tuple[LineLaunches, int]]]]:
-        """Yield every cause with the lines that had cycles of it, most first."""
+        """Yield every cause with the lines that had such cycles, most first."""
         for cause in Cause:
             lines = [(line, line.causes[cause]) for line in self.lines if line.causes.get(cause)]
             if lines:
@@ -164,7 +164,7 @@ class InstructionLaunches:
 
 @dataclass(frozen=True, slots=True)
 class LaunchSlice:
-    """Cycles [start, end) of a run that went to one cause of one line of a launch, None of the launch itself."""
+    """Cycles [start, end) of a run for one cause of one line of a launch, None for the launch itself."""
 
     start: int
     end: int
@@ -177,16 +177,16 @@ class LaunchReport(Protocol):
     """The report of a mechanism on its launches."""
 
     def written(self, tree: Tree, target: Target) -> Sequence[InstructionLaunches]:
-        """Return the launches that a program writes itself."""
+        """Return the launches written in a program."""
         ...
 
     def slices(self, tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
-        """Return the cycles of the launches that a program writes itself, in order."""
+        """Return the cycles of the launches written in a program, in order."""
         ...
 
     def sent(self, lowered: Lowered, target: Target) -> Sequence[int]:
-        """Return the cycles, from the start of a launch that a program writes itself, in which the front end sends its
-        instructions, in program order; none for anything else."""
+        """Return the cycles, from the start of a launch written in a program, in which the front end sends its
+        instructions, in program order; empty for any other node."""
         ...
 
     def lowered(self, tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionLaunches]:
@@ -198,9 +198,9 @@ class LaunchReport(Protocol):
 class MechanismParts:
     """The import paths (`module:name`) of the parts of a mechanism's machines; each is loaded on first use.
 
-    `lowerer` (called with a target and `unsafe_scratch`) and `compute` are None where there are no tiles,
-    `vector_units` where programs name no vector instructions, `launches` where nothing is launched. `cast_forms`: the
-    forms that a tile cast has, the usual one first; none if all casts run the same code.
+    `lowerer` (called with a target and `unsafe_scratch`) and `compute` are None if there are no tiles,
+    `vector_units` if programs name no vector instructions, `launches` if nothing is launched. `cast_forms`: the
+    forms of a tile cast, the usual one first; empty if all casts run the same code.
     """
 
     cast_elements: str
@@ -250,7 +250,7 @@ class Machine:
         return MACHINES.of(self.target)
 
     def lowerer(self, *, unsafe_scratch: bool = False) -> Lowerer:
-        """Return the lowering of tile programs; `unsafe_scratch` lets tmp tiles pass that are too small.
+        """Return the lowering of tile programs; `unsafe_scratch` accepts tmp tiles that are too small.
 
         Raises:
             IllegalError: the target has no tile instructions.
@@ -275,7 +275,7 @@ class Machine:
         """The executor of vector instructions.
 
         Raises:
-            IllegalError: programs cannot name the target's.
+            IllegalError: programs cannot name the target's instructions.
         """
         if self.parts.vector_units is None:
             message = f"{self.target.name} does not run programs with vector instructions (vecscope)"
@@ -289,15 +289,15 @@ class Machine:
 
     @property
     def cast_forms(self) -> tuple[CastForm, ...]:
-        """The forms that a tile cast has, the usual one first; none if all casts run the same code."""
+        """The forms of a tile cast, the usual one first; empty if all casts run the same code."""
         return self.parts.cast_forms
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
-        """Convert codes of any shape as the chip does.
+        """Convert codes of any shape like the chip.
 
         Raises:
-            ReadError: an unknown rounding mode.
-            IllegalError: no such type pair, or a mode that the chip's instructions cannot name.
+            ReadError: the rounding mode is unknown.
+            IllegalError: the type pair does not exist, or the chip's instructions cannot name the mode.
         """
         return cast("TargetCast", loaded(self.parts.cast_elements)(self.target, codes, asked))
 
@@ -308,7 +308,7 @@ def machine_of(target: Target) -> Machine:
 
 
 def lowerer_of(target: Target, *, unsafe_scratch: bool = False) -> Lowerer:
-    """Return how the target's tile programs are lowered.
+    """Return the lowering of the target's tile programs.
 
     Raises:
         IllegalError: the target has no tile instructions.
@@ -328,12 +328,12 @@ def tile_target(target: Target) -> TileTarget:
 
 
 def tiles_of(target: Target | None) -> TileTarget | None:
-    """Return the target if its programs work on tiles, None if they do not or there is none."""
+    """Return the target if its programs work on tiles, otherwise None."""
     return target if target is not None and target.has_tiles else None
 
 
 def no_tiles(target: Target) -> IllegalError:
-    """Return (not raise) the refusal of tile work."""
+    """Return (do not raise) the error about tile work."""
     languages = ", ".join(f".{language}" for language in target.languages)
     return IllegalError(f"{target.name} has no tile instructions; it runs {languages} programs")
 
@@ -351,7 +351,7 @@ def vector_units_of(target: Target) -> VectorUnits:
     """Return the executor of the target's vector instructions.
 
     Raises:
-        IllegalError: the target has none that programs can name.
+        IllegalError: the target has no vector instructions that programs can name.
     """
     return machine_of(target).vector_units
 
@@ -359,16 +359,16 @@ def vector_units_of(target: Target) -> VectorUnits:
 # A cast of loose elements, asked and answered: words of rounding modes, `cast_elements` of every mechanism.
 
 CastForm = Literal["1d", "2d"]
-"""The code variant of a tile cast: one loop over all elements, or one over rows of which only some columns are valid.
+"""The code variant of a tile cast: one loop over all elements, or one over rows that are only partly valid.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CastAsked:
-    """A requested cast: a pair of formats and modes; `rounding` is the chip's word, `scratch` tells whether there is a
+    """A requested cast: a pair of formats and modes; `rounding` is the chip's name, `scratch` tells whether there is a
     tmp tile.
 
-    `form` chooses among the forms that the chip's casts have; None: the first.
+    `form` chooses among the forms of the chip's casts; None: the first.
     """
 
     src: Format
@@ -381,9 +381,9 @@ class CastAsked:
 
 @dataclass(frozen=True, slots=True)
 class TargetCast:
-    """Codes that a chip makes, and the modes that were in force after its fallbacks and overrides.
+    """Codes that a chip computes, and the modes in force after its fallbacks and overrides.
 
-    `saturation` is in the words of `saturation_in_force`.
+    `saturation` is in the form of `saturation_in_force`.
     """
 
     codes: Codes
@@ -394,7 +394,7 @@ class TargetCast:
 
 
 def form_of(src: TileType, dst: TileType) -> CastForm:
-    """Return the form of a cast between tiles: 1-D if by their types all rows are full, or there is a single row.
+    """Return the form of a cast between tiles: 1-D if all rows are full by their types, or there is a single row.
 
     A dynamic valid extent counts as partial, whatever its value.
     """
@@ -403,9 +403,9 @@ def form_of(src: TileType, dst: TileType) -> CastForm:
 
 
 def saturation_in_force(src: Format, dst: Format, overflow: Overflow, switch: Saturation | None) -> str:
-    """Return how a cast saturates: `on` or `off` where the switch of the instruction makes a difference.
+    """Return how a cast saturates: `on` or `off` if the switch of the instruction makes a difference.
 
-    Elsewhere (`switch` None) what becomes of numbers out of range under the target's options: `clamps`, `none: inf`,
+    Otherwise (`switch` None) the effect on numbers out of range under the target's options: `clamps`, `none: inf`,
     `none: NaN`, `none: low bits`; or `not needed`.
     """
     clamps_infinity = overflow is Overflow.SATURATE and isinstance(dst, FloatFormat | TaperedFormat)
@@ -445,15 +445,15 @@ DEFAULT_MODE = RoundMode.RINT
 
 
 def bare_mode(word: str) -> str:
-    """Return the word for a rounding mode in capitals and without the `CAST_` that the vendor's headers have."""
+    """Return the name of a rounding mode in capitals, without the `CAST_` of the vendor's headers."""
     return word.upper().removeprefix("CAST_")
 
 
 def tile_mode(rounding: str | None, chip: str) -> RoundMode | None:
-    """Return a mode as the enumeration of the tile instructions names it, None for none.
+    """Return a mode in the tile instructions' enumeration, None for none.
 
     Raises:
-        ReadError: no rounding mode. IllegalError: one that tile instructions lack; `chip` is named.
+        ReadError: it is not a rounding mode. IllegalError: tile instructions lack it; the message names `chip`.
     """
     if rounding is None:
         return None
@@ -466,10 +466,10 @@ def tile_mode(rounding: str | None, chip: str) -> RoundMode | None:
 
 
 def round_mode(rounding: str) -> RoundMode:
-    """Return a mode as the enumeration of the tile instructions names it.
+    """Return a mode in the tile instructions' enumeration.
 
     Raises:
-        ReadError: no rounding mode of theirs.
+        ReadError: it is not one of their rounding modes.
     """
     name = bare_mode(rounding)
     if name not in RoundMode.__members__:
@@ -483,7 +483,7 @@ Pair = tuple[str, str]
 
 
 def lacks_pair(target: DataflowTarget, pairs: Sequence[Pair], src: str, dst: str) -> IllegalError:
-    """Return the error for a cast that a chip with tiles lacks, or has under option `interface_casts` only."""
+    """Return the error about a cast that a chip with tiles lacks, or has only with option `interface_casts`."""
     error = no_such_pair(target.name, pairs, src, dst)
     if target.interface_cast(src, dst) is not None:
         error.legal = (*error.legal, "option interface_casts=accept, as the instruction set's interface has it")
@@ -491,7 +491,7 @@ def lacks_pair(target: DataflowTarget, pairs: Sequence[Pair], src: str, dst: str
 
 
 def no_such_pair(target: str, pairs: Sequence[Pair], src: str, dst: str) -> IllegalError:
-    """Return the error for a cast that `target` lacks: its destinations for the source, and two-step detours."""
+    """Return the error about a cast that `target` lacks, with its destinations for the source, and two-step detours."""
     from_source = [other for source, other in pairs if source == src]
     if not from_source:
         sources = dict.fromkeys(source for source, _ in pairs)
@@ -515,7 +515,7 @@ def no_such_pair(target: str, pairs: Sequence[Pair], src: str, dst: str) -> Ille
 
 
 def _mode_holds(wide: Format, narrow: Format) -> bool:
-    """Whether every number of one format is one of another's."""
+    """Whether one format contains every number of another."""
     if isinstance(wide, IntFormat):
         return isinstance(narrow, IntFormat) and wide.minimum <= narrow.minimum and narrow.maximum <= wide.maximum
     if not isinstance(wide, FloatFormat):

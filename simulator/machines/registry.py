@@ -1,7 +1,7 @@
-"""The parts that every mechanism supplies, found by the mechanism's name and loaded on first use.
+"""The parts that every mechanism supplies, selected by the mechanism's name and loaded on first use.
 
-A room that has something per mechanism (engines, estimators, reports) names it in one table; nothing else asks of which
-mechanism a target is.
+A package with a part per mechanism (engines, estimators, reports) lists it in one table; no other code asks which
+mechanism a target has.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class MachinePart(Generic[_Part]):
         self._loaded: dict[str, _Part] = {}
 
     def of(self, target: Target) -> _Part:
-        """Return the part of the target's mechanism; no other mechanism is loaded.
+        """Return the part of the target's mechanism, without loading any other mechanism.
 
         Raises:
-            ReadError: the mechanism has none; the legal ones are listed.
+            ReadError: the mechanism has none; the message lists the available ones.
         """
         mechanism = target.mechanism
         if mechanism not in self._loaded:

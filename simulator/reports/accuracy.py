@@ -1,4 +1,4 @@
-"""Accuracy and cross-validation as JSON, of which pages are made; a calibration as JSON and as text."""
+"""Accuracy and cross-validation as JSON, from which pages are built; a calibration as JSON and as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from castsim.targets.description import SourceKind
 from castsim.targets.loader import intervals
 
 _PLACES = 4
-"""Decimals of a percentage."""
+"""Number of decimals of a percentage."""
 
 
 class Errors(Keys):
@@ -32,23 +32,23 @@ class Errors(Keys):
 
 
 class Counted(Errors):
-    """Errors of so many rows."""
+    """Errors and the number of their rows."""
 
     rows: int = says("How many.")
 
 
 class MeasuredTable(Errors):
-    """A table of published figures; the statistics are of its rows."""
+    """A table of published figures, with the statistics of its rows."""
 
     target: str = says("Name of the target.")
     file: str = says("The table.")
     source: str | None = says("Where it is from; null for a table of one's own.")
     measured_on: str
-    """The chip that was measured: another one than the target if the description inherits the table."""
+    """The chip that was measured: differs from the target if the description inherits the table."""
     rows: int = says("Rows simulated.")
     rows_skipped: int = says("Rows passed over.")
     unfitted: Counted | None
-    """The statistics of those of its rows that no fact was fitted to; null if there are none."""
+    """The statistics of held-out rows; null if there are none."""
     public_model: Errors | None = says("The same of the public cost model; null where it says nothing.")
 
 
@@ -59,7 +59,7 @@ class MeasuredRow(Keys):
     columns: dict[str, int | float | str | None] = says(
         of=lambda one: {name: _typed(text) for name, text in one.row.cells.items()}
     )
-    """The row as the table has it, by the names of its columns."""
+    """The row as in the table, by column name."""
     operation: str = says("The operation.", "row.label")
     measured_cycles: Cycles = says("The published figure.", "row.measured_cycles")
     fitted: bool = says("Whether facts of the target were fitted to it.", "row.fitted")
@@ -72,14 +72,14 @@ class MeasuredRow(Keys):
     public_model_error_percent: Percent | None = says(
         of=lambda one: None if one.predicted_error is None else round(one.predicted_error, _PLACES)
     )
-    """The same of the public cost model; null where it says nothing."""
+    """Error of the public cost model; null if the model has no value."""
     reason: str | None = says(of=lambda one: one.reason or None)
-    """Why it deviates; null if that is not known, or it does not."""
+    """Reason for the deviation; null if it is unknown, or there is no deviation."""
     computed_by: int = says("Who simulated it: the place in `workers`, from 0.")
 
 
 class ErrorCurve(Errors):
-    """The rows of one operation, type pair and path; the statistics are of these."""
+    """The rows of one operation, type pair and path, with their statistics."""
 
     target: str = says("Name of the target.")
     operation: str = says("The operation.")
@@ -91,7 +91,7 @@ class ErrorCurve(Errors):
 
 
 class SourceErrors(Counted):
-    """The errors of rows of one sort."""
+    """The errors of rows from one kind of source."""
 
     target: str = says("Name of the target.")
     source_kind: SourceKind | None = says("What the cycles were read off; null if the table does not say.")
@@ -99,13 +99,13 @@ class SourceErrors(Counted):
 
 
 class KnownErrors(Keys):
-    """What the shipped record says of the errors of a kind of operation, in percent of the simulated cycles."""
+    """Errors of one kind of operation in the shipped record, in percent of the simulated cycles."""
 
     target: str = says("Name of the target.")
     kind: str = says("Kind of operation; `any` stands for all with few rows.")
     rows: int = says("Measured rows that were not fitted.")
     refitted: int
-    """How many of these are rows of fitted casts, predicted by facts fitted without their kernel."""
+    """Number of rows of fitted casts among them, predicted by facts fitted without their kernel."""
     mean: Percent = says("Mean of the absolute errors.")
     median: Percent = says("Their median.")
     maximum: Percent = says("The largest.")
@@ -116,19 +116,19 @@ class KnownErrors(Keys):
 
 
 class Evidence(Keys):
-    """Errors of rows that facts were fitted to, apart from the others, which come first."""
+    """Errors of held-out rows first, then those of fitted rows."""
 
     unfitted: Counted | None = says("The statistics of the rows that no fact was fitted to; null if there are none.")
     fitted: Counted | None
-    """Those of the rows that facts were fitted to, which confirm nothing; null if there are none."""
+    """Errors of fitted rows, which confirm nothing; null if there are none."""
 
 
 class Accuracy(CommandDocument, Errors, Evidence, name="accuracy"):
-    """Simulated against published cycles; the statistics are of all rows."""
+    """Simulated compared with published cycles; the statistics cover all rows."""
 
     by_source: list[SourceErrors] = says("The same by target and by what the cycles were read off.")
     intervals: list[KnownErrors]
-    """Where measured cycles lie around simulated ones, by target and kind of operation."""
+    """Ranges of measured cycles around simulated ones, by target and kind of operation."""
     targets: list[MeasuredTable] = says("The tables.")
     rows: list[MeasuredRow] = says("Their rows.")
     curves: list[ErrorCurve] = says("The rows by operation, type pair and path.")
@@ -137,7 +137,7 @@ class Accuracy(CommandDocument, Errors, Evidence, name="accuracy"):
 
 
 def accuracy_document(found: Sequence[AccuracyTable]) -> Document:
-    """Return the JSON of one table, or of several."""
+    """Return the JSON of one or several tables."""
     every = [row for accuracy in found for row in accuracy.rows]
     origins, names = Origins(), dict.fromkeys(each.target.name for each in found)
     return Accuracy.of(
@@ -189,7 +189,7 @@ def _counted(rows: Iterable[AssessedRow]) -> Statistics | None:
 
 
 def _typed(text: str) -> int | float | str | None:
-    """Return a cell as the number that it spells."""
+    """Return the text of a cell as a number."""
     if not text:
         return None
     if text.isascii() and text.isdigit():
@@ -202,7 +202,7 @@ def _typed(text: str) -> int | float | str | None:
 
 
 class PredictedRow(Keys):
-    """A published figure, and what facts fitted without it give."""
+    """A published figure, and the prediction of facts fitted without it."""
 
     src: str = says("Name of the source format.", "row.src")
     dst: str = says("Name of the destination format.", "row.dst")
@@ -215,13 +215,13 @@ class PredictedRow(Keys):
 
 
 class FittedFacts(Errors):
-    """The facts that fit all rows, and their errors."""
+    """The facts fitted to all rows, and their errors."""
 
     facts: dict[Name, float] = says("The facts by path.")
 
 
 class FoldEntry(FittedFacts):
-    """What was left out; the facts that fit all other rows, and their errors on what was left out."""
+    """A held-out part: the facts fitted to all other rows, and their errors on the part."""
 
     left_out: str = says("What was left out.")
     rows: int = says("How many rows that are.")
@@ -258,13 +258,13 @@ def cross_validation_document(found: CrossValidation) -> Document:
 
 
 class CalibratedParameter(Keys):
-    """A number of the description that was fitted."""
+    """A fitted number of the description."""
 
     path: str = says("Its path in the description.")
     before: float = says("What the target says.")
     value: float = says("What fits the rows.")
     standard_error: float | None
-    """Its standard error; null at a bound, or where there are no more rows than parameters."""
+    """Its standard error; null at a bound, or if there are no more rows than parameters."""
     low: float = says("The least that it could be.")
     high: float | None = says("The largest; null if there is none.")
     at_bound: bool = says("Whether a bound stopped it.")
@@ -272,7 +272,7 @@ class CalibratedParameter(Keys):
 
 
 class CalibratedRow(Keys):
-    """A measured row, simulated before and after."""
+    """A measured row, simulated before and after the fit."""
 
     line: int = says("Its line in the table.", "span.line")
     operation: str = says("The operation and its parameters.", "label")
@@ -286,7 +286,7 @@ class CalibratedRow(Keys):
 
 
 class Calibrated(CommandDocument, name="calibrate"):
-    """Numbers of a target fitted to a table; every row of it is a fitted one."""
+    """Numbers of a target fitted to a table; all of its rows are fitted."""
 
     target: str = says("Name of the target.")
     file: str = says("The table.")
@@ -294,7 +294,7 @@ class Calibrated(CommandDocument, name="calibrate"):
     residual_before_percent: Percent = says("Root of the mean squared error of the rows on the target.")
     residual_percent: Percent = says("The same on the derived target.")
     warnings: list[str]
-    """What speaks against the fit: errors beyond the noise of the rows, numbers that they hardly determine."""
+    """Doubts about the fit: errors beyond the noise of the rows, numbers that the rows hardly determine."""
     parameters: list[CalibratedParameter] = says("What was fitted.")
     rows: list[CalibratedRow] = says("The rows.")
 
@@ -326,7 +326,7 @@ def calibration_document(found: Calibration, out: str) -> Document:
 
 
 def calibration_text(found: Calibration, out: str) -> RenderableType:
-    """Return the report; `out` is the description that was written."""
+    """Return the report; `out` is the written description."""
     parameters = table("parameter", ">before", ">fitted", ">+-", ">rows")
     for each in found.parameters:
         spread = "at bound" if each.at_bound else "-" if each.standard_error is None else f"{each.standard_error:.2g}"

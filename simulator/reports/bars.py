@@ -1,4 +1,4 @@
-"""Progress bars on standard error: one look, and titles that are shown as they are."""
+"""Progress bars on standard error, all in one style, with titles shown literally."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from castsim.isa.errors import escaped
 
 
 class Words(ProgressColumn):
-    """The description of a task, or one of its fields: no markup, and nothing that steers the terminal."""
+    """The description of a task, or one of its fields, without markup and control characters."""
 
     def __init__(self, field: str | None = None) -> None:
         super().__init__(table_column=Column(no_wrap=True))
@@ -33,24 +33,24 @@ class Words(ProgressColumn):
 
 
 class Rate(ProgressColumn):
-    """How much of the work is done in a second, counted since it began here."""
+    """Work per second, counted from the start of this bar."""
 
     def __init__(self, counted: str) -> None:
         super().__init__(table_column=Column(no_wrap=True))
         self._counted = counted
 
     def render(self, task: Task) -> Text:
-        """Return it in words."""
+        """Return the rate in words."""
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:,.0f} {self._counted}/s")
 
 
 def rate_and_time_left(counted: str) -> tuple[ProgressColumn, ...]:
-    """Return columns with the work done and in all, its rate, and the time that it will still take."""
+    """Return columns with the finished and total work, its rate, and the remaining time."""
     return MofNCompleteColumn(), Rate(counted), TextColumn("left"), TimeRemainingColumn()
 
 
 def bars(*behind: ProgressColumn) -> Progress:
-    """Return bars that vanish once they are done; `behind` are further columns."""
+    """Return bars that vanish when done; `behind` are further columns."""
     columns = (Words(), BarColumn(), *(behind or (TimeElapsedColumn(),)))
     return Progress(*columns, console=Console(stderr=True), transient=True)

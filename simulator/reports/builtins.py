@@ -20,14 +20,14 @@ from castsim.tpc_compiler.builtin_calls import DescriptorCall as CalledDescripto
 
 
 class Operations(Keys):
-    """How many operations a call issues."""
+    """Numbers of operations that a call issues."""
 
     counted: int = says("As counted in the assembly.")
     documented: int | None = says("As documented; null if that is not so.")
 
 
 class Called(Keys):
-    """What calls gave; these keys are there if operands were given."""
+    """Results of calls; these keys exist if operands were given."""
 
     calls: int = says("How many calls the operands take.", optional=True)
     total_cycles: Cycles = says("Cycles of all calls.", optional=True)
@@ -43,7 +43,7 @@ class BuiltinCall(CommandDocument, Called, name="builtin"):
     target: str = says("Name of the target.")
     signature: str = says("Result and operands.", "row.signature")
     source_holds: str | None = says(of="built.signature.source.held")
-    """What the source's elements are in; null if in themselves."""
+    """Meaning of the source's elements; null if they are plain elements."""
     result_order: str = says("Order of the result's elements.", "row.result_order")
     rounding: str | None = says("The rounding mode; null where nothing is rounded.", "built.rounding")
     vpu_operations: Operations = says("Vector operations of a call.")
@@ -55,14 +55,14 @@ class BuiltinCall(CommandDocument, Called, name="builtin"):
 
 
 def builtin_document(found: Builtin, text: str, result: BuiltinResult | None, files: Mapping[str, Path]) -> Document:
-    """Return a builtin: what it is, what one call issues, its assembly; with a result what the calls computed."""
+    """Return a builtin: its description, the operations of one call, its assembly; with a result, also its values."""
     operations = Operations.of(counted=found.vector_operations, documented=found.row.vector_operations)
     called = _called(result, found.built.signature.result.format, files)
     return BuiltinCall.of(found, vpu_operations=operations, assembly=text, **called)
 
 
 def _called(result: BuiltinResult | FunctionResult | None, fmt: str, files: Mapping[str, Path]) -> Document:
-    """Return what calls gave, nothing if there were none."""
+    """Return the results of calls, empty if there were none."""
     if result is None:
         return {}
     return Called.of(
@@ -80,9 +80,9 @@ def _called(result: BuiltinResult | FunctionResult | None, fmt: str, files: Mapp
 def _called_lines(
     told: Mapping[str, Any], result: BuiltinResult | FunctionResult | None, operand: str, *said: str
 ) -> Iterator[str]:
-    """Yield what calls gave, without any how to call: outputs of the document, warnings, reads that came too early.
+    """Yield the results of calls, however called: outputs of the document, warnings, reads that came too early.
 
-    `said` stands in front of the outputs.
+    `said` precedes the outputs.
     """
     if result is None:
         yield f"values: not computed; --in {operand}=FILE.npy|random:SEED|zeros calls it"
@@ -109,7 +109,7 @@ _ORDERS = {
 
 
 def builtin_text(found: Builtin, document: Mapping[str, Any], result: BuiltinResult | None) -> RenderableType:
-    """Return one builtin, and what its calls computed; `document` is the same as JSON. Lines are never folded."""
+    """Return one builtin and the results of its calls; `document` is the same as JSON. Lines are never wrapped."""
     return _unfolded([*_builtin(found, document), *_called_lines(document, result, "x")])
 
 
@@ -164,13 +164,13 @@ class FunctionCall(CommandDocument, Called, name="builtin-function"):
     bundles: Bundles = says("Bundles of a call.", lambda program: len(program.kernel.body))
     cycles_per_call: Cycles = says("Cycles of a call.", "timing.total")
     accuracy: str | None = says(of=lambda program: program.row.accuracy or None)
-    """Its accuracy as others have measured it; null if nobody has."""
+    """Its accuracy as measured by others; null if no measurement exists."""
     status: Status = says("How well it is known.", "row.status")
     assembly: str = says("Its assembly.")
 
 
 def function_document(program: FunctionProgram, result: FunctionResult | None, files: Mapping[str, Path]) -> Document:
-    """Return a function: what one call issues, where its values come from, its assembly; with a result its values."""
+    """Return a function: operations of one call, origin of its values, its assembly; with a result, also its values."""
     return FunctionCall.of(
         program,
         values=_NONE if result is None else _FROM_INSTRUCTIONS if result.claimed else _ROUNDED,
@@ -183,7 +183,7 @@ def function_document(program: FunctionProgram, result: FunctionResult | None, f
 
 
 def function_text(program: FunctionProgram, told: Document, result: FunctionResult | None) -> Text:
-    """Return the same as text; lines are never folded."""
+    """Return the same as text; lines are never wrapped."""
     claimed = result is not None and result.claimed
     values = "computed by the instructions" if claimed else "correctly rounded, not claimed to be the chip's"
     return _unfolded([*_function(program, told), *_called_lines(told, result, "NAME", f"values: {values}")])

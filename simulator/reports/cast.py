@@ -26,10 +26,10 @@ from castsim.targets.loader import Target
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The results that a specification accepts for one value, the `number`-th of the request.
+    """Results that a specification accepts for one value, the `number`-th of the request.
 
-    Every code if `anything`; else the numbers from `lowest` to `highest` and `further`, codes with their values (None:
-    no number; no further one), and every NaN if `nan`.
+    Every code if `anything`; otherwise the numbers from `lowest` to `highest` and `further`, codes with their values
+    (None: no such number), and every NaN if `nan`.
     """
 
     number: int
@@ -80,7 +80,7 @@ class AcceptedResults(Keys):
 
 
 def accepted_document(row: Accepted, input_bits: str, dst: Format) -> Document:
-    """Return one row as JSON; numbers that are not there are null."""
+    """Return one row as JSON; missing numbers are null."""
     return AcceptedResults.of(row, input_bits=input_bits, **ends_document((row.lowest, row.highest, row.further), dst))
 
 
@@ -88,10 +88,10 @@ def accepted_document(row: Accepted, input_bits: str, dst: Format) -> Document:
 
 
 def ulp_distance(first: int, second: int, fmt: Format) -> int | None:
-    """Return the number of steps from one code's number up to another's, negative if they lead down.
+    """Return the number of steps from one code's number up to another's, negative for steps down.
 
-    Both zeros are one number, infinity is one step beyond the largest. From NaN to NaN it is 0 steps, from NaN to a
-    number there is no way: None.
+    Both zeros are one number, infinity is one step beyond the largest. Between two NaNs it is 0, between NaN and a
+    number it is None.
     """
     one, other = ordinal(first, fmt), ordinal(second, fmt)
     if one is None or other is None:
@@ -121,7 +121,7 @@ def _tapered_place(magnitude: int, fmt: TaperedFormat) -> int:
 
 @lru_cache(maxsize=8)
 def _tapered_places(fmt: TaperedFormat) -> tuple[list[int], list[int]]:
-    """Return the first code of every binade, rising, and the place of that code among the positive numbers."""
+    """Return the first code of every binade, rising, and that code's rank among the positive numbers."""
     place, found = 1, {}
     for binade in sorted(fmt.binades, key=lambda binade: binade.exponent):
         found[binade.first_code] = place
@@ -132,7 +132,7 @@ def _tapered_places(fmt: TaperedFormat) -> tuple[list[int], list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class SourceValue:
-    """One value to cast: the text given, the code of the source format it stands for.
+    """One value to cast: its text, and the code of the source format for it.
 
     `exact` is False if the text names a number that the source format does not have.
     """
@@ -147,8 +147,8 @@ class SourceValue:
 class ValueCastRequest:
     """The values to cast and the modes; empty modes mean the default.
 
-    `abstract` asks for the cast without a chip, beside those of `targets` if there are any. If `lenient`, targets that
-    do not have the cast are passed over. `specified` are the specifications to judge by.
+    `abstract` requests the cast without a chip, in addition to those of `targets`. If `lenient`, targets without
+    the cast are skipped. `specified` are the specifications that judge the results.
     """
 
     src: Format
@@ -168,10 +168,10 @@ class ValueCastRequest:
 class CastResultRow:
     """One value under one target and mode; `target` None is the abstract cast.
 
-    `asked` is the rounding that was asked for (None: the default); the other modes are those in force. `ulps` is the
-    distance from the abstract cast with the rounding asked for; None between NaN and a number. `accepted_by` says of
-    each specification whether it accepts the result, `outcome` what became of the value. `forms` are those of the
-    target's tile casts that give this result; none where it has no more than one.
+    `asked` is the requested rounding (None: the default); the other modes are those in force. `ulps` is the
+    distance from the abstract cast with the requested rounding; None between NaN and a number. `accepted_by` maps
+    each specification to whether it accepts the result; `outcome` is the effect on the value. `forms` are those of the
+    target's tile casts that give this result; empty if there is only one form.
     """
 
     source: SourceValue
@@ -189,13 +189,13 @@ class CastResultRow:
 
     @property
     def name(self) -> str:
-        """The target, and the form if others of it give another result; `abstract` without a target."""
+        """The target, and the form if other forms give another result; `abstract` without a target."""
         if self.target is None:
             return "abstract"
         return f"{self.target} {self.forms[0]}" if len(self.forms) == 1 else self.target
 
     def form_of(self, other: CastResultRow) -> bool:
-        """Whether this is another form of the same cast, on the same target with the same rounding."""
+        """Whether this row is another form of the same cast, on the same target with the same rounding."""
         same = (self.target, self.asked) == (other.target, other.asked)
         return same and bool(self.forms) and not set(self.forms) & set(other.forms)
 
@@ -207,7 +207,7 @@ class CastResultRow:
 
 @dataclass(frozen=True, slots=True)
 class Skipped(Keys):
-    """A target that was passed over."""
+    """A target that was skipped."""
 
     target: str = says("Its name.")
     reason: str = says("Why.")
@@ -215,7 +215,7 @@ class Skipped(Keys):
 
 @dataclass(frozen=True, slots=True)
 class CastResults:
-    """All rows, value by value, what targets did not do as asked, which did nothing, and what specifications accept."""
+    """All rows, value by value, deviations of targets from the request, skipped targets, and the accepted results."""
 
     request: ValueCastRequest
     rows: tuple[CastResultRow, ...]
@@ -233,30 +233,30 @@ class CastResults:
 
 
 class CastResult(Keys):
-    """What one value becomes on one target under one mode."""
+    """The result of one value on one target under one mode."""
 
     target: str | None = says("Name of the target; null for the abstract cast.")
     forms: list[CastForm]
-    """The forms of the target's tile cast that give this result: `1d` of contiguous tiles, `2d` of others; empty if it
+    """The forms of the target's tile cast that give this result: `1d` (contiguous tiles), `2d` (others); empty if it
     has no forms."""
     rounding: str = says("The rounding in force.")
     overflow: str = says("The overflow policy in force: `saturate`, `special` or `wrap`.")
     saturation: str | None
-    """The saturation mode in force, `on` or `off`, where the target has a choice; else what happens beyond the range:
+    """The saturation mode in force, `on` or `off`, if the target has a choice; otherwise the effect beyond the range:
     `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed`; null for the abstract cast."""
     input_bits: Bits = says("The code that was cast.")
     output_bits: Bits = says("The code of the result.")
     value: Value = says("The number that the result stands for, or `nan`, `inf`, `-inf`.")
     inexact: bool = says("Whether it differs from the value that was cast.")
     outcome: Outcome
-    """What became of the value: `exact`, `rounded`, `clamped`, `wrapped`, `overflow` or `nan` (NaN became a number)."""
+    """Effect on the value: `exact`, `rounded`, `clamped`, `wrapped`, `overflow` or `nan` (NaN became a number)."""
     ulps_from_abstract: Ulps | None = says(of="ulps")
-    """Distance from the abstract cast with the rounding asked for; null between NaN and a number."""
+    """Distance from the abstract cast with the requested rounding; null between NaN and a number."""
     accepted_by: dict[Name, bool] = says("Whether each specification accepts it, by name and version.")
 
 
 class CastDifference(Keys):
-    """A value and a rounding for which targets differ."""
+    """A value and a rounding whose results differ between targets."""
 
     input_bits: Bits = says("The code that was cast.")
     rounding_asked: str | None = says("The rounding asked for; null for the default.")
@@ -276,7 +276,7 @@ class Cast(CommandDocument, name="cast"):
 
 
 class TextResult(Keys):
-    """What one value becomes, from text or to text."""
+    """The result of one value, from text or to text."""
 
     given: str = says("The value as typed.")
     text: str | None = says("The result where it is text.")
@@ -322,7 +322,7 @@ def cast_document(table: CastResults) -> Document:
 
 
 def spread(group: Sequence[CastResultRow], fmt: Format) -> int | None:
-    """Return the largest distance in ulps within a group of results, None if some are NaN and some are not."""
+    """Return the largest distance in ulps within a group of results, None if only some are NaN."""
     places = [ordinal(row.code, fmt) for row in group]
     known = [place for place in places if place is not None]
     if len(known) == len(places):

@@ -29,7 +29,7 @@ from castsim.reports.terminal import composed, table
 _OUTCOME = "outcome"
 
 DIGITS = 20
-"""Longest decimal that is written out exactly; longer ones are cut to 9 significant digits and marked."""
+"""Maximum number of digits of a decimal that is shown exactly; longer ones are rounded to 9 digits and marked."""
 
 
 def string_table(src: str, dst: str, rows: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -41,7 +41,7 @@ def string_table(src: str, dst: str, rows: Sequence[Mapping[str, Any]]) -> Rende
 
 
 def number_text(value: Fraction | float) -> str:
-    """Return a number exactly if that is short, else to 9 significant digits with `~` before it."""
+    """Return a number exactly if its decimal is short, otherwise to 9 significant digits with `~` before it."""
     if isinstance(value, float):
         return str(value) if not math.isnan(value) else "nan"
     if value.denominator == 1 and abs(value) < 10**DIGITS:
@@ -92,7 +92,7 @@ def _comparison(found: CastResults) -> Iterator[RenderableType]:
 
 
 def _table(found: CastResults) -> Table:
-    """Return one row per result; each value is named once, beside its rows."""
+    """Return one row per result; each value appears once, beside its rows."""
     request = found.request
     return _targets_table(found) if request.targets or request.specified else _abstract_table(found)
 
@@ -118,9 +118,9 @@ def _abstract_table(found: CastResults) -> Table:
 
 
 def _targets_table(found: CastResults) -> Table:
-    """Return the results of targets below one another, what differs from the abstract cast highlighted.
+    """Return the targets' results one below the other, with differences from the abstract cast highlighted.
 
-    Below them what specifications accept.
+    The results that specifications accept follow.
     """
     request = found.request
     judged = "rejected by" if request.specified else _OUTCOME  # the latter column says what became of the value
@@ -163,7 +163,7 @@ def _cells(row: CastResultRow, request: ValueCastRequest) -> list[str | Text]:
 
 
 def _judgement(row: CastResultRow, request: ValueCastRequest) -> Text:
-    """Return the specifications that reject a result, with their attributes beside the results they accept."""
+    """Return the specifications that reject a result, with their attributes next to the results they accept."""
     versions = {cast.label: f"{cast.spec.name}@{cast.version}" for cast in request.specified}
     against = [versions[label] for label, good in row.accepted_by.items() if not good]
     return Text("\n".join(against) or "-", style="bold red")
@@ -189,7 +189,7 @@ def _accepted_cells(row: Accepted, dst: Format) -> list[str | Text]:
 
 
 def _make_room(made: Table, found: CastResults) -> None:
-    """Keep the last column from being squeezed."""
+    """Keep the last column from becoming too narrow."""
     made.columns[-1].no_wrap = True
     made.columns[-1].min_width = max(len(_OUTCOME), *(len(_mark(row)) for row in found.rows))
 
@@ -199,7 +199,7 @@ def _given(source: SourceValue) -> str:
 
 
 def _mark(row: CastResultRow) -> Text:
-    """Return the change of the value, nothing if it stayed the same."""
+    """Return the change of the value; empty if it is unchanged."""
     word = _MARKS.get(row.outcome, str(row.outcome))
     return Text(word, style="yellow" if row.outcome is Outcome.ROUNDED else "bold yellow")
 
@@ -216,12 +216,12 @@ def _ulps(row: CastResultRow) -> str:
 # What block quantisation made of an array, as data, as JSON and as text.
 
 SHOWN = 256
-"""Elements of an array that are shown one by one."""
+"""Maximum number of an array's elements that are shown individually."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuantisedRow:
-    """One number: its code, its element and the scale of its block as codes, and what these stand for together."""
+    """One number: its code, the codes of its element and block scale, and the value of both together."""
 
     code: int
     number: Number
@@ -268,11 +268,11 @@ class QuantisationError(Keys):
     elements: Elements = says("Elements of the array.")
     compared: Elements = says("How many of them the errors are of.")
     largest_error: float | None = says(of=lambda found: _finite(found.largest_error))
-    """The largest error, in the numbers' own unit."""
+    """The largest absolute error."""
     largest_relative_error: float | None = says(of=lambda found: _finite(found.largest_relative_error))
-    """The largest error as a part of the number."""
+    """The largest error relative to the number."""
     root_mean_square_error: float | None = says(of=lambda found: _finite(found.root_mean_square_error))
-    """In the numbers' own unit."""
+    """Root mean square of the absolute errors."""
     signal_to_noise_db: float | None = says(of=lambda found: _finite(found.signal_to_noise_db))
     """Signal to noise in decibels; null without an error or without numbers."""
     clamped: Elements = says("Numbers beyond the largest element, infinities among them.")
@@ -288,7 +288,7 @@ class Quantise(CommandDocument, name="quantise"):
     element_format: str = says("Format of the elements.", "format.element")
     scale_format: str = says("Format of the scales.", "format.scale")
     scale_rule: Annotated[str, ("enum", tuple(RULES))] = says(of="format.rule")
-    """The rule by which scales follow from the largest magnitude."""
+    """The rule that derives scales from the largest magnitude."""
     shape: list[int] = says("Shape of the array.", "elements.shape")
     block: list[Elements] = says("Size of a block along each axis.", "blocks")
     blocks: int = says("Number of blocks, each with a scale.", "scales.size")
@@ -300,7 +300,7 @@ class Quantise(CommandDocument, name="quantise"):
 def quantised_document(
     src: Format, made: Quantised, rows: Sequence[QuantisedRow], files: Mapping[str, Path]
 ) -> Document:
-    """Return a quantised array as JSON; single elements only if they are few."""
+    """Return a quantised array as JSON; individual elements only for small arrays."""
     element, scale = made.format.element, made.format.scale
     elements = [
         QuantisedElement.of(
@@ -322,7 +322,7 @@ def quantised_document(
 def quantised_text(
     src: Format, made: Quantised, rows: Sequence[QuantisedRow], files: Mapping[str, Path]
 ) -> Iterator[RenderableType]:
-    """Yield the elements if they are few, and the statistics of the error."""
+    """Yield the elements of a small array, and the statistics of the error."""
     chosen, found = made.format, made.statistics
     yield Text(f"{src.name} -> {chosen.name}", style="bold")
     blocks = f"{made.scales.size} block{'' if made.scales.size == 1 else 's'}"
@@ -350,7 +350,7 @@ def quantised_text(
 
 
 class FirstDifference(Keys):
-    """The first input, in the order of inputs, whose result differs."""
+    """The first input, in order, whose result differs."""
 
     position: int = says("Its place among the inputs.")
     input_bits: Bits = says("Its code.")
@@ -362,7 +362,7 @@ class FirstDifference(Keys):
 
 
 class DifferingBinade(Keys):
-    """Inputs of one magnitude, some of whose results differ."""
+    """Inputs of one binade, some of whose results differ."""
 
     kind: Literal["number", "zero", "infinite", "nan"] = says("What the inputs are.")
     exponent: int | None = says("Magnitudes from 2 to the power of this on, below twice that; null unless numbers.")
@@ -384,7 +384,7 @@ class Compare(CommandDocument, name="compare"):
     largest_ulps: Ulps = says("The largest distance between results that are both numbers.")
     mean_ulps: float = says("The mean distance between results that are both numbers, in ulps.")
     signal_to_noise_db: float | None
-    """Of finite results against the inputs, in decibels; null without an error."""
+    """Signal-to-noise ratio of finite results against the inputs, in decibels; null without an error."""
     cast_signal_to_noise_db: float | None = says("The same of the cast.")
     first: FirstDifference | None = says("The first difference; null if there is none.")
     binades: list[DifferingBinade] = says("Magnitudes with differences, rising.")
@@ -412,7 +412,7 @@ def _first(found: Comparison, first: ConversionCounterexample) -> Document:
 
 
 _BINADES_SHOWN = 12
-"""Binades that are printed."""
+"""Maximum number of binades that are printed."""
 
 
 @composed
@@ -445,7 +445,7 @@ def comparison_text(found: Comparison) -> Iterator[RenderableType]:
 
 
 def _advice(found: Comparison) -> str:
-    """Return the options that make the results equal, or that none does."""
+    """Return the options that make the results equal, or a sentence that none does."""
     if found.remedy is None:
         return "No option of the cast makes them equal."
     words = (

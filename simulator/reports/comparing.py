@@ -1,4 +1,4 @@
-"""`castsim.diff`: programs and results of runs, compared; the difference as JSON and as text."""
+"""`castsim.diff`: comparison of programs and results of runs; the difference as JSON and as text."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _CAUSES = {identifier(cause): cause for cause in Cause}
 
 
 def is_document(data: bytes, file: str) -> bool:
-    """Whether a file is JSON, not a program: by its suffix, else by how it begins."""
+    """Whether a file is JSON rather than a program, by its suffix or else by its beginning."""
     suffix = Path(file).suffix
     return suffix == ".json" or (suffix not in (".pto", ".tpc", ".s") and data.lstrip()[:1] == b"{")
 
@@ -68,10 +68,10 @@ def is_document(data: bytes, file: str) -> bool:
 def recorded_side(data: bytes, file: str, *, values: bool) -> ProgramSide:
     """Return the run of a document as a side, with its outputs if `values`.
 
-    Elements of outputs are known where the files that the run wrote are still there and unchanged, else their digests.
+    Elements of outputs are compared if the run's files still exist unchanged; otherwise only their digests.
 
     Raises:
-        ReadError: no JSON, no result of a run, or one of another version; outputs of which not all was computed.
+        ReadError: not JSON, not the result of a run, another version, or an output that is not fully computed.
     """
     found = recorded_run(data, file)
     if found.outputs_not_computed and values:
@@ -97,10 +97,10 @@ def recorded_side(data: bytes, file: str, *, values: bool) -> ProgramSide:
 
 
 def recorded_run(data: bytes, file: str) -> RecordedRun:
-    """Return the run that a document holds; no file that it names is opened.
+    """Return the run in a document; files that it names are not opened.
 
     Raises:
-        ReadError: no JSON, no result of a run, or one of another version.
+        ReadError: not JSON, not the result of a run, or another version.
     """
     return _run(read_object(data, file), file)
 
@@ -120,7 +120,7 @@ def read_object(data: bytes, file: str) -> Mapping[str, Any]:
     """Return the JSON object in a file.
 
     Raises:
-        ReadError: there is none.
+        ReadError: the file is not a JSON object.
     """
     try:
         document = parsed_json(data)
@@ -143,7 +143,7 @@ def _run(found: Mapping[str, Any], file: str) -> RecordedRun:
     """Return the part of a document that the comparison needs.
 
     Raises:
-        ReadError: it is another one.
+        ReadError: the document is not that of a run.
     """
     for key, what in (("traceEvents", "a trace"), ("errors", "a run that failed"), ("entries", "a run of all entries")):
         if key in found:
@@ -200,7 +200,7 @@ def _output(found: RecordedOutput, file: str) -> SideOutput:
 
 
 def _codes(found: RecordedOutput, fmt: Format, shape: tuple[int, ...]) -> Codes | None:
-    """Return the elements of an output, None if its file is gone or holds something else now."""
+    """Return the elements of an output, None if its file is gone or has changed."""
     if found.file is None:
         return None
     try:
@@ -218,7 +218,7 @@ _Made = TypeVar("_Made")
 class SideRequest:
     """A side to compare, and how to run it if it is a program.
 
-    `inherited` are options of the other side, which this one takes too, except those that its target does not have.
+    `inherited` are options of the other side, which apply here too unless this target lacks them.
     """
 
     program: str | Path | Result | Source
@@ -237,19 +237,19 @@ class SideRequest:
 
     @property
     def about_program(self) -> bool:
-        """Whether anything is said of how a program is to be run."""
+        """Whether any option about running a program is set."""
         said = (self.target, self.entry, self.options, self.inherited, self.inputs, self.args, self.opaque)
         return any(each is not None and each != {} for each in said)
 
     def differs_from(self, other: SideRequest) -> bool:
-        """Whether anything is said of this side that is not said of the other."""
+        """Whether any option distinguishes this side from the other."""
         return (self.target, self.entry) != (other.target, other.entry) or self.options not in ({}, other.options)
 
     def prepared(self, target: Target) -> Target:
         """Return the target with the options set.
 
         Raises:
-            ReadError: an option that it does not have, or a value that an option cannot have.
+            ReadError: the target lacks an option, or a value is not legal.
         """
         known = {name: value for name, value in self.inherited.items() if name in target.options}
         return with_options(target, {**known, **self.options})
@@ -257,7 +257,7 @@ class SideRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A program that was loaded, with its text, or a side that is complete."""
+    """A loaded program with its text, or a finished side."""
 
     request: SideRequest
     loaded: LoadedProgram | None
@@ -286,21 +286,21 @@ def diff(
     """Compare two runs: cycles in all, by pipe and by line, outputs bit by bit.
 
     Args:
-        a: path of a program (`.pto`, `.tpc`, a binary) or of what `castsim run --json` wrote, or a result of `run`.
-        b: the same; None takes the program `a` again, on another target or with other options.
-        target, entry, options: of both; `options` that the target of `b` does not have are left out for it.
-        target_b, entry_b, options_b: of `b` alone.
-        inputs: arrays by argument name, or what `--in` takes; each goes to the sides that have such an argument.
-        args, opaque, max_cycles, max_walk: as in `castsim.run`.
-        timing_only: compute no values, and compare cycles alone; no inputs are needed.
+        a: path of a program (`.pto`, `.tpc`, a binary) or of a `castsim run --json` document, or a result of `run`.
+        b: the same; None runs program `a` again, on another target or with other options.
+        target, entry, options: for both sides; `options` that the target of `b` lacks are dropped for it.
+        target_b, entry_b, options_b: for `b` alone.
+        inputs: arrays by argument name, or values of `--in`; each goes to the sides that have such an argument.
+        args, opaque, max_cycles, max_walk: see `castsim.run`.
+        timing_only: compute no values, and compare cycles only; inputs are not needed.
 
     Returns:
         `equal`, `cycles_a`, `cycles_b`, `slowdown_percent`, the `lines` that differ (with their cycles), the `pipes`
         that differ (cycles by cause), and `outputs`: how many elements differ, the first ten with index and bits.
 
     Raises:
-        ComparisonError: a side is refused or fails (its own error is the cause), or lacks what the other one has.
-        ReadError: an input that neither program takes; nothing that could differ.
+        ComparisonError: a side is refused or fails (its own error is the cause), or lacks data that the other has.
+        ReadError: neither program takes an input, or both sides are necessarily the same.
     """
     if b is None and target_b is None and not options_b and entry_b is None:
         raise ReadError("the second program is missing", legal=("--target-b T", "--option-b NAME=VALUE"))
@@ -315,10 +315,10 @@ def diff(
 
 
 def diff_sides(a: SideRequest, b: SideRequest, stage: Callable[[str], None] = lambda _: None) -> RunDifference:
-    """Compare two sides; `stage` hears what is being done.
+    """Compare two sides; `stage` receives the current stage.
 
     Raises:
-        ComparisonError, ReadError: as `diff`.
+        ComparisonError, ReadError: see `diff`.
     """
     content = {str(each.program): _content(each) for each in (a, b) if not isinstance(each.program, Result | Source)}
     first = _open(a, content, "side A")
@@ -332,10 +332,10 @@ def diff_sides(a: SideRequest, b: SideRequest, stage: Callable[[str], None] = la
 
 
 def _check_takers(a: SideRequest, b: SideRequest, first: _Opened, second: _Opened) -> None:
-    """Reject options for a program where only a result is given.
+    """Reject options about programs if a side is only a result.
 
     Raises:
-        ReadError: as said.
+        ReadError: such an option was given.
     """
     if first.loaded is None and second.loaded is None and (a.about_program or b.about_program):
         raise ReadError("both sides are results; targets, options, entries, inputs and arguments are for programs")
@@ -381,7 +381,7 @@ def _check_inputs(inputs: Iterable[str], programs: Iterable[LoadedProgram]) -> N
 
 
 def _ran(opened: _Opened, who: str, stage: Callable[[str], None]) -> ProgramSide:
-    """Run the program of a side, if it is one that was not run yet."""
+    """Run the program of a side that was not run yet."""
     request, loaded = opened.request, opened.loaded
     if loaded is None:
         assert opened.side is not None
@@ -401,7 +401,7 @@ def _side(result: Result, text: str, *, values: bool) -> ProgramSide:
     """Return a run as a side, with its outputs if `values`.
 
     Raises:
-        ComparisonError: not all of an output is computed.
+        ComparisonError: an output is not fully computed.
     """
     for name in result.partial if values else ():
         raise ComparisonError(
@@ -412,10 +412,10 @@ def _side(result: Result, text: str, *, values: bool) -> ProgramSide:
 
 
 def _named(who: str, do: Callable[[], _Made]) -> _Made:
-    """Do something for a side; an error says for which one.
+    """Call a function for a side; errors name the side.
 
     Raises:
-        ComparisonError: it failed.
+        ComparisonError: the call failed.
     """
     try:
         return do()
@@ -447,15 +447,15 @@ class LineThatDiffers(Keys):
     line_a: Line | None = says("Line of A; null if it does not stand there.")
     line_b: Line | None = says("Line of B; null if it does not stand there.")
     change: Literal["added", "removed", "changed", "renamed", "moved", "cycles"]
-    """What became of it: `renamed` says the same with other names of values, `cycles` differs in nothing else."""
+    """Kind of change: `renamed` means equal but for names of values, `cycles` means equal text with other cycles."""
     cycles_a: Cycles | None
-    """Cycles of A from start to end of its executions, added up; null where it takes none, or they are not known."""
+    """Cycles of A from start to end of its executions, added up; null if it takes none, or they are unknown."""
     cycles_b: Cycles | None = says("The same of B.")
     causes_a: dict[CauseName, Cycles] | None = says(of=lambda each: each.cost_a and each.cost_a.causes)
-    """Cycles that pipes spent on it in A, by cause; null as `cycles_a`, and where a JSON result does not tell."""
+    """Cycles that pipes spent on it in A, by cause; null as `cycles_a`, and if a JSON result lacks them."""
     causes_b: dict[CauseName, Cycles] | None = says("The same of B.", lambda each: each.cost_b and each.cost_b.causes)
     text_a: str | None = says(of=lambda each: each.a and each.a.text)
-    """The line of A without blanks around it, or the instructions in it if a side is a JSON result."""
+    """The line of A without surrounding blanks, or its instructions if a side is a JSON result."""
     text_b: str | None = says("The same of B.", lambda each: each.b and each.b.text)
 
 
@@ -475,12 +475,12 @@ class ComparedOutput(Keys):
     name: str = says("Its name in A, in B if A has none.")
     equal: bool = says("Whether it has the same format and bits; shapes of as many elements may differ.")
     differing: Elements | None
-    """How many elements differ in their bits; null if both have other numbers of them, one side lacks it, or only
-    digests are known."""
+    """Number of elements whose bits differ; null if the sizes differ, one side lacks it, or only
+    digests are available."""
     first: list[ElementThatDiffers] = says(
         of=lambda each: [_element(one, each.a.format, each.b.format) for one in each.first if each.a and each.b]
     )
-    """The first of them."""
+    """The first differing elements."""
     name_a: str | None = says("Its name in A; null if A lacks it.", lambda each: each.a and each.a.name)
     format_a: str | None = says("Name of its format in A; null as `name_a`.", lambda each: each.a and each.a.format)
     shape_a: list[Elements] | None = says(of=lambda each: each.a and each.a.shape)
@@ -500,13 +500,13 @@ class PipeThatDiffers(Keys):
 
 
 class Difference(CommandDocument, name="diff"):
-    """Two runs, compared. Nothing differs if `equal` is true and `lines` is empty."""
+    """Comparison of two runs. Nothing differs if `equal` is true and `lines` is empty."""
 
     equal: bool = says("Whether cycles and outputs are the same; the text of the programs does not count.")
     cycles_a: Cycles | None = says("Cycles of A; null if none are modelled.")
     cycles_b: Cycles | None = says("Cycles of B; null if none are modelled.")
     slowdown_percent: Percent | None
-    """By how much B takes more cycles than A, negative if fewer; null without cycles, or if A takes none and B some."""
+    """Percentage of additional cycles in B, negative for fewer; null without cycles, or if only A takes none."""
     lines: list[LineThatDiffers] = says("The lines that differ in text or cycles, in the order of the programs.")
     outputs: list[ComparedOutput] = says("Every output; empty if no values were computed.")
     pipes: list[PipeThatDiffers] = says("The pipes whose cycles differ.")
@@ -537,7 +537,7 @@ def _element(each: ElementDifference, a: Format, b: Format) -> Document:
 # The difference of two runs as text: the answer, pipes, lines, outputs.
 
 _ROWS = 40
-"""Lines that the text shows; JSON has all."""
+"""Maximum number of lines in the text; JSON has all."""
 
 _SYNCHRONISING = re.compile(r"^\s*(?:pto\.)?(?:set_flag|wait_flag|barrier|record_event|wait_event)\b")
 
@@ -561,14 +561,14 @@ def difference_text(found: RunDifference, width: int) -> Iterator[RenderableType
 
 
 def output_parts(found: RunDifference) -> Iterator[RenderableType]:
-    """Yield the lines on each output that differs, with its first differing elements, and on unequal shapes."""
+    """Yield the lines on each differing output, with its first differing elements, and on unequal shapes."""
     for output in found.outputs:
         if not output.equal or (output.a and output.b and output.a.shape != output.b.shape):
             yield from _output_text(output)
 
 
 def head_of(found: RunDifference) -> Iterator[Text]:
-    """Yield the names of both sides, and how their cycles and outputs compare."""
+    """Yield the names of both sides, and the comparison of their cycles and outputs."""
     yield Text(f"A {_named_side(found.a)}")
     yield Text(f"B {_named_side(found.b)}")
     yield Text(_cycles(found), style="bold")
@@ -599,9 +599,9 @@ def _cycles(found: RunDifference) -> str:
 
 
 def speed_of(found: RunDifference) -> str:
-    """Return the cycles of the second side by the first one's, in words; '' if they are the same, or not known.
+    """Return the second side's cycles relative to the first side's in words; '' if equal or unknown.
 
-    Above 1.5 times the ratio of both is clearer than a percentage and follows it.
+    Above 1.5x the ratio is clearer than a percentage and follows it.
     """
     a, b, percent = found.cycles_a, found.cycles_b, found.slowdown_percent
     if not a or not b or percent is None or a == b:
@@ -615,12 +615,12 @@ _CLEAR_RATIO = 1.5
 
 
 def _decimal(percent: float) -> str:
-    """Return a percentage with one decimal, or as many as show that it is not nothing."""
+    """Return a percentage with one decimal, or as many as a nonzero digit needs."""
     return next((text for places in range(1, 9) if float(text := f"{percent:.{places}f}")), f"{percent:.8f}")
 
 
 def _seconds(found: RunDifference) -> str:
-    """Return the times of both sides where their clocks differ, because cycles alone do not compare then."""
+    """Return the times of both sides if their clocks differ, because cycles alone cannot be compared then."""
     a, b = found.a, found.b
     if a.target == b.target or not a.seconds or not b.seconds:
         return ""
@@ -682,7 +682,7 @@ def _counted(cycles: int) -> str:
 
 
 def _texts(each: LineDifference, width: int) -> Iterator[Text]:
-    """Yield the text of a line, with a sign where the two differ; what both begin with is left out if it is long."""
+    """Yield the texts of a line, with a sign where they differ; a long common beginning is left out."""
     if each.a is not None and each.b is not None and each.change in (LineChange.CHANGED, LineChange.RENAMED):
         first, second = _excerpts(each.a.text, each.b.text, max(width - 8, 20))
         yield _quoted("-", first, "red")
@@ -699,7 +699,7 @@ def _quoted(sign: str, text: str, style: str) -> Text:
 
 
 def _excerpts(first: str, second: str, room: int) -> tuple[str, str]:
-    """Return two texts, of as much room, from somewhat before the place where they differ first."""
+    """Return two excerpts of equal length, starting shortly before the first difference."""
     if max(len(first), len(second)) <= room:
         return first, second
     same = next((n for n, pair in enumerate(zip(first, second, strict=False)) if len(set(pair)) > 1), len(first))

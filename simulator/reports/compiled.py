@@ -34,7 +34,7 @@ class Hop(Keys):
 
 
 class CastPath(Keys):
-    """The way of a cast."""
+    """The path of a cast, hop by hop."""
 
     types: list[str] = says("Names of the formats.")
     steps: list[Hop] = says("The steps.", "hops")
@@ -70,7 +70,7 @@ class CompiledInput(Number):
 
 
 class Account(Keys):
-    """Results by one account."""
+    """Results according to one account."""
 
     account: str = says("Whose.")
     path: str | None = says("Its path in words; null if it has none.")
@@ -100,7 +100,7 @@ class CompiledValues(CommandDocument, CompiledHead, name="compiled"):
 
 
 class IrCast(CompiledHead):
-    """A cast of a text of LLVM IR: as `compiled` has it, or with its assembly."""
+    """A cast in an LLVM IR text: as in `compiled`, or with its assembly."""
 
     line: int = says("Its line.")
     column: int = says("Its column.")
@@ -221,7 +221,7 @@ def _said(found: ResultComparison) -> str:
 
 
 def _entries(found: ResultComparison) -> tuple[MatrixEntry, ...]:
-    """Return the entry of the compiler's matrix for the two element types; it has no reinterpretations."""
+    """Return the entry of the compiler's matrix for the two element types; reinterpretations have none."""
     cast = found.cast
     return () if cast.form == SourceForm.REINTERPRET else entries(cast.target, cast.src.element, cast.dst.element)
 
@@ -264,7 +264,7 @@ def _difference(found: ResultComparison, difference: AccountMismatch) -> Text:
 
 
 def table_text(found: CompiledCastTable) -> Text:
-    """Return the table as Markdown, and below it the chains of the pairs without an instruction."""
+    """Return the table as Markdown, followed by the chains of the pairs without an instruction."""
     lines = [found.markdown(), "C: CONVERT; C-INT: CONVERT_INT; N/A: no instruction. Through mediators:", ""]
     for path in found.mediated.values():
         doubt = "  (assumed)" if path.status is Status.ASSUMED else ""

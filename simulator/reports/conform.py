@@ -23,7 +23,7 @@ from castsim.reports.targets import specification_words
 from castsim.reports.terminal import indented, table
 
 SAMPLED = "~"
-"""Marks a verdict that rests on samples."""
+"""Mark of a verdict that rests on samples."""
 
 
 class CellInstruction(Keys):
@@ -45,22 +45,22 @@ class MatrixCell(Keys):
     verdict: Verdict = says("Whether it is right.")
     path: list[str] = says("Names of the formats on the way.")
     instructions: list[CellInstruction] = says(of=lambda entry: zip(entry.instructions, entry.options, strict=True))
-    """The instructions."""
+    """The instructions of the chain."""
     method: Method | None = says("How the verdict was reached; null if nothing was tried.")
     proven: bool = says("Whether the verdict is certain.")
     options: dict[Name, Scalar] = says(of=lambda entry: dict(entry.settings))
-    """The options of the target with which the program is to be run."""
+    """The target options that the program needs."""
     native_with_options: dict[Name, Scalar] | None = says(
         of=lambda entry: None if entry.native is None else dict(entry.native)
     )
-    """The options with which a single instruction does it beside a chain; null if there is none."""
+    """The options that make a single instruction sufficient, in addition to a chain; null if there are none."""
     cycles_per_element: CyclesPerElement | None = says("What it costs; null if it was not timed.")
     counterexample: CounterexampleEntry | None = says("Where it fails; null if it does not.")
     computed_by: int = says("Who computed it: the place in `workers`, from 0.")
 
 
 class MatrixTotal(Keys):
-    """How many casts go one way on one target."""
+    """Number of casts of one kind on one target."""
 
     target: str = says("Name of the target.")
     way: PlanKind = says("The way.")
@@ -117,7 +117,7 @@ def conform_document(found: Matrix) -> Document:
 
 
 def lowered_matrix_document(found: LoweredCells, files: Sequence[str | None]) -> Document:
-    """Return a matrix of one target as JSON, each cell with its program and the file that it was written to."""
+    """Return a matrix of one target as JSON, each cell with its program and output file."""
     origins, matrix = Origins(), found.matrix
     cells = [
         LoweredMatrixCell.of(entry, computed_by=origins.place(by), program=each.program, file=file)
@@ -133,7 +133,7 @@ def cast_text(cast: SpecifiedCast, entry: ConformanceEntry) -> str:
 
 
 def cell_text(entry: ConformanceEntry) -> str:
-    """Return a cell in words: how, what has to be asked for, with which options, at what cost; or where it fails."""
+    """Return a cell in words: the method, requested modes, options and cost; or where it fails."""
     if entry.kind is PlanKind.IMPOSSIBLE:
         return "impossible: no elements of the width"
     if entry.kind is PlanKind.NONE_FOUND:
@@ -171,7 +171,7 @@ def _failure(found: Counterexample) -> str:
 
 
 def _changing(found: Counterexample) -> list[TracedValue]:
-    """Return the input and every value that differs from the one before it, the result in any case."""
+    """Return the input, every value that differs from the previous one, and always the result."""
     values = found.values
     kept = [traced for before, traced in pairwise(values) if number_text(before.value) != number_text(traced.value)]
     return [values[0], *(kept or [values[-1]])]
@@ -197,7 +197,7 @@ LEGEND: Mapping[str, str] = {
     "bits, `castsim graph` holds each element in a byte and computes the cast.",
     "impossible": "impossible: the target has no elements of that width.",
 }
-"""The words of cells, in the order in which a table explains those that it uses."""
+"""Explanations of words in cells, in the order in which a table lists those that it uses."""
 
 
 def legend_lines(found: Matrix) -> tuple[str, ...]:
@@ -240,7 +240,7 @@ def conform_text(found: Matrix) -> RenderableType:
 
 
 def conform_summary(found: Matrix) -> RenderableType:
-    """Return how many casts each target does in which way."""
+    """Return the number of casts of each kind on each target."""
     return Group(
         Text(_head(found)),
         conform_totals(found),
@@ -254,7 +254,7 @@ def _head(found: Matrix) -> str:
 
 
 def _notes(found: Matrix) -> tuple[str, ...]:
-    """Return the notes on the table: the words in it, and the parts of the specification that are not in it."""
+    """Return the notes on the table: its words, and the parts of the specification that it leaves out."""
     legend = " ".join(legend_lines(found))
     if found.spec.rescale is None:
         return (legend,)
@@ -262,7 +262,7 @@ def _notes(found: Matrix) -> tuple[str, ...]:
 
 
 def conform_totals(found: Matrix) -> RenderableType:
-    """Return how many casts each target does in which way."""
+    """Return the number of casts of each kind on each target."""
     rows = ((target, *(str(_count(found, target, kind)) for kind in PlanKind)) for target in found.targets)
     return indented(table("target", *(f">{kind.value}" for kind in PlanKind), rows=rows))
 
@@ -277,13 +277,13 @@ def _count(found: Matrix, target: str, kind: PlanKind) -> int:
 
 
 def _counted_as(entry: ConformanceEntry) -> PlanKind:
-    """Return the kind of a cell: modes that the text of one instruction asks for are no options of the target."""
+    """Return the kind of a cell; modes in the text of an instruction are not target options."""
     asks = entry.kind is PlanKind.OPTIONS and not entry.settings
     return PlanKind.NATIVE if asks else entry.kind
 
 
 def conform_markdown(found: Matrix) -> str:
-    """Return the matrix as a page."""
+    """Return the matrix as a Markdown page."""
     lines = [
         f"# {_head(found)}: conformance",
         "",

@@ -1,4 +1,4 @@
-"""JSON documents: classes that name the keys of an object, say what they mean, and take their values from a result."""
+"""JSON documents: classes that define and document the keys of an object, and take their values from a result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from castsim.isa.formats import Format
 from castsim.targets.description import Table, TargetHeader
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
-"""A value that JSON can hold."""
+"""A value that JSON can represent."""
 
 Document: TypeAlias = dict[str, Json]
 """A JSON object."""
@@ -53,7 +53,7 @@ VERSIONS: Mapping[str, int] = {
     "specification": 3,
     "specification-pair": 3,
 }
-"""The `schema_version` of each document whose shape has changed since the first; the others have 1."""
+"""The `schema_version` of each document whose structure has changed since the first; all others have 1."""
 
 # The keys of an object: what each means, and where its value is from.
 
@@ -73,8 +73,8 @@ ABSENT = Absent.ABSENT
 class KeyMeaning:
     """The meaning of a key of a document.
 
-    `source` takes its value from what is reported, None: the attribute of the same name; an `optional` key may be left
-    out. `alias` is the key where Python has another use for its name.
+    `source` reads the value from the reported object; None means the attribute of the same name. An `optional` key may
+    be absent. `alias` is the key if Python reserves its name.
     """
 
     text: str
@@ -86,30 +86,30 @@ class KeyMeaning:
 def says(
     text: str = "", of: str | Callable[[Any], object] | None = None, *, optional: bool = False, alias: str = ""
 ) -> Any:  # whose result stands for every type
-    """Return a field that tells what its key means, without `text` in the words below it; of dataclasses, too.
+    """Return a field with the meaning of its key, which replaces the text below it; also for dataclasses.
 
-    `of` says where its value is from: a path of attributes or a function of what is reported, None: the attribute of
-    the same name. An `optional` key is left out if that gives `ABSENT`, or if nothing says where it is from.
+    `of` gives the source of the value: a path of attributes or a function of the reported object; None: the attribute
+    of the same name. An `optional` key is left out if its value is `ABSENT` or it has no source.
     """
     return field(metadata={_KEY: KeyMeaning(text, attrgetter(of) if isinstance(of, str) else of, optional, alias)})
 
 
 class Keys:
-    """A JSON object that has these keys and no others; the text beside or under a key says what it means."""
+    """A JSON object with exactly these keys; the text beside or below a key is its meaning."""
 
     __slots__ = ()
 
     @classmethod
     def further_keys(cls) -> Sequence[type[Keys]]:
-        """Return what gives it further keys."""
+        """Return the source of further keys."""
         return ()
 
     @classmethod
     def of(cls, reported: object = None, /, **given: object) -> Document:
-        """Return the object of what is reported, which may be JSON already; keys that are `given` have these values.
+        """Return the object of a reported value, which may be JSON already; `given` overrides keys.
 
         Raises:
-            TypeError: there is no such key, no value for one, or one without a JSON form.
+            TypeError: a key is unknown, or its value is missing or has no JSON form.
         """
         made: Document = {}
         for name, (meaning, _, form) in keys_of(cls).items():
@@ -134,7 +134,7 @@ class CommandDocument(Keys):
     """A document that a command writes; `name` of its class is its own."""
 
     NAME: ClassVar[str]
-    """By which `VERSIONS` knows it."""
+    """Key of the document in `VERSIONS`."""
 
     def __init_subclass__(cls, *, name: str = "") -> None:
         super().__init_subclass__()
@@ -148,7 +148,7 @@ class CommandDocument(Keys):
 
     @classmethod
     def of(cls, reported: object = None, /, **given: object) -> Document:
-        """Return the document, its version first."""
+        """Return the document, starting with its version."""
         return {"schema_version": VERSIONS.get(cls.NAME, 1), **super().of(reported, **given)}
 
 
@@ -156,11 +156,11 @@ FORMS: dict[str, type[CommandDocument]] = {}
 """The documents of all modules that were imported, by their names."""
 
 _KEYS: dict[type[Keys], Mapping[str, tuple[KeyMeaning, Any, Callable[[Any], Json]]]] = {}
-"""The keys of classes that were asked for."""
+"""Cached keys of classes."""
 
 
 def keys_of(form: type[Keys]) -> Mapping[str, tuple[KeyMeaning, Any, Callable[[Any], Json]]]:
-    """Return the keys of an object in their order, each with its type and what brings a value into that form."""
+    """Return the keys of an object in order, each with its type and the converter of its value."""
     if form in _KEYS:
         return _KEYS[form]
     hints = get_type_hints(form, include_extras=True)
@@ -181,7 +181,7 @@ _UNTOLD = KeyMeaning("", None, optional=False, alias="")
 
 
 def _form_of(hint: Any) -> Callable[[Any], Json] | None:
-    """Return what makes the objects that a type of keys consists of; None: there are none in it."""
+    """Return the class of the objects in a key's type; None if it contains none."""
     if isinstance(hint, type) and issubclass(hint, Keys):
         return lambda value: value if isinstance(value, dict) else hint.of(value)
     inner = [found for each in get_args(hint) if (found := _form_of(each)) is not None]
@@ -202,20 +202,20 @@ def document(value: Any) -> Document:
     """Return a dataclass as JSON, its fields in their order.
 
     Raises:
-        TypeError: a value that has no JSON form.
+        TypeError: a value has no JSON form.
     """
     return {each.name: json_of(getattr(value, each.name)) for each in fields(value)}
 
 
 def json_of(value: object) -> Json:
-    """Return a value as JSON holds it.
+    """Return a value in its JSON form.
 
-    A format or a target is its name, an enumeration member its value, a cause with underscores, a decimal a number
-    (they have few places and survive as floats), bytes are hexadecimal, a path is its text; what has `as_json` says it
-    itself, other dataclasses are objects, as `document` has them.
+    A format or a target becomes its name, an enumeration member its value, a cause a word with underscores, a decimal a
+    float (it has few digits), bytes become hexadecimal, a path its text; an object with `as_json` converts
+    itself, other dataclasses become objects (see `document`).
 
     Raises:
-        TypeError: it has no JSON form.
+        TypeError: the value has no JSON form.
     """
     if isinstance(value, Format | TargetHeader):
         return value.name
@@ -244,7 +244,7 @@ def json_of(value: object) -> Json:
 
 
 def shortened(made: Document, key: str, most: int) -> Document:
-    """Return a document without one of its lists, where that has more than `most` entries."""
+    """Return a document without one of its lists if that has more than `most` entries."""
     listed = made.get(key)
     long = isinstance(listed, list) and len(listed) > most
     return {name: value for name, value in made.items() if not (long and name == key)}
@@ -256,7 +256,7 @@ def identifier(words: str) -> str:
 
 
 def numbered(values: Mapping[str, str]) -> Document:
-    """Return attribute values by name, those that are spelt in digits as numbers."""
+    """Return attribute values by name, with digits converted to numbers."""
     return {name: int(value) if value.isascii() and value.isdigit() else value for name, value in values.items()}
 
 

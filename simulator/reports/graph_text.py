@@ -1,4 +1,4 @@
-"""A graph that ran, as text."""
+"""The text report of a graph that ran."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ CONVENTIONS = (
 
 
 class WitnessSource(Keys):
-    """An element from which a wrong one was made."""
+    """An element from which a wrong one was computed."""
 
     format: str = says("Name of its format.", lambda pair: pair[0])
     bits: Bits = says("Its code.", lambda pair: bits_text(pair[1], pair[0]))
 
 
 def witness_text(witness: WrongElement) -> str:
-    """Return a wrong element in words: where it is, from what, what came out, what should have."""
+    """Return a wrong element in words: its index, its sources, the actual and the expected value."""
     place = f"[{', '.join(map(str, witness.index))}]"
     sources = ", ".join(f"{number_of(code, fmt)} ({fmt.name} {bits_text(code, fmt)})" for fmt, code in witness.sources)
     came = f"{number_of(witness.result, witness.format)} ({bits_text(witness.result, witness.format)})"
@@ -62,12 +62,12 @@ class Witness(Keys):
     expected_bits: Bits | None = says(
         of=lambda wrong: None if wrong.expected is None else bits_text(wrong.expected, wrong.format)
     )
-    """The right code; null where a set of results is right."""
+    """The right code; null if a set of results is right."""
     text: str = says("The same in words.", witness_text)
 
 
 class Comparison(Keys):
-    """What came out against what should have."""
+    """Comparison of results with expected values."""
 
     output: str = says("Name of the tensor.")
     against: str = says("By what it is judged.")
@@ -89,7 +89,7 @@ class NodeProgram(Keys):
     elements_with_filling: Elements = says("The same filled up to whole tiles or registers.", "program.elements")
     tiles: int = says("Tiles or registers.", "program.tiles")
     options: dict[Name, Scalar] = says(of=lambda stage: dict(stage.settings))
-    """The options of the target with which it is to be run."""
+    """The target options that the program needs."""
     file: str | None = says("The file that it was written to; null if it was not written.")
     run: str = says("The command that runs it.")
 
@@ -100,20 +100,20 @@ class Node(Keys):
     name: str = says("Its name.", "node.name")
     operator: str = says("Its operator.", "node.op")
     line: Line | None = says(of=lambda node: node.node.span and node.node.span.line)
-    """Line of the source; null where it is not text."""
+    """Line of the source; null if the source is not text."""
     column: Column | None = says(of=lambda node: node.node.span and node.node.span.column)
-    """Column of the source; null where it is not text."""
+    """Column of the source; null if the source is not text."""
     verdict: NodeVerdict = says("What is known of it.")
     refusal: str | None = says("Why it cannot be lowered; null if it can.")
     unjudged: str | None = says("Why nothing judges it; null if something does.")
     cycles: Cycles | None = says("Cycles of its programs.")
     shapes: list[list[Elements]] = says("Shapes of its results.")
     options: dict[Name, Scalar] = says(of=lambda node: dict(settings_of(node)))
-    """The options of the target with which its programs are to be run."""
+    """The target options that its programs need."""
     options_chosen: list[str] = says(
         of=lambda node: [] if node.answer is None else [name for name, _ in node.answer.chosen]
     )
-    """Those of them that were found, not given."""
+    """The options among them that the search chose."""
     plan: PlanEntry | None = says("The lowering of a cast; null for other operators.", "answer")
     programs: list[NodeProgram] = says("Its programs.")
     comparisons: list[Comparison] = says("The elements of this run.")
@@ -145,7 +145,7 @@ class Graph(CommandDocument, name="graph"):
 
 
 def graph_document(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> Document:
-    """Return the run as JSON; `files` are those of outputs, `emitted` those of programs by node and place."""
+    """Return the run as JSON; `files` are the outputs' files, `emitted` the programs' files by node and index."""
     return Graph.of(
         found,
         nodes=[_graph_node(node, emitted) for node in found.nodes],
@@ -163,29 +163,29 @@ def _graph_node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Docum
 
 
 def settings_of(node: NodeRun) -> Setting:
-    """Return the options of the target with which the programs of a node are run."""
+    """Return the target options of the programs of a node."""
     return tuple(dict.fromkeys(setting for stage in node.stages for setting in stage.settings))
 
 
 def run_command(stage: KernelRun, file: Path | None) -> str:
-    """Return the command that runs a program; FILE where it was not written."""
+    """Return the command that runs a program; FILE if it was not written."""
     options = f" {options_text(stage.settings)}" if stage.settings else ""
     inputs = "".join(f" --in {name}=random:{seed}" for seed, name in enumerate(stage.program.inputs))
     return f"castsim run {'FILE' if file is None else quote(str(file))}{options}{inputs}"
 
 
 _INSTRUCTIONS = 12
-"""Instructions of a kernel that are listed; longer ones are counted."""
+"""Maximum number of listed instructions of a kernel; longer ones are only counted."""
 
 _DETAILED = 64
-"""Nodes of a graph that are told about in detail, the ones that differ or were refused aside: those always are."""
+"""Maximum number of nodes described in detail, in addition to differing and refused ones, which always are."""
 
 
 @composed
 def graph_text(
     found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]
 ) -> Iterator[RenderableType]:
-    """Yield the report; `files` are those of outputs, `emitted` those of programs by node and place."""
+    """Yield the report; `files` are the outputs' files, `emitted` the programs' files by node and index."""
     graph = found.graph
     spec = specification_words(f"{graph.spec}@{graph.version}")
     yield Text(f"{graph.file}: {graph.name}, {spec}, on {found.target.name}: {headline(found)}")

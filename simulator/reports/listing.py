@@ -1,6 +1,6 @@
-"""The answers of the tools on TPC programs, as JSON and as text: asm and disasm, unswizzle, latency, lint.
+"""Answers of the tools for TPC programs, as JSON and as text: asm and disasm, unswizzle, latency, lint.
 
-Listings are in the manner of objdump.
+Listings follow the style of objdump.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class CanonicalText(CommandDocument, name="asm-text"):
 
 
 def assembled_text(assembled: AssembledBinary, listing: Disassembly, target: str, output: Path | None) -> Text:
-    """Return the listing of an assembled program, or where it was written; and which positions are assumed."""
+    """Return the listing of an assembled program, or its output file; also which positions are assumed."""
     if output is None:
         lines = [*_listing(listing)]
     else:
@@ -78,14 +78,14 @@ class Disassembled(CommandDocument, name="disasm"):
     target: str = says("Name of the target.")
     size_bytes: Bytes = says("Size of the code.", lambda found: sum(len(line.code) for line in found.lines))
     unknown_bundles: Bundles = says(of=lambda found: sum(not line.known for line in found.lines))
-    """How many lines are not bundles of the target."""
+    """Number of lines that are not bundles of the target."""
     lines: list[DisassembledLine] = says("The bundles.")
     end_labels: list[str] = says("Labels behind the last one.")
     output: str | None = says("The file that the text was written to; null if it was not written.")
 
 
 def disassembled_text(found: Disassembly, file: str, target: str, output: Path | None) -> Text:
-    """Return the listing of a binary, or where its text was written; and how much of it is unknown."""
+    """Return the listing of a binary, or the output file of its text; also how much of it is unknown."""
     lines = [f"{file}: {target}", *_listing(found)] if output is None else [f"{output}: assembly for {target}"]
     unknown = sum(not line.known for line in found.lines)
     if unknown:
@@ -94,12 +94,12 @@ def disassembled_text(found: Disassembly, file: str, target: str, output: Path |
 
 
 def source_text(found: Disassembly, target: str) -> str:
-    """Return text that assembles to the same bytes and names its target."""
+    """Return text that names its target and assembles to the same bytes."""
     return f"// castsim: target {target}\n{found.text()}"
 
 
 def _listing(found: Disassembly) -> Iterator[str]:
-    """Yield a line per bundle: address, bytes, text; labels and directives on lines of their own."""
+    """Yield a line per bundle: address, bytes, text; labels and directives are on separate lines."""
     width = max((2 * len(line.code) for line in found.lines), default=0)
     for line in found.lines:
         yield from (f"\n{line.address:08x} <{label}>:" for label in line.labels)
@@ -110,7 +110,7 @@ def _listing(found: Disassembly) -> Iterator[str]:
 
 
 def _words(line: ListedLine) -> str:
-    """Return the bytes in their order, in groups of eight."""
+    """Return the bytes in order, in groups of eight."""
     digits = line.code.hex()
     return " ".join(digits[start : start + 16] for start in range(0, len(digits), 16))
 
@@ -124,7 +124,7 @@ def _text(line: ListedLine) -> str:
 
 
 class MovesBlock(Keys):
-    """A block that moves lanes."""
+    """A block with lane moves."""
 
     first_line: Line = says("Its first line.", lambda block: block.lines[0])
     last_line: Line = says("Its last line.", lambda block: block.lines[1])
@@ -137,7 +137,7 @@ class MovesBlock(Keys):
 
 
 class Unswizzled(CommandDocument, name="unswizzle"):
-    """A program without the moves of lanes that it can do without."""
+    """A program without its unnecessary lane moves."""
 
     program: str = says("The file.", "file")
     target: str = says("Name of the target.")
@@ -153,7 +153,7 @@ class Unswizzled(CommandDocument, name="unswizzle"):
 
 @composed
 def unswizzle_text(found: Compared, output: Path | None) -> Iterator[RenderableType]:
-    """Yield cycles before and after, a row per block that moves lanes, and the new program or where it is."""
+    """Yield cycles before and after, a row per block with lane moves, and the new program or its file."""
     before, after = found.cycles
     yield Text(f"{found.file}, target {found.target.name}", style="bold")
     if not found.elimination.blocks:
@@ -190,7 +190,7 @@ _PAGE = "docs/reference/tpc.md"
 
 
 class Notice(Keys):
-    """A notice of the linter, which breaks no rule."""
+    """A notice of the linter, which is not a rule violation."""
 
     kind: str = says("What it is about.", "rule")
     bundle: int = says("Number of the bundle, from 0.")
@@ -199,7 +199,7 @@ class Notice(Keys):
 
 
 class Lint(CommandDocument, name="lint"):
-    """What the linter found."""
+    """Findings of the linter."""
 
     program: str = says("The file.")
     target: str = says("Name of the target.")
@@ -210,7 +210,7 @@ class Lint(CommandDocument, name="lint"):
 
 
 class Distance(Keys):
-    """The distance of two instructions."""
+    """The distance between two instructions."""
 
     producer: str = says("The first instruction.")
     consumer: str = says("The second instruction.")
@@ -230,11 +230,11 @@ class Latency(CommandDocument, name="latency"):
     """The distances of pairs of instructions."""
 
     pairs: list[Distance | None]
-    """One entry for each pair; null where nothing is shared and no rule is about it."""
+    """One entry per pair; null if the instructions share no register and no rule applies."""
 
 
 def pair_entry(target: VliwTarget, producer: str, consumer: str, found: PairDistance | None) -> Document | None:
-    """Return a pair as data; None where nothing is shared or known."""
+    """Return a pair as data; None if the instructions share nothing and no rule applies."""
     if found is None:
         return None
     shared = found.shared
@@ -285,7 +285,7 @@ def _pair_block(target: str, producer: str, consumer: str, found: PairDistance |
 
 
 def _needed(found: PairDistance) -> int:
-    """Return the smallest distance at which the pair is right and keeps the issue rules."""
+    """Return the smallest distance that keeps the pair correct and obeys the issue rules."""
     return next(distance for distance in count() if found.allows(distance))
 
 
@@ -319,7 +319,7 @@ def _sources(target: VliwTarget, found: PairDistance) -> Iterator[str]:
 
 
 def _fact(target: VliwTarget, rule: DistanceRule) -> Fact | None:
-    """Return the fact of a rule beyond the stages."""
+    """Return the fact behind a rule other than the stages."""
     rules = target.latency_rules
     facts: dict[DistanceRule, Fact | None] = {
         DistanceRule.RESEED: target.distances,
@@ -356,7 +356,7 @@ def lint_section(found: tuple[LintFinding, ...]) -> Iterator[RenderableType]:
 
 
 def notice_section(found: tuple[LintFinding, ...]) -> Iterator[RenderableType]:
-    """Yield the notices of the linter, which break no rule; nothing if there is none."""
+    """Yield the notices of the linter, which are not rule violations; empty if there are none."""
     if found:
         yield Text(f"notices: {len(found)}", style="dim")
     yield from map(_finding_line, found)

@@ -1,4 +1,4 @@
-"""A planned cast as JSON and as text; ways to a block format; lowered casts that ran again."""
+"""A planned cast as JSON and as text; ways to produce a block format; repeated runs of lowered casts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Step(Keys):
 
 
 class Evidence(Keys):
-    """How a verdict was reached."""
+    """The method by which a verdict was reached."""
 
     method: Method = says("The method.")
     codes: int = says("How many codes went through.")
@@ -62,7 +62,7 @@ class Cost(Keys):
 
 
 class TracedValue(Keys):
-    """A value on the way through a chain."""
+    """An intermediate value of a chain."""
 
     step: str | None = says("The instruction that makes it; null for the input.")
     format: str = says("Name of its format.")
@@ -71,7 +71,7 @@ class TracedValue(Keys):
 
 
 class RequiredResult(Keys):
-    """The results that are right for one input."""
+    """The correct results for one input."""
 
     lowest: NumberKeys | None = says("The lowest number; null if there is none.")
     highest: NumberKeys | None = says("The highest number; null if there is none.")
@@ -100,14 +100,14 @@ class RefutedChain(Keys):
 
 
 class NativeWithOptions(Keys):
-    """The single instruction beside a chain."""
+    """A single instruction in addition to a chain."""
 
     options: dict[Name, Scalar] = says("The options of the target that it needs.")
     chain: list[Step] = says("The instruction.", "plan.chain")
     cycles_per_element: CyclesPerElement | None = says(
         of=lambda native: native.plan.cost and native.plan.cost.cycles_per_element
     )
-    """Its cost; null if it was not timed."""
+    """Its cycles per element; null if it was not timed."""
 
 
 def _native(answer: Answer) -> Document | None:
@@ -120,7 +120,7 @@ class PlanEntry(Keys):
 
     specification: str = says("Name and version, `tosa@1.1`.", "plan.demand.label")
     version_asked: str | None = says(of=lambda answer: answer.plan.request.version and str(answer.plan.request.version))
-    """The version that was asked for; null for the default."""
+    """The requested version; null for the default."""
     rule: str = says("The rule of the specification in words.", "plan.demand.cast.rule.meaning")
     src: str = says("Name of the source format.", "plan.demand.src")
     dst: str = says("Name of the destination format.", "plan.demand.dst")
@@ -136,15 +136,15 @@ class PlanEntry(Keys):
     steps_searched: int = says("Chains and parts of them that were looked at.", "plan.searched")
     reason: str | None = says("Why no chain is given, where none is.", "plan.reason")
     nearest_format: str | None = says(of="plan.nearest")
-    """The format nearest to the destination that chains lead to, where no chain is given."""
+    """The reachable format nearest to the destination, if no chain reaches the destination."""
     options: dict[Name, Scalar] = says(of=lambda answer: dict(answer.settings))
-    """The options of the target with which the program is to be run."""
+    """The target options that the program needs."""
     options_chosen: list[str] = says(of=lambda answer: [name for name, _ in answer.chosen])
-    """Those of them that were found, not given."""
+    """The options among them that the search chose."""
     without_options: RefutedChain | None = says(of="refuted")
-    """Where the target fails without the chosen options; null if none were chosen."""
+    """First failure without the chosen options; null if none were chosen."""
     native_with_options: NativeWithOptions | None = says(of=_native)
-    """The single instruction beside a chain; null if there is none."""
+    """The single instruction in addition to a chain; null if there is none."""
 
 
 class Lower(CommandDocument, PlanEntry, name="lower"):
@@ -156,18 +156,18 @@ class Lower(CommandDocument, PlanEntry, name="lower"):
 
 
 def answer_document(answer: Answer, out: str | None) -> Document:
-    """Return an answer as JSON; `out` is the file that its program was written to."""
+    """Return an answer as JSON; `out` is the file with its program."""
     return Lower.of(answer, file=None if answer.plan.text is None else out)
 
 
 def code_text(code: int, fmt: Format) -> str:
-    """Return a code in hexadecimal; of a boolean the whole byte, which may be true without being 1."""
+    """Return a code in hexadecimal; for a boolean the whole byte, which may be true without being 1."""
     whole = isinstance(fmt, IntFormat) and fmt.boolean
     return f"0x{code:02x}" if whole else bits_text(code, fmt)
 
 
 def number_text(value: Number) -> str:
-    """Return a number as a report shows it: whole where it is, else in the shortest decimal."""
+    """Return a number as a report shows it: an integer in full, otherwise the shortest decimal."""
     if isinstance(value, float):
         return "-0" if value == 0 else str(value)
     if value.denominator == 1:
@@ -176,7 +176,7 @@ def number_text(value: Number) -> str:
 
 
 def required_text(required: Required, dst: Format) -> str:
-    """Return in words what would be right."""
+    """Return the correct results in words."""
     parts = []
     if required.lowest is not None and required.highest is not None:
         low, high = (
@@ -194,7 +194,7 @@ def required_text(required: Required, dst: Format) -> str:
 
 
 class BlockWay(Keys):
-    """One way to a block format."""
+    """One way to produce a block format."""
 
     kind: str = says("`operation` or `chain`.")
     rule: str = says("The rule by which scales follow from the largest magnitude.")
@@ -206,7 +206,7 @@ class BlockWay(Keys):
 
 
 class LoweredBlocks(CommandDocument, name="lower-blocks"):
-    """The ways to a block format on a target."""
+    """The ways to produce a block format on a target."""
 
     src: str = says("Format of the numbers.")
     format: str = says("Name of the block format.")
@@ -219,7 +219,7 @@ class LoweredBlocks(CommandDocument, name="lower-blocks"):
 
 
 def block_lowering_document(found: BlockLowering, out: str | None) -> Document:
-    """Return the document; `out` is the file that the first program was written to."""
+    """Return the document; `out` is the file with the first program."""
     size = found.rows * found.cols
     ways = [BlockWay.of(way, cycles_per_element=way.cycles / size) for way in found.ways]
     return LoweredBlocks.of(found, ways=ways, file=out if found.ways else None)
@@ -229,7 +229,7 @@ def block_lowering_document(found: BlockLowering, out: str | None) -> Document:
 
 
 def lowering_document(record: LoweringRecord) -> Document:
-    """Return a record as JSON, attributes by name."""
+    """Return a record as JSON, with attributes by name."""
     found = record.document()
     return {
         **found,
@@ -244,7 +244,7 @@ def lowering_document(record: LoweringRecord) -> Document:
 
 @composed
 def lower_text(answer: Answer, out: str | None) -> Iterator[RenderableType]:
-    """Yield the report on an answer; `out` is the file that its program was written to."""
+    """Yield the report on an answer; `out` is the file with its program."""
     yield from answer_parts(answer)
     if answer.plan.text is not None:
         yield Text("")
@@ -252,7 +252,7 @@ def lower_text(answer: Answer, out: str | None) -> Iterator[RenderableType]:
 
 
 def answer_parts(answer: Answer) -> Iterator[RenderableType]:
-    """Yield the parts of an answer: how, why the verdict holds, the cost, and where a nonconforming cast fails."""
+    """Yield the parts of an answer: method, reason for the verdict, cost, and the failure of a nonconforming cast."""
     found = answer.plan
     demand = found.demand
     cast = f"{demand.src.name} -> {demand.dst.name} on {found.target.name}"
@@ -291,7 +291,7 @@ def _next(answer: Answer, out: str | None) -> Iterator[str]:
 
 
 def _asked(found: Plan) -> str:
-    """Return the requested version where the rule of another one is in force."""
+    """Return the requested version if another version's rule is in force."""
     version, cast = found.request.version, found.demand.cast
     if version is None or str(version) == cast.version:
         return ""
@@ -299,7 +299,7 @@ def _asked(found: Plan) -> str:
 
 
 def headline(answer: Answer) -> str:
-    """Return the headline after `SRC -> DST on TARGET`: how, the options and the verdict, or that it fails."""
+    """Return the headline after `SRC -> DST on TARGET`: the method, options and verdict, or the failure."""
     found = answer.plan
     if found.kind.fails or found.verdict is Verdict.DIFFERS:
         return f" does not conform to {specification_words(found.demand.label)}{_asked(found)}: {_failing(found)}"
@@ -325,7 +325,7 @@ def _failing(found: Plan) -> str:
 
 
 def evidence_text(found: Plan, evidence: ProofEvidence) -> str:
-    """Return why the verdict on a plan's chain holds."""
+    """Return the evidence for the verdict on a plan's chain."""
     proven = evidence.proves and found.verdict is not Verdict.DIFFERS
     why = evidence.argument
     if evidence.method is Method.BREAKPOINTS:
@@ -336,7 +336,7 @@ def evidence_text(found: Plan, evidence: ProofEvidence) -> str:
 
 
 def option_text(target: Target, name: str, value: int | str) -> str:
-    """Return the meaning of an option of a target, and who sets it."""
+    """Return the meaning of a target option, and who sets it."""
     option = target.options[name]
     setter = f"; set by {option.set_by}" if option.set_by else ""
     return f"option {name}={value}: {option.meaning}{setter}"
@@ -369,7 +369,7 @@ def cost_text(cost: ProgramCost) -> str:
 
 
 def counterexample_text(found: Counterexample, plan: Plan) -> list[RenderableType]:
-    """Return every value on the way from a code on which a chain fails, and what would be right."""
+    """Return all values from the input on which a chain fails to its result, and the correct result."""
     rows = (
         (value.step or "input", value.format.name, code_text(value.code, value.format), number_text(value.value))
         for value in found.values
@@ -380,7 +380,7 @@ def counterexample_text(found: Counterexample, plan: Plan) -> list[RenderableTyp
 
 
 def chain_text(chain: Chain) -> str:
-    """Return a chain in one line: its formats, and what has to be asked for on the way."""
+    """Return a chain in one line: its formats, and the required modes."""
     options = [", ".join(step.forms[0].options) for step in chain]
     names = path_of(chain)
     shown = " -> ".join(names)
@@ -393,7 +393,7 @@ def chain_text(chain: Chain) -> str:
 
 @composed
 def block_lowering_text(found: BlockLowering, out: str | None) -> Iterator[RenderableType]:
-    """Yield the report; `out` is the file that the first program was written to."""
+    """Yield the report; `out` is the file with the first program."""
     answer = "no way" if not found.ways else f"{found.ways[0].kind} ({len(found.ways)} in all)"
     yield Text(f"{found.src} -> {found.format} on {found.target}: {answer}", style="bold")
     for way in found.ways:
@@ -419,7 +419,7 @@ def _way(way: PlannedBlockWay, found: BlockLowering) -> Iterator[RenderableType]
 
 
 def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
-    """Return the report on a record: a line per cell that was run, then the sums."""
+    """Return the report on a record: a line per executed cell, then the totals."""
     rows = table("cast", "target", "claim", "tried", ">codes", ">wrong")
     for one in record.checked:
         cell = one.cell

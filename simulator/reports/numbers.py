@@ -1,4 +1,4 @@
-"""Codes, numbers and times as reports spell them, causes of cycles as they order and colour them, facts of targets."""
+"""Spelling of codes, numbers and times in reports, order and colours of causes, and facts of targets."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ End = tuple[int, Number] | None
 
 
 _MOST_LINES = 5
-"""Lines that a sentence names."""
+"""Maximum number of lines that a sentence names."""
 
 
 def lines_named(lines: Iterable[int]) -> str:
-    """Return lines of a source in words, each once, the first ones of very many."""
+    """Return distinct source lines in words, only the first ones if there are very many."""
     numbers = sorted(set(lines))
     shown = ", ".join(map(str, numbers[:_MOST_LINES]))
     more = f" and {len(numbers) - _MOST_LINES} more" if len(numbers) > _MOST_LINES else ""
@@ -46,11 +46,11 @@ def grouped(number: int) -> str:
 
 
 CLOCKS = {status: status.value.replace("-", " ") for status in DOUBTFUL}
-"""The evidence for a clock that no document states."""
+"""The evidence for an undocumented clock frequency."""
 
 
 def clock(target: Target) -> str:
-    """Return the frequency in words, with its evidence where no document states it."""
+    """Return the frequency in words, with its evidence if it is undocumented."""
     status = target.frequency.status
     return f"{target.frequency.megahertz:,} MHz{f' ({CLOCKS[status]})' if status in CLOCKS else ''}"
 
@@ -60,21 +60,21 @@ PLACEMENTS = {
     PARTLY_APART: "the buffer has no room to keep all operands in different banks",
     CONSECUTIVE: "one behind the other",
 }
-"""What the placement of tiles means."""
+"""Meaning of each placement of tiles."""
 
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 _MOST_WHOLE = 1000
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the largest unit in which it is at least 1, by four digits: clocks are not known better."""
+    """Return a time in the largest unit in which it is at least 1, to four digits, the precision of known clocks."""
     unit, scale = next(((unit, scale) for unit, scale in _UNITS if seconds >= scale), _UNITS[-1])
     number = seconds / scale
     return f"{number:,.0f} {unit}" if number >= _MOST_WHOLE else f"{number:.4g} {unit}"
 
 
 def bits_text(code: int, fmt: Format) -> str:
-    """Return a code in hexadecimal, with as many digits as the format has; of i48 without the copies of its sign."""
+    """Return a code in hexadecimal, with as many digits as the format has; for i48 without the sign extension."""
     return f"0x{code & ((1 << fmt.bits) - 1):0{-(-fmt.bits // 4)}x}"
 
 
@@ -91,7 +91,7 @@ def number_document(code: int, value: Number, fmt: Format, text: Callable[[int, 
 
 
 def ends_document(ends: tuple[End, End, End], fmt: Format, text: Callable[[int, Format], str] = bits_text) -> Document:
-    """Return the lowest and the highest number of a set of results, and one apart: null where there is none."""
+    """Return the lowest, the highest and an additional number of a set of results: null for each missing one."""
     return {
         name: None if end is None else number_document(*end, fmt, text)
         for name, end in zip(("lowest", "highest", "further"), ends, strict=True)
@@ -104,7 +104,7 @@ def causes_of(pipe: PipeTiming | Estimate) -> dict[Cause, int]:
 
 
 def present_causes(pipes: Mapping[str, PipeTiming]) -> list[Cause]:
-    """Return the causes that some pipe has, in the order of `Cause`."""
+    """Return the causes that any pipe has, in the order of `Cause`."""
     return [cause for cause in Cause if any(pipe.causes.get(cause) for pipe in pipes.values())]
 
 
@@ -128,8 +128,8 @@ CAUSE_COLOURS: Mapping[Cause, tuple[str, str, str, str]] = {
 }
 """The colours of causes on light and on dark pages and in a terminal, and their hatching, as matplotlib writes it.
 
-Work is blue and green, waits for others are muted. `tests/test_colours.py` simulates colour-blind readers. Notebooks,
-whose background is unknown, take the first.
+Work is blue and green, waits for other pipes are muted. `tests/test_colours.py` simulates colour-blind readers.
+Notebooks, whose background is unknown, use the first colours.
 """
 
 SERIES = (
@@ -142,7 +142,7 @@ SERIES = (
     ("#928206", "#fffebf", "-"),
     ("#bbb9b7", "#9ea0c5", "+"),
 )
-"""Colours of other things in one chart, on light and on dark pages, with hatching."""
+"""Colours of other series in one chart, on light and on dark pages, with hatching."""
 
 _CHIPS = ("a2a3", "a5", "goya", "gaudi", "gaudib", "gaudi2", "greco")
 _PIPES = ("V", "MTE2", "MTE3", "S", "M", "MTE1", "FIX")
@@ -165,20 +165,20 @@ TONES: Mapping[str, tuple[str, str, str]] = {
     "bad": ("#d50008", "#c57463", "x"),
     "impossible": ("#500c10", "#fffff2", "-"),
 }
-"""The colours of everything that has the same colour in all charts, by its name, as `SERIES` has them."""
+"""Colours that mean the same in all charts, by name, in the form of `SERIES`."""
 
 
 # The facts of a target by path, and which of those that a run rested on are less than documented.
 
 OPTIONS = "options"
-"""The part of a description that holds the options."""
+"""Key of the options in a description."""
 
 _ABOUT = frozenset({*Fact.model_fields, "validated"})
-"""Fields that say where a fact is from and how well it is known, not what it is."""
+"""Fields about the origin and reliability of a fact, not its value."""
 
 
 def facts_by_part(target: Target) -> dict[str, tuple[FactEntry, ...]]:
-    """Return the fact tables of a target by the part of its description, in the order of the description."""
+    """Return the fact tables of a target by section of its description, in the order of the description."""
     return {
         part: tuple(entry for path, fact in _facts(getattr(target, part), part) for entry in _entries(path, fact))
         for part in type(target).model_fields
@@ -194,7 +194,7 @@ def facts_of(target: Target) -> Iterator[FactEntry]:
 def doubtful_facts(target: Target, paths: Iterable[str]) -> tuple[FactEntry, ...]:
     """Return the facts at `paths` that are assumed, fitted or from a vendor's model, sorted by path.
 
-    A path is that of the description, `timing.vector.vconv`.
+    A path is the key in the description, such as `timing.vector.vconv`.
     """
     wanted = set(paths)
     entries = (entry for path, fact in _facts(target, "") if path in wanted for entry in _entries(path, fact))
@@ -225,7 +225,7 @@ def _facts(node: object, path: str) -> Iterator[tuple[str, Fact]]:
 
 
 def _entries(path: str, fact: Fact) -> Iterator[FactEntry]:
-    """Yield a fact, and the values that it kept of another description by the source that these have."""
+    """Yield a fact, and the values inherited from another description by their source."""
     if isinstance(fact, Option):
         yield FactEntry(path, fact.status, fact.value, fact.source, fact.note)
         return
@@ -239,13 +239,13 @@ def _entries(path: str, fact: Fact) -> Iterator[FactEntry]:
 
 
 def _is_told(fact: Fact, name: str) -> bool:
-    """Whether a field says what a fact is; one that no chip is known to use is left out while it has its default."""
+    """Whether a field describes what a fact is; fields that no known chip uses are left out at their default."""
     field = type(fact).model_fields[name]
     return name not in _ABOUT and (field.repr or getattr(fact, name) != field.default)
 
 
 def _plain(value: object) -> Json:
-    """Return a value that JSON can hold: decimals as `documents` has them, what a target writes as text as its text."""
+    """Return a value that JSON can represent: decimals as in `documents`, values with a text form as that text."""
     if isinstance(value, Table):
         return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, Mapping):

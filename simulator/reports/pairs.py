@@ -1,4 +1,4 @@
-"""The casts of a target, in the same words for every mechanism, the formats that are cast, and estimates."""
+"""The casts of a target, described alike for every mechanism, the formats, and estimates."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class PairEntry(Keys):
     default: str | None = says("The mode in force if none is named; null where nothing is rounded.")
     fallback: str | None = says("The mode in force if one is named that the pair lacks; null where there is none.")
     saturation: str = says()
-    """The default, `on` or `off`, where there is a choice; else what happens beyond the range by the options in force:
-    `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed` where all numbers have their place."""
+    """The default, `on` or `off`, if there is a choice; else the effect beyond the range with the options in force:
+    `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed` if all numbers are in range."""
     switchable: str = says("When the other value takes effect.")
     scratch: str | None = says("The sequence that runs through a tmp tile; null if there is none.")
 
 
 @dataclass(frozen=True, slots=True)
 class ModeEntry(Keys):
-    """What asking for a rounding mode gives."""
+    """The effect of requesting a rounding mode."""
 
     requested: str = says("The mode asked for; `default` if none is named.")
     in_force: str | None = says("The mode in force; null where nothing is rounded.")
@@ -45,7 +45,7 @@ class ModeEntry(Keys):
 
 @dataclass(frozen=True, slots=True)
 class SaturationEntry(Keys):
-    """What asking for a saturation mode gives."""
+    """The effect of requesting a saturation mode."""
 
     requested: str = says("The mode asked for; `default` if none is named.")
     scratch: bool = says("Whether a tmp tile is given.")
@@ -55,7 +55,7 @@ class SaturationEntry(Keys):
 
 @dataclass(frozen=True, slots=True)
 class ScratchSequence(Keys):
-    """The sequence through a tmp tile."""
+    """The sequence of instructions through a tmp tile."""
 
     steps: str = says("Its name.")
     operations: Sequence[str] = says("The operations that it issues for one element.")
@@ -78,7 +78,7 @@ class PairDetail:
 
 
 class PairsReport(Protocol):
-    """The interface of a mechanism's module; `target` is of the mechanism."""
+    """Interface of a mechanism's module; `target` has that mechanism."""
 
     def rows(self, target: Target) -> tuple[PairEntry, ...]:
         """See `pair_rows`."""
@@ -109,7 +109,7 @@ def pair_detail(target: Target, src: Format, dst: Format) -> PairDetail:
     """Return one pair in full.
 
     Raises:
-        IllegalError: the target does not have it; names the destinations it has.
+        IllegalError: the target lacks the pair; the message names the available destinations.
     """
     return PAIRS.of(target).detail(target, src, dst)
 
@@ -147,7 +147,7 @@ def formats(*names: str) -> tuple[FormatEntry, ...]:
         names: names or aliases of formats; without any, all formats.
 
     Raises:
-        ReadError: there is no such format.
+        ReadError: the format does not exist.
     """
     casting = {
         target: {name for row in pair_rows(load_target(target)) for name in (row.src, row.dst)}
@@ -188,18 +188,18 @@ def _format_entry(fmt: Format, casting: Mapping[str, set[str]]) -> FormatEntry:
 
 
 class RestShare(Keys):
-    """Cycles that rest on one sort of evidence."""
+    """Cycles with one kind of evidence."""
 
     basis: SourceKind
-    """What the figures were read off that these cycles were compared with, or else the weakest of their facts."""
+    """Source of the figures that these cycles were compared with, or else the weakest of their facts."""
     standing: Standing
-    """How they were compared: with rows that no fact was fitted to, with such as were fitted, or not at all."""
+    """Kind of comparison: with held-out rows, with fitted rows, or none."""
     cycles: Cycles = says("How many they are.")
     operations: list[str] = says("On what they are spent, most first.")
 
 
 class IntervalEntry(Keys):
-    """Where measured cycles lie, by the errors of measured rows that were not fitted."""
+    """Range of measured cycles, from the errors of held-out rows."""
 
     share: int = says("In how many percent of the cases.")
     covered: Cycles = says("The cycles that the interval covers: those of kinds of operations with such rows.")

@@ -1,4 +1,4 @@
-"""The casts of a strided-repeat chip for reports: everything is asked of the lowering, nothing decided here."""
+"""The casts of a strided-repeat chip for reports: all data comes from the lowering."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def detail(target: StridedRepeatTarget, src: Format, dst: Format) -> PairDetail:
     """Return one pair in full.
 
     Raises:
-        IllegalError: the chip does not have it.
+        IllegalError: the chip lacks the pair.
     """
     rule = plan_cast(target, src, dst, None, None, scratch=False).rule
     return PairDetail(
@@ -78,7 +78,7 @@ def _in_force(target: StridedRepeatTarget, plan: CastPlan) -> str:
 
 
 def _switchable(target: StridedRepeatTarget, rule: StridedCast) -> str:
-    """Return when a request for the other saturation mode takes effect, by asking for it."""
+    """Return when a request for the other saturation mode takes effect, by requesting it."""
     src, dst = format_named(rule.src), format_named(rule.dst)
     plan = plan_cast(target, src, dst, None, None, scratch=False)
     if _in_force(target, plan) not in tuple(Saturation):

@@ -1,4 +1,4 @@
-"""The casts of a vector-function chip for reports: everything is asked of the lowering, nothing decided here."""
+"""The casts of a vector-function chip for reports: all data comes from the lowering."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def detail(target: VectorFunctionTarget, src: Format, dst: Format) -> PairDetail
     """Return one pair in full.
 
     Raises:
-        IllegalError: the chip does not have it.
+        IllegalError: the chip lacks the pair.
     """
     rule = _plan(target, src, dst).rule
     return PairDetail(
@@ -98,7 +98,7 @@ def _saturation(
 
 
 def _kernels(target: VectorFunctionTarget, rule: VectorCast) -> dict[str, str]:
-    """Return code variant (with its condition) -> kernel and elements per trip."""
+    """Return a map from code variant (with its condition) to kernel and elements per trip."""
     found = {}
     for variant in target.variants:
         if (variant.src, variant.dst) == (rule.src, rule.dst):

@@ -1,4 +1,4 @@
-"""The casts of a VLIW chip for reports: the CONVERT rows of its vector unit, and what else converts the pair."""
+"""The casts of a VLIW chip for reports: the CONVERT rows of its vector unit, and other instructions for the pair."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VECTOR = "vpu"
 
 
 def rows(target: VliwTarget) -> tuple[PairEntry, ...]:
-    """Return every pair that one CONVERT of the vector unit makes."""
+    """Return every pair that a single CONVERT of the vector unit converts."""
     return tuple(_row(target, rule) for rule in target.converts if rule.unit == _VECTOR)
 
 
@@ -21,7 +21,7 @@ def detail(target: VliwTarget, src: Format, dst: Format) -> PairDetail:
     """Return one pair in full.
 
     Raises:
-        IllegalError: no CONVERT of the vector unit; names the destinations from this source.
+        IllegalError: the vector unit has no CONVERT; the message names the destinations of this source.
     """
     rule = target.convert(src.name, dst.name)
     if rule is None:
@@ -70,7 +70,7 @@ def _mode(target: VliwTarget, rule: ConvertRow, asked: str | None) -> ModeEntry:
 
 
 def _configuration(target: VliwTarget, rule: ConvertRow) -> dict[str, str | int]:
-    """Return the forms of the instruction, and the other instructions that make the same pair."""
+    """Return the forms of the instruction, and the other instructions that convert the same pair."""
     found: dict[str, str | int] = {"lanes": ", ".join(rule.lanes) or "lane by lane"}
     if rule.lane_sel_max is not None:
         found["lane_sel_max"] = rule.lane_sel_max

@@ -1,4 +1,4 @@
-"""Progress on standard error, only on a terminal: of every command, of a run, of work in stages, of a verification."""
+"""Progress on standard error, only on a terminal: for every command, a run, staged work, or a verification."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from castsim.execution.tree import Node, Tree
 
 BAR_DELAY_SECONDS = 2.0
-"""A command shorter than this shows nothing."""
+"""Seconds before a bar appears; shorter commands show nothing."""
 
 _on_screen: list[ProgressBar] = []
-"""The bars that are open, the innermost last: only that one may be seen."""
+"""The open bars, innermost last: only that one is visible."""
 
 
 def is_watched(options: Namespace) -> bool:
-    """Whether progress is shown: on a terminal, but not with `--quiet` nor with JSON on standard output."""
+    """Whether progress is shown: on a terminal, unless `--quiet` is given or JSON goes to standard output."""
     return not options.quiet and options.json != "-" and sys.stderr.isatty()
 
 
 class ProgressBar:
-    """A bar that a timer brings up once the work has lasted long enough; a bar opened inside another replaces it.
+    """A bar that a timer shows once the work has lasted long enough; a bar opened inside another replaces it.
 
-    With `rate`, which is what the work counts, it also shows how much is done in a second, and the time left.
+    With `rate`, the unit of the work, it also shows the work per second and the time left.
     """
 
     def __init__(self, stage: str, rate: str = "") -> None:
@@ -55,7 +55,7 @@ class ProgressBar:
             self._bars.update(self._bars.task_ids[0], description=stage, completed=done, total=total or None)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._timer.cancel()
         with self._lock:
             self._closed = True
@@ -91,9 +91,9 @@ def stage_progress(options: Namespace, stage: str = "starting", rate: str = "") 
 
 @contextmanager
 def run_progress(options: Namespace, tree: Tree | None) -> Iterator[RunProgress | None]:
-    """Show the progress of a run while the block lasts; None, at no cost, if nobody watches.
+    """Show the progress of a run while the block lasts; None, at no cost, if progress is not shown.
 
-    `tree` is what will be issued, if that is known before the run.
+    `tree` is the program to issue, if it is available before the run.
     """
     if not is_watched(options):
         yield None
@@ -106,7 +106,7 @@ def run_progress(options: Namespace, tree: Tree | None) -> Iterator[RunProgress 
 
 
 def operation_count(node: Node) -> int:
-    """Return the number of operations that a tree issues, loops multiplied and not unrolled."""
+    """Return the number of operations that a tree issues; loops are multiplied, not unrolled."""
     from castsim.execution.tree import Block, Loop, Lowered  # noqa: PLC0415 - a bar needs no tree
 
     if isinstance(node, Block):
@@ -117,7 +117,7 @@ def operation_count(node: Node) -> int:
 
 
 class RunProgress:
-    """Follows an engine as its observer, and moves a bar."""
+    """Observer of an engine that moves a bar."""
 
     def __init__(self, bar: ProgressBar, operations: int) -> None:
         self._bar = bar
@@ -125,7 +125,7 @@ class RunProgress:
         self._total = 0
 
     def stage(self, name: str) -> None:
-        """Show the current stage; the time stage has a known length."""
+        """Show the current stage; the length of the timing stage is known."""
         self._total = self._operations if name == "time" else 0
         self._bar.move(name, 0, self._total)
 
@@ -135,14 +135,14 @@ class RunProgress:
 
 
 _MANY = 1_000_000
-"""Codes that take so long that it is said how many there are."""
+"""Number of codes above which their number is announced, because they take long."""
 
 
 @contextmanager
 def verification_progress(options: Namespace, record: VerificationRecord) -> Iterator[VerificationProgress | None]:
-    """Show the progress of a record while the block lasts; None if nobody watches.
+    """Show the progress of a record while the block lasts; None if progress is not shown.
 
-    Work that takes longer than some seconds is announced: which sets of codes, and how many.
+    Work of more than some seconds is announced with its sets of codes and their sizes.
     """
     total = sum(one.size - one.checked for one in record.progress)
     if not options.quiet and total >= _MANY:
@@ -163,7 +163,7 @@ def verification_progress(options: Namespace, record: VerificationRecord) -> Ite
 
 
 class VerificationProgress:
-    """Shows the part that is worked on, how much of it is done, how fast, and how many parts remain."""
+    """Progress of a record: the current part, its finished share, the rate, and the number of remaining parts."""
 
     def __init__(self, bars: Bars, record: VerificationRecord) -> None:
         self._bars = bars
@@ -171,7 +171,7 @@ class VerificationProgress:
         self._task = bars.add_task("starting", total=None, rate="")
 
     def advance(self, one: PartProgress, codes: int) -> None:
-        """Move the bar to where the part is now."""
+        """Move the bar to the current position in the part."""
         from castsim.reports.verify import rate_text  # noqa: PLC0415 - rich is there already
 
         number = next(index for index, other in enumerate(self._record.progress, 1) if other is one)

@@ -1,4 +1,4 @@
-"""The sections of a run's report on time: answer, reason, evidence, pipes, lines, launches, what-if, facts, buffers."""
+"""The sections of a run's report about time: answer, reason, evidence, pipes, lines, launches, limits, facts, tiles."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from castsim.targets.description import Status
 
 
 class HeadKeys(Keys):
-    """The answer."""
+    """Keys of the answer."""
 
     program: str = says("The file.", "result.loaded.file")
     entry: str | None = says("The function; null where there is none.", "result.loaded.entry")
@@ -47,14 +47,14 @@ class HeadKeys(Keys):
     total_cycles: Cycles | None = says("Cycles of the run.", lambda report: _timed(report, report.result.timing.total))
     seconds: Seconds | None = says("The same at the target's frequency.", lambda report: _timed(report, report.seconds))
     launch_cycles: Cycles = says(of=lambda report: _or_absent(_timed(report, _launch(report))), optional=True)
-    """Launch and end of a kernel, which are in no pipe, where they are known."""
+    """Cycles of a kernel's launch and end, which belong to no pipe; null if unknown."""
     tile_placement: str = says(of=lambda report: report.result.loaded.executed.placement or ABSENT, optional=True)
-    """How tiles without addresses lie in the buffer, where there are any: apart, partly apart or consecutive."""
+    """Placement of tiles without addresses in the buffer, if there are any: apart, partly apart or consecutive."""
     untimed: str = says("Why no cycles are modelled.", lambda report: report.result.untimed or ABSENT, optional=True)
 
 
 def _timed(report: RunReport, value: object) -> object:
-    """Return a value, None where no cycles are modelled."""
+    """Return a value, None if no cycles are modelled."""
     return None if report.result.untimed else value
 
 
@@ -68,7 +68,7 @@ def _head_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 def answer(report: RunReport) -> str:
-    """Return program, target, cycles and time in one line; a clock that no document states is marked."""
+    """Return program, target, cycles and time in one line; an undocumented clock is marked."""
     loaded = report.result.loaded
     entry = "" if loaded.entry == Path(loaded.file).stem else f" @{loaded.entry}"
     name = f"{loaded.file}{entry} on {loaded.target.name}"
@@ -109,7 +109,7 @@ def headline(report: RunReport) -> Iterator[str]:
 
 
 def _launch_sentence(report: RunReport) -> str:
-    """Return how long launch and end take, '' where this is unknown or the headline gives it."""
+    """Return the time of launch and end, '' if it is unknown or already in the headline."""
     launch, interval = _launch(report), _interval(report)
     if launch is None:
         return ""
@@ -131,7 +131,7 @@ def _interval(report: RunReport) -> float | None:
 
 
 def _memory_sentence(report: RunReport) -> str:
-    """Return whether global memory bounds the launch, and what its rate rests on; '' where nothing is shared."""
+    """Return whether global memory limits the launch, and the evidence for its rate; '' if no memory is shared."""
     loaded = report.result.loaded
     if report.result.untimed or not loaded.target.has_tiles or not report.seconds:
         return ""
@@ -147,18 +147,18 @@ def _memory_sentence(report: RunReport) -> str:
 
 
 _FULL = 0.85
-"""Share of its rate from which on global memory bounds a launch: start and end take the rest."""
+"""Share of its rate above which global memory limits a launch: start and end take the rest."""
 
 
 def _command(words: Iterable[str], width: int) -> Text:
-    """Return a command to try next, continued by backslashes where it is longer than `width` columns."""
+    """Return a suggested command, continued by backslashes if it is longer than `width` columns."""
     whole = " ".join(shlex.quote(word).replace(" ", "\0") for word in ("castsim", *words))
     lines = wrap(whole, width - 2, initial_indent="Next: ", subsequent_indent=" " * 10, break_on_hyphens=False)
     return Text(" \\\n".join(lines).replace("\0", " "), no_wrap=True, overflow="ignore")
 
 
 def _next(report: RunReport, width: int) -> Iterator[Text]:
-    """Yield the command to try next, which corrects or improves the program, and what shows the cost of a limit."""
+    """Yield the next command to try, which corrects or improves the program, and one that shows the cost of a limit."""
     if not report.command:
         return
     if report.result.races or any(each.stale for each in report.result.stale_reads or ()):
@@ -178,7 +178,7 @@ def _next(report: RunReport, width: int) -> Iterator[Text]:
 
 
 def _launch(report: RunReport) -> int | None:
-    """Return the cycles of a kernel beyond its pipes, None if nothing is known of them."""
+    """Return the cycles of a kernel outside its pipes, None if they are unknown."""
     loaded = report.result.loaded
     if (launch := loaded.target.kernel_launch) is None:
         return None
@@ -229,13 +229,13 @@ class LostMost(Keys):
     pipe: str = says("The pipe of this.", "instruction.pipe")
     inserted: bool = says("Whether castsim inserted it to synchronise.", "instruction.inserted")
     lost_cycles: Cycles = says(of="cycles")
-    """Cycles that the run saves without the line; of a very long run, those of `causes`."""
+    """Cycles that the run saves without the line; for a very long run, the sum of `causes`."""
     cause: CauseName = says("What most of the cycles of `causes` go to.")
     causes: dict[CauseName, Cycles] = says("Cycles that its pipe spends on all its executions, by cause.")
 
 
 class Link(Keys):
-    """A result and who waits for it, in a program of bundles."""
+    """A result and its consumer, in a program of bundles."""
 
     producer: str = says("The instruction that gives it.", lambda link: link.names[0])
     producer_line: Line = says("Its line of the source.", "producer.span.line")
@@ -246,7 +246,7 @@ class Link(Keys):
 
 
 class LatencyEntry(Keys):
-    """What the latencies of a run cost."""
+    """Cost of the latencies of a run."""
 
     longest: Link = says("The link of the chain with the largest distance.")
     chain: list[Link] = says("The chain that costs most, in the order of the program.", "links")
@@ -254,7 +254,7 @@ class LatencyEntry(Keys):
     trips: int = says("How often it ran.")
     chain_cycles: Cycles = says("Cycles that the longest chains of the run take, all of them.", "cycles")
     gained_cycles: Cycles = says(of="gained")
-    """Cycles saved if every result could be read in the next bundle; unrolled loops can save more."""
+    """Cycles saved if every result were available in the next bundle; unrolled loops can save more."""
 
 
 class LoopEntry(Keys):
@@ -284,12 +284,12 @@ def _binding(report: RunReport) -> object:
 
 
 class PipesKeys(Keys):
-    """The pipes."""
+    """Keys of the pipes."""
 
     pipes: dict[Name, Pipe] | None = says("The pipes by name.", "result.pipes")
     lost_most: LostMost | None = says("The line that costs most cycles; null if none costs any.", "costliest")
     latency_bound: LatencyEntry | None = says(of=_binding, optional=True)
-    """The chain of dependences that bounds a program of bundles; null where its latencies bind nothing."""
+    """The chain of dependences that limits a program of bundles; null if its latencies limit nothing."""
     lower_bound: BoundEntry | None = says("The lower bound of a program of bundles.", of=_least, optional=True)
 
 
@@ -314,7 +314,7 @@ def _pipe_table(report: RunReport) -> Table:
 
 
 def _cell(cycles: int, total: int | None) -> str:
-    """Return cycles with their share of all, without a total in its column alone."""
+    """Return cycles with their share of all cycles; without a total, only the cycles."""
     if not cycles:
         return ""
     return f"{grouped(cycles)} {'' if total is None else share(cycles, total):>7}"
@@ -326,16 +326,16 @@ PIPES = ReportSection(_pipes_text, PipesKeys, of_time=True)
 # The executions of every source line: in JSON one by one, in the text added up.
 
 WIDE = 130
-"""Columns from which the table of source lines also quotes the source."""
+"""Minimum number of columns at which the table of source lines also quotes the source."""
 
 _LISTED = 1 << 16
-"""Executions up to which the JSON document lists every one."""
+"""Maximum number of executions that the JSON document lists individually."""
 
 _LEGEND = "occupied: pipe cycles without waits; share: occupied / cycles of the run"
 
 
 class Instruction(Keys):
-    """One execution of an instruction; in very long runs, one of several that an engine took together."""
+    """One execution of an instruction; in very long runs, one of several that an engine processed together."""
 
     line: Line = says("Line of the source.")
     op: str = says("The instruction.")
@@ -343,12 +343,12 @@ class Instruction(Keys):
     start_cycle: Cycles = says("First cycle.")
     end_cycle: Cycles = says("First cycle after its last effect.")
     executions: int = says(optional=True)
-    """How many executions the entry stands for; only in runs of more than 65,536."""
+    """Number of executions that the entry represents; only in runs of more than 65,536."""
     last_end_cycle: Cycles = says("Where the last of them ends; beside `executions`.", optional=True)
 
 
 class LinesKeys(Keys):
-    """The executions."""
+    """Keys of the executions."""
 
     instructions: list[Instruction] | None = says(
         "Every execution, in program order.", lambda report: _instructions(report.result)
@@ -356,9 +356,9 @@ class LinesKeys(Keys):
 
 
 def _instructions(result: Result) -> list[Document]:
-    """Return one entry per execution in program order, of what `listed` lets through.
+    """Return one entry per execution in program order, filtered by `listed`.
 
-    Where there are very many, one entry stands for all copies that an engine has skipped.
+    In very long runs, one entry represents all copies that an engine has skipped.
     """
     named: list[Document | None] = [
         {"line": instruction.span.line, "op": instruction.name, "pipe": instruction.pipe}
@@ -407,7 +407,7 @@ def _lines_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 def _brief_lines(report: RunReport, width: int) -> Iterator[RenderableType]:
-    """Yield the lines that occupy pipes longest, without first and last cycles, and how many more there are."""
+    """Yield the lines that occupy pipes longest, without first and last cycles, and the number of other lines."""
     lines = _costliest_first(report)
     shown = lines if len(lines) <= report.rows + 1 else lines[: report.rows]
     yield _line_table(report, shown, width, spans=False)
@@ -448,11 +448,11 @@ _LAUNCH_LEGEND = "cycles: each cycle of the launch counts once; waits for: the l
 
 
 class Wait(Keys):
-    """What the executions of a line waited for, all together."""
+    """Total waits of a line's executions for one cause."""
 
     cause: CauseName = says("The cause.")
     cycles: Annotated[float, ("unit", "cycles")]
-    """How long; waits overlap each other."""
+    """Cycles of waiting; waits overlap."""
     for_line: Line | None = says("The line that makes what was waited for; null if it is not one line.", "number")
     for_op: str | None = says("The instruction of that line; null as `for_line`.", "text")
 
@@ -461,7 +461,7 @@ class LaunchLine(Keys):
     """One line of a launch."""
 
     line: Line | None = says(of="number")
-    """Line of the source, or number in the kernel of a tile operation; null for what belongs to the launch itself."""
+    """Line of the source, or number in the kernel of a tile operation; null for cycles of the launch itself."""
     op: str = says("The instruction.", "text")
     executions: int = says("How often it was executed.")
     cycles: Cycles = says("Cycles of the launches that went to it.")
@@ -470,7 +470,7 @@ class LaunchLine(Keys):
 
 
 class Launches(Keys):
-    """All launches of one instruction of the source; of a tile operation, the first."""
+    """All launches of one source instruction; for a tile operation, the first."""
 
     line: Line = says("Line of the source.")
     op: str = says("The instruction.", "text")
@@ -482,10 +482,10 @@ class Launches(Keys):
 
 
 class LaunchesKeys(Keys):
-    """The launches."""
+    """Keys of the launches."""
 
     launches: list[Launches] = says(of=lambda report: _written(report) or ABSENT, optional=True)
-    """Inside of the launches that a program of vector instructions writes."""
+    """Launches of vector instructions in the program."""
 
 
 def _written(report: RunReport) -> Sequence[InstructionLaunches]:
@@ -505,7 +505,7 @@ def _launches_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 def launch_table(launches: InstructionLaunches, numbered: str = "line") -> Table:
-    """Return the lines of launches as a table; `numbered` is what they are called."""
+    """Return the lines of launches as a table; `numbered` is the heading of their numbers."""
     made = table(f">{numbered}", "instruction", ">times", ">cycles", "by cause", "waits for")
     for line in launches.lines:
         causes = ", ".join(f"{cause} {grouped(cycles)}" for cause, cycles in line.causes.items())
@@ -516,7 +516,7 @@ def launch_table(launches: InstructionLaunches, numbered: str = "line") -> Table
 
 
 def _waits(line: LineLaunches, numbered: str) -> str:
-    """Return the longest wait of a line in words, empty if it waits for nothing."""
+    """Return the longest wait of a line in words, empty if it has none."""
     if not line.waits:
         return ""
     most = line.waits[0]
@@ -531,7 +531,7 @@ LAUNCHES = ReportSection(_launches_text, LaunchesKeys, of_time=True)
 
 
 class Gain(Keys):
-    """What lifting a limit of the target gains."""
+    """Cycles gained by lifting a limit of the target."""
 
     name: str = says("The limit.")
     title: str = says("What lifting it means.")
@@ -542,7 +542,7 @@ class Gain(Keys):
 
 
 class WhatIfKeys(Keys):
-    """The limits."""
+    """Keys of the lifted limits."""
 
     what_if: list[Gain] | None = says(
         "With `--what-if`: what lifting each limit gains.", lambda report: report.gains or ABSENT, optional=True
@@ -550,9 +550,9 @@ class WhatIfKeys(Keys):
 
 
 def _what_if_text(report: RunReport, width: int) -> Iterator[RenderableType]:
-    """Yield a table of the limits, largest gain first; those that gain nothing in one line.
+    """Yield a table of the limits, largest gain first; limits without a gain share one line.
 
-    For each limit whose lifting costs cycles, a line below gives the reason.
+    For each limit whose removal costs cycles, a line below gives the reason.
     """
     del width
     found, cycles = report.gains, report.result.cycles
@@ -582,7 +582,7 @@ WHAT_IF = ReportSection(_what_if_text, WhatIfKeys, options=("--what-if",), of_ti
 
 
 class SensitivityEntry(Keys):
-    """The weight of a number of a fact."""
+    """The weight of a number in a fact."""
 
     fact: str = says("Its path in the description.")
     status: Status = says("How well the fact is known.")
@@ -592,24 +592,24 @@ class SensitivityEntry(Keys):
 
 
 class TrustEntry(Keys):
-    """What the cycles rest on."""
+    """Evidence for the cycles."""
 
     shares: list[RestShare] = says("All cycles by evidence; they add up to the total.", "trust.shares")
     interval: IntervalEntry | None = says(
         "Where measured cycles lie; null if too few rows were measured.", "trust.interval"
     )
     sensitivities: list[SensitivityEntry] | None
-    """Numbers of facts by weight, most first; null if the program is too long to time it again without `--facts`."""
+    """Numbers of facts by weight, largest first; null if the program is too long to repeat without `--facts`."""
     clock_status: Status = says(
         "How well the clock is known by which seconds are computed.", "result.loaded.target.frequency.status"
     )
 
 
 class FactsKeys(Keys):
-    """The facts, and what else the cycles rest on."""
+    """Keys of the facts and the other evidence for the cycles."""
 
     facts_assumed: list[FactEntry] | None = says(of="facts")
-    """The facts that the run rests on and no document states, by weight where it is known."""
+    """The undocumented facts that the run uses, by weight where it is known."""
     trust: TrustEntry | None = says("What the cycles rest on.", lambda report: report)
 
 
@@ -620,7 +620,7 @@ def _facts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 def _brief_facts(report: RunReport, width: int) -> Iterator[RenderableType]:
-    """Yield the facts if they were asked for, each with the weight of its numbers and its source."""
+    """Yield the facts if requested, each with the weight of its numbers and its source."""
     del width
     if not report.facts or not report.list_facts:
         return
@@ -636,7 +636,7 @@ def _brief_facts(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 def counted_facts(report: RunReport) -> str:
-    """Return how many facts behind the cycles no vendor document states."""
+    """Return the number of facts behind the cycles that no vendor document states."""
     count = len(report.facts)
     return f"{count} undocumented fact{'s' * (count != 1)}"
 

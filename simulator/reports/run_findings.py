@@ -1,4 +1,4 @@
-"""The report of a run as JSON and as text, and its sections on what is wrong: stale reads, warnings, races, lint."""
+"""The report of a run as JSON and as text, and its sections on findings: stale reads, warnings, races, lint."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def stale_notice(found: tuple[StaleRead, ...] | None) -> str | None:
-    """Return number, lines and first place of stale values that a run left; None if it left none or was not checked."""
+    """Return the number, lines and first position of stale reads; None if there are none or the run was not checked."""
     stale = [each for each in found or () if each.stale]
     if not stale:
         return None
@@ -43,7 +43,7 @@ def stale_notice(found: tuple[StaleRead, ...] | None) -> str | None:
 
 
 def race_notice(found: Sequence[RaceFinding] | None) -> str | None:
-    """Return number and lines of what the order of a program does not guarantee; None if there is nothing."""
+    """Return the number and lines of accesses whose order is not guaranteed; None if there are none."""
     if not found:
         return None
     kinds = {str(each.kind) for each in found}
@@ -54,7 +54,7 @@ def race_notice(found: Sequence[RaceFinding] | None) -> str | None:
 
 
 def _notice_text(report: RunReport, width: int) -> Iterator[RenderableType]:
-    """Yield the doubts about cycles or values, with the first stale read and its remedy."""
+    """Yield doubts about cycles or values, with the first stale read and its remedy."""
     del width
     stale = stale_notice(report.result.stale_reads) or ""
     count, _, first = stale.partition("; first ")
@@ -72,7 +72,7 @@ NOTICE = ReportSection(_notice_text, brief=_notice_text)
 
 
 class WarningsKeys(Keys):
-    """The warnings."""
+    """Keys of the warnings."""
 
     warnings: list[str] = says(
         "Settings of the program without effect, and surprising behaviour.",
@@ -89,7 +89,7 @@ def _warnings_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 _MOST_WARNINGS = 2
-"""Warnings on the one screen of every run."""
+"""Maximum number of warnings on the one-screen report."""
 
 
 def _brief_warnings(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -108,7 +108,7 @@ WARNINGS = ReportSection(_warnings_text, WarningsKeys, brief=_brief_warnings)
 
 
 class Race(Keys):
-    """What the order of the program does not guarantee."""
+    """Accesses whose order the program does not guarantee."""
 
     kind: str = says("Kind of the finding.")
     message: str = says("The finding in words.")
@@ -127,12 +127,12 @@ class Race(Keys):
 
 
 class RacesKeys(Keys):
-    """The races."""
+    """Keys of the races."""
 
     races: list[Race] = says(
         of=lambda report: ABSENT if report.result.races is None else report.result.races, optional=True
     )
-    """The races found; of tile programs and those of vector instructions."""
+    """The races in tile programs and programs of vector instructions."""
 
 
 def _races_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -156,20 +156,20 @@ _HEADS = {
     "UNWRITTEN": "reads of registers that nothing wrote",
     "SAME_BUNDLE": "reads in the bundle of a write: they get the old value by definition",
 }
-"""The heading of the findings of each `StaleReadKind`, by its name."""
+"""Heading of the findings of each `StaleReadKind`, by its name."""
 
 
 class StaleReadsKeys(Keys):
-    """The stale reads."""
+    """Keys of the stale reads."""
 
     stale_reads: list[StaleReadEntry] = says(
         of=lambda report: ABSENT if report.result.stale_reads is None else report.result.stale_reads, optional=True
     )
-    """The reads that came too early; of exposed pipelines that were checked."""
+    """Reads before the result is available, if an exposed pipeline was checked."""
 
 
 def _stale_reads_text(report: RunReport, width: int) -> Iterator[RenderableType]:
-    """Yield the stale reads of the checked mode; nothing for machines that interlock or were not checked."""
+    """Yield the stale reads of the checked mode; empty for machines that interlock or were not checked."""
     del width
     found = report.result.stale_reads
     if found is None:
@@ -201,12 +201,12 @@ def _linted(report: RunReport, *, certain: bool) -> object:
 
 
 class LintKeys(Keys):
-    """The findings of the linter."""
+    """Keys of the linter's findings."""
 
     lint: list[LintEntry] = says(of=lambda report: _linted(report, certain=True), optional=True)
-    """With `--lint`: the certain findings."""
+    """Certain findings; with `--lint`."""
     lint_possible: list[LintEntry] = says(of=lambda report: _linted(report, certain=False), optional=True)
-    """With `--lint`: findings that depend on the path, on predicates or on start values."""
+    """Findings that depend on the path, predicates or initial values; with `--lint`."""
 
 
 def _lint_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -223,7 +223,7 @@ LINT = ReportSection(_lint_text, LintKeys, options=("--lint",), brief=_lint_text
 # Inserted flags and barriers: as data, and as a listing of the entry function in which they stand.
 
 MARK = "+"
-"""What stands in place of the line number of an inserted instruction."""
+"""Mark in place of the line number of an inserted instruction."""
 
 
 def _notes(loaded: Loaded) -> tuple[Note, ...]:
@@ -246,14 +246,14 @@ class InsertedEntry(Keys):
 
 
 class Synchronisation(Keys):
-    """Who synchronises the pipes."""
+    """The origin of the synchronisation of pipes."""
 
     by: str = says("`insertion`, `program` or `interlock`.", _synchroniser)
     inserted: list[InsertedEntry] = says("What was inserted.", _notes)
 
 
 class SynchronisationKeys(Keys):
-    """The synchronisation."""
+    """Keys of the synchronisation."""
 
     synchronisation: Synchronisation = says(
         "Who synchronises; of tile programs.",
@@ -263,7 +263,7 @@ class SynchronisationKeys(Keys):
 
 
 def _synchronisation_text(report: RunReport, width: int) -> Iterator[RenderableType]:
-    """Yield the listing if it was asked for, or why there is none."""
+    """Yield the listing if requested, or the reason why there is none."""
     del width
     if not report.show_synchronisation:
         return
@@ -283,7 +283,7 @@ def _synchronisation_text(report: RunReport, width: int) -> Iterator[RenderableT
 
 
 def synchronisation_listing(loaded: Loaded) -> list[tuple[str, str]]:
-    """Return the lines of the entry function, each with its number, or with `MARK` if it was inserted."""
+    """Return the lines of the entry function with their numbers, or `MARK` for inserted ones."""
     lines = loaded.source.splitlines()
     first, last = _function(lines, loaded.entry)
     above: dict[int, list[str]] = {}
@@ -378,20 +378,20 @@ PRINTED: Mapping[str, ReportSection] = {
     "facts": run_cycles.FACTS,
     "more": run_findings.MORE,
 }
-"""The sections of a full report in the order of the text: the answer, its reason, the tables, the outputs.
+"""The sections of a full report in order: the answer, its reason, the tables, the outputs.
 
-The one screen of every run has those with a `brief` form.
+The one-screen report has the sections with a `brief` form.
 """
 
 DOCUMENTED = (
     "head", "pipes", "lines", "launches", "path", "choices", "opaque", "outputs", "casts", "facts", "warnings",
     "synchronisation", "races", "operations", "stale_reads", "what_if", "lint",
 )  # fmt: skip
-"""The sections of every report that have data, in the order of their keys."""
+"""The sections of every report that contain data, in the order of their keys."""
 
 
 def section(name: str) -> ReportSection:
-    """Return the section of a name, of every report or a further one."""
+    """Return the section with a name, from every report or an additional one."""
     if name in PRINTED:
         return PRINTED[name]
     found: ReportSection = import_module(f"{sections.__name__}.{name}").SECTION  # only those in use are loaded
@@ -399,21 +399,21 @@ def section(name: str) -> ReportSection:
 
 
 class CoreEntry(Keys):
-    """A core of a kernel in C++ that ran on all of its cores."""
+    """A core of a kernel in C++ that ran on all its cores."""
 
     block: int = says("Its number, from 0.")
     cycles: Cycles = says("Its cycles.")
 
 
 class CoresKeys(Keys):
-    """The cores, which the command adds."""
+    """Keys of the cores, which the command adds."""
 
     cores: list[CoreEntry] = says(optional=True)
-    """With `--all-blocks`: every core; the document is of the longest."""
+    """Every core with `--all-blocks`; the document is about the slowest."""
 
 
 class Run(CommandDocument, name="run"):
-    """A program that ran. Where no cycles are modelled, what tells of time is null and `untimed` says why."""
+    """A program that ran. If no cycles are modelled, the keys about time are null and `untimed` gives the reason."""
 
     @classmethod
     def further_keys(cls) -> Sequence[type[Keys]]:
@@ -422,7 +422,7 @@ class Run(CommandDocument, name="run"):
 
 
 def run_document(report: RunReport) -> Document:
-    """Return the report as JSON; units are in the names, a file is null if it was not written."""
+    """Return the report as JSON; names include units, a file is null if it was not written."""
     found: Document = {"schema_version": VERSIONS[Run.NAME]}
     for name in (*DOCUMENTED, *report.further):
         part = section(name)
@@ -432,13 +432,13 @@ def run_document(report: RunReport) -> Document:
 
 
 _SCREEN, _FEWEST_ROWS = 23, 3
-"""Lines of one screen, and rows of the table of lines that it has in any case."""
+"""Number of lines of one screen, and minimum number of rows of its table of lines."""
 
 
 def run_text(report: RunReport, width: int, *, full: bool = False) -> RenderableType:
     """Return the text of the report for a terminal of `width` columns: one screen, or all sections at full length.
 
-    The table of lines on the one screen has as many rows as the other sections leave room for.
+    The table of lines on one screen uses the rows that the other sections leave.
     """
     named = [section(name) for name in PRINTED]
     texts = [each.text if full else each.brief for each in named if not (each.of_time and report.result.untimed)]

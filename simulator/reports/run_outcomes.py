@@ -1,4 +1,4 @@
-"""The sections of a run's report on values: outputs, casts, operations, and what they rest on."""
+"""The sections of a run's report about values: outputs, casts, operations, and their evidence."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from castsim.targets.loader import Target, TileTarget, measured_operation
 
 
 class OutputsKeys(Keys):
-    """The outputs."""
+    """Keys of the outputs."""
 
     outputs: list[Output] = says("The output arrays.")
     outputs_not_computed: list[PartialOutput] = says(of=lambda report: report.partial or ABSENT, optional=True)
-    """Outputs of which not all is computed, if there are any."""
+    """Outputs that are not fully computed, if there are any."""
     outputs_undefined: list[UndefinedOutput] = says(of=lambda report: report.undefined or ABSENT, optional=True)
-    """Outputs that rest in part on what nothing wrote, if there are any."""
+    """Outputs that depend in part on unwritten memory, if there are any."""
     printed: list[str] = says(
         "What a kernel in C printed, with file and line, if it did.",
         lambda report: report.result.loaded.printed or ABSENT,
         optional=True,
     )
     errors: list[ErrorEntry] = says(optional=True)
-    """Why the run fails although it came to its end: races, outputs that are not computed."""
+    """Reasons why a completed run fails: races, outputs that are not computed."""
 
 
 def _outputs_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -62,7 +62,7 @@ def _outputs_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 def _brief_outputs(report: RunReport, width: int) -> Iterator[RenderableType]:
-    """Yield the outputs without their digests, and the elements that are in doubt."""
+    """Yield the outputs without their digests, and the doubtful elements."""
     del width
     for line in report.result.loaded.printed:
         yield Text.assemble(("printed: ", "bold"), line)
@@ -78,7 +78,7 @@ def _named_output(output: Output) -> str:
 
 
 def _doubtful_outputs(report: RunReport) -> Iterator[RenderableType]:
-    """Yield the outputs with elements that nothing wrote or that are not computed."""
+    """Yield the outputs with elements that depend on unwritten memory or are not computed."""
     for undefined in report.undefined:
         first = ", ".join(map(str, undefined.first))
         sizes = next((each.shape for each in report.outputs if each.name == undefined.name), None)
@@ -113,9 +113,9 @@ OUTCOMES = tuple(each.value for each in Outcome if each is not Outcome.EXACT)
 
 @dataclass(frozen=True, slots=True)
 class CastLine(Keys):
-    """What the casts of an instruction did to their numbers, all executions together; those not named are exact.
+    """Effects of an instruction's casts on their numbers, all executions together; all other numbers are exact.
 
-    Of vector instructions and TPC code: what conversions of one line between the same formats did, in active lanes.
+    For vector instructions and TPC code: effects of a line's conversions between the same formats, in active lanes.
     """
 
     line: Line = says("Line of the source.")
@@ -126,13 +126,13 @@ class CastLine(Keys):
     rounded: Elements = says("How many became another number, and were within the range of the destination.")
     clamped: Elements = says("How many were beyond the range and became its end.")
     wrapped: Elements = says()
-    """How many were beyond the range and became another number, as a rule by their low bits."""
+    """Count of numbers beyond the range that became another number, usually by their low bits."""
     overflow: Elements = says("How many became infinity, or NaN.")
     nan: Elements = says("How many were NaN and became a number.")
 
 
 def cast_lines(report: RunReport) -> tuple[CastLine, ...]:
-    """Return the casts whose numbers were computed, in the order of the program."""
+    """Return the casts whose numbers were computed, in program order."""
     return tuple(_line(place, counts) for place, counts in report.result.casts.items())
 
 
@@ -142,14 +142,14 @@ def _line(place: CastPlace, counts: Outcomes) -> CastLine:
 
 
 class CastsKeys(Keys):
-    """The casts."""
+    """Keys of the casts."""
 
     casts: list[CastLine] = says(of=lambda report: cast_lines(report) or ABSENT, optional=True)
-    """What the casts did to their numbers, by instruction; where values were computed."""
+    """Effects of the casts on their numbers, by instruction, if values were computed."""
 
 
 def _casts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
-    """Yield one row per instruction; without a column for what happened to no number."""
+    """Yield one row per instruction, without columns for effects that did not occur."""
     del width
     found = cast_lines(report)
     if not found:
@@ -168,7 +168,7 @@ def _casts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 def _brief_casts(report: RunReport, width: int) -> Iterator[RenderableType]:
-    """Yield one line on all casts: how many numbers were rounded, and what else became of them, with the lines."""
+    """Yield one line on all casts: how many numbers were rounded, and the other effects with their lines."""
     del width
     casts = cast_lines(report)
     if not casts:
@@ -185,11 +185,11 @@ def _brief_casts(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 _BECAME = {"overflow": "became infinity or NaN", "nan": "were NaN and became a number"}
-"""What happened to numbers, where the name of the outcome is no verb."""
+"""Wording of effects whose name is not a verb."""
 
 
 def heading_of(name: str) -> str:
-    """Return the heading of an outcome: its name, or for NaN the loss of the number."""
+    """Return the heading of an effect: its name, or for NaN the loss of the number."""
     return "NaN lost" if name == "nan" else name
 
 
@@ -214,7 +214,7 @@ class Operation(Keys):
 
 
 def operation_notes(tree: Tree, target: Target, timing: Timing) -> tuple[Operation, ...]:
-    """Return a note per vector operation and element type of a program that was timed, sorted."""
+    """Return a note per vector operation and element type of a timed program, sorted."""
     if not target.has_tiles:
         return ()
     found = set()
@@ -225,7 +225,7 @@ def operation_notes(tree: Tree, target: Target, timing: Timing) -> tuple[Operati
 
 
 class OperationsKeys(Keys):
-    """The vector operations."""
+    """Keys of the vector operations."""
 
     operations: list[Operation] = says(of=lambda report: _noted(report) or ABSENT, optional=True)
     """The vector operations of a tile program, if it has any."""
@@ -286,7 +286,7 @@ class PlaceholderUse(Keys):
 
 
 class Placeholders(Keys):
-    """The opaque operations."""
+    """Keys of one opaque operation."""
 
     operations: list[PlaceholderUse] = says("What they are.", "uses")
     cycles_resting_on_them: Cycles = says("How much of the total rests on them.", "resting")
@@ -294,7 +294,7 @@ class Placeholders(Keys):
 
 
 class OpaqueKeys(Keys):
-    """The placeholders."""
+    """Keys of the placeholders."""
 
     placeholders: Placeholders = says(
         "The opaque operations, if there are any.", lambda report: report.result.placeholders or ABSENT, optional=True
@@ -342,7 +342,7 @@ class ChoiceEntry(Keys):
 
 
 class ChoicesKeys(Keys):
-    """The choices."""
+    """Keys of the choices."""
 
     choices: list[ChoiceEntry] = says(
         "The options on which results rest, if there are any.", lambda report: _chosen(report) or ABSENT, optional=True
@@ -374,7 +374,7 @@ def _choices_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 def _effects(report: RunReport) -> dict[ProgramChoice, tuple[int, ...]]:
-    """Return every choice with the lines of the source where it counts, in the order of the walk."""
+    """Return every choice with the source lines that it affects, in the order of the walk."""
     found: dict[ProgramChoice, dict[int, None]] = {}
     for choice, span in report.result.loaded.executed.choices:
         found.setdefault(choice, {})[span.line] = None
@@ -403,7 +403,7 @@ _SOURCES = {
 
 
 class Read(Keys):
-    """A read of memory on which the path rests."""
+    """A read of memory that decides the path."""
 
     read: str = says("The element that was read.", "text")
     file: str = says("The source file.", "span.file")
@@ -414,16 +414,16 @@ class Read(Keys):
 
 
 class PathKeys(Keys):
-    """The path."""
+    """Keys of the path."""
 
     path_decided_by: list[Read] = says(
         of=lambda report: report.result.loaded.executed.decided_by or ABSENT, optional=True
     )
-    """The reads on which the path rests, if there are any."""
+    """The reads that decide the path, if there are any."""
 
 
 def _finite(value: int | float) -> int | float | str:
-    """Return a value as JSON has it, which knows no infinity and no NaN."""
+    """Return a value as JSON, which has no infinity and no NaN."""
     return value if isfinite(value) else str(value)
 
 
@@ -443,7 +443,7 @@ def _place(read: ReadElement) -> tuple[int, int]:
 
 
 def _read_line(reads: list[ReadElement]) -> str:
-    """Say what one line of the source has read, how often, and where that came from."""
+    """Return a sentence about the reads of one source line: their values, number and origin."""
     values = ", ".join(f"{read.text} = {read.value}" for read in reads[:_MOST_READS])
     more = f" and {len(reads) - _MOST_READS} more" if len(reads) > _MOST_READS else ""
     sources = ", ".join(_SOURCES[origin] for origin in dict.fromkeys(read.origin for read in reads))

@@ -1,4 +1,4 @@
-"""A finished run and what its report derives from it, and the contract of the report's sections."""
+"""A finished run and the figures derived for its report, and the interface of the report's sections."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartialOutput(Keys):
-    """An output of which not all elements are computed."""
+    """An output with elements that are not computed."""
 
     name: str = says("Name of the argument.")
     file: str | None = says("Its `.npy` file; null if it was not written.")
     computed_file: str | None = says()
-    """The `.npy` file that tells which elements are computed; null if it was not written."""
+    """The `.npy` file with a mask of the computed elements; null if it was not written."""
     format: str = says("Name of its format.")
     shape: list[Elements] = says("Extent of each dimension.")
     elements: Elements = says("How many are not computed.")
@@ -48,7 +48,7 @@ class PartialOutput(Keys):
 
 @dataclass(frozen=True, slots=True)
 class UndefinedOutput(Keys):
-    """An output that rests in part on bytes of a buffer that nothing wrote; they count as 0."""
+    """An output that depends in part on buffer bytes that nothing wrote; they count as 0."""
 
     name: str = says("Name of the argument.")
     mask_file: str | None = says("The `.npy` file that tells which elements do; null if it was not written.")
@@ -68,40 +68,40 @@ class RunReport:
     costliest: LineCost | None
     """The line that costs most cycles; None if none costs any."""
     limiter: Limiter | None
-    """The bottleneck; None if no pipe did anything."""
+    """The bottleneck; None if no pipe worked."""
     limit: str
-    """The limit that takes away what the bottleneck mostly does beside work; '' if none does."""
+    """The limit whose removal saves most of the bottleneck's cycles other than work; '' if there is none."""
     latencies: LatencyBound | None
-    """What latencies cost; None of programs that are no bundles."""
+    """The cost of latencies; None for programs that are not bundles."""
     buffers: tuple[BufferUse, ...]
     outputs: tuple[Output, ...]
     partial: tuple[PartialOutput, ...]
     undefined: tuple[UndefinedOutput, ...]
     facts: tuple[FactEntry, ...]
-    """Those that no document states, by weight where it is known."""
+    """The undocumented facts, by weight where it is known."""
     trust: Trust
     findings: tuple[LintFinding, ...] | None = None
     """The findings of the linter; None if it was not run."""
     show_synchronisation: bool = False
-    """Whether the text lists the program with what was inserted."""
+    """Whether the text lists the program with the inserted instructions."""
     gains: tuple[LiftedLimit, ...] = ()
     """The gains of lifting limits; empty if not requested."""
     further: tuple[str, ...] = ()
-    """Sections that were asked for beside those of every report."""
+    """Requested sections in addition to those of every report."""
     sensitivities: tuple[Sensitivity, ...] | None = None
-    """How much each number of these facts weighs, most first; None if this was not computed."""
+    """The weight of each number in these facts, largest first; None if it was not computed."""
     list_facts: bool = False
-    """Whether the text lists the facts that no document states."""
+    """Whether the text lists the undocumented facts."""
     command: tuple[str, ...] = ()
-    """The arguments of `castsim run` that name the program and what it runs on, without its inputs."""
+    """The arguments of `castsim run` that name the program and its target, without its inputs."""
     inputs: tuple[str, ...] = ()
-    """The arguments that give the inputs; of runs without values, that no values are computed."""
+    """The arguments that give the inputs; for runs without values, the one that disables values."""
     changeable: bool = False
-    """Whether `castsim advise` takes the same arguments."""
+    """Whether `castsim advise` accepts the same arguments."""
     rows: int = 8
-    """Rows of the table of lines on the one screen of every run."""
+    """Rows of the table of lines in the one-screen report."""
     longest: str = ""
-    """The line that occupies a pipe longest, in words; '' where some line costs cycles."""
+    """The line that occupies a pipe longest, in words; '' if some line costs cycles."""
 
     @classmethod
     def of(
@@ -111,9 +111,9 @@ class RunReport:
         read: Iterable[str] = (),
         sensitivities: tuple[Sensitivity, ...] | None = None,
     ) -> Self:
-        """Derive the report without what the command was asked to add.
+        """Return the report without the command's optional parts.
 
-        `files` says where outputs were written, `read` which further facts the run rested on.
+        `files` are the outputs' files, `read` the additional facts that the run used.
         """
         loaded, timing = result.loaded, result.timing
         target = loaded.target
@@ -147,7 +147,7 @@ class RunReport:
 
 
 def _by_weight(facts: tuple[FactEntry, ...], found: tuple[Sensitivity, ...]) -> tuple[FactEntry, ...]:
-    """Return facts, those first of which a number weighs most; those without weight stay in their order."""
+    """Return facts by the weight of their heaviest number; facts without weight keep their order."""
 
     def weight(fact: FactEntry) -> int:
         return max((each.weight for each in found if each.fact.startswith(f"{fact.name}.")), default=0)
@@ -156,47 +156,47 @@ def _by_weight(facts: tuple[FactEntry, ...], found: tuple[Sensitivity, ...]) -> 
 
 
 def _more_facts(loaded: Loaded) -> tuple[str, ...]:
-    """Return the facts that no engine reads, and this run rests on."""
+    """Return the facts that this run used and no engine reads."""
     return ("frequency",) if loaded.synchronised is None else ("frequency", "synchronisation")
 
 
 def output_of(name: str, array: Codes, fmt: str, files: Mapping[str, Path]) -> Output:
-    """Return an output array; `files` says where outputs were written."""
+    """Return an output array; `files` are the outputs' files."""
     return Output(name, str(files[name]) if name in files else None, fmt, [*array.shape], digest(array))
 
 
 def mask_name(name: str) -> str:
-    """Return under which name the mask of an output is written."""
+    """Return the name of the file for an output's mask of computed elements."""
     return f"{name}.computed"
 
 
 def partial_of(name: str, found: Partial, fmt: str, files: Mapping[str, Path]) -> PartialOutput:
-    """Return an output of which not all is computed; `files` says where it and its mask were written."""
+    """Return a partly computed output; `files` are the outputs' and masks' files."""
     missing = ~found.computed
     file, mask = (str(files[each]) if each in files else None for each in (name, mask_name(name)))
     return PartialOutput(name, file, mask, fmt, [*found.values.shape], int(np.count_nonzero(missing)), _first(missing))
 
 
 def undefined_name(name: str) -> str:
-    """Return under which name is written which elements of an output rest on what nothing wrote."""
+    """Return the name of the file for an output's mask of elements that depend on unwritten memory."""
     return f"{name}.undefined"
 
 
 def undefined_of(name: str, marks: NDArray[np.bool_], files: Mapping[str, Path]) -> UndefinedOutput:
-    """Return an output that rests in part on what nothing wrote; `files` says where its mask was written."""
+    """Return an output that depends in part on unwritten memory; `files` are the outputs' and masks' files."""
     mask = undefined_name(name)
     return UndefinedOutput(name, str(files[mask]) if mask in files else None, int(marks.sum()), _first(marks))
 
 
 def _first(marks: NDArray[np.bool_]) -> list[int]:
-    """Return the index of the first element that is marked."""
+    """Return the index of the first marked element."""
     return [int(index) for index in np.unravel_index(int(np.argmax(marks)), marks.shape)]
 
 
 # The contract of a report section: its keys, its text and its options, in one place.
 
 Lines: TypeAlias = "Callable[[RunReport, int], Iterable[RenderableType]]"
-"""Makes what a section prints on a terminal of some columns."""
+"""Function that yields a section's lines for a terminal of some columns."""
 
 
 def no_refusal(target: Target) -> None:
@@ -206,12 +206,12 @@ def no_refusal(target: Target) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """A part of the report of a run, the constant `SECTION` of a module in `castsim.reports.sections`.
+    """A section of a run's report, the constant `SECTION` of a module in `castsim.reports.sections`.
 
-    `text` makes the section of a full report, `brief` that of the one screen of every run (None: it has none). `keys`,
+    `text` builds the section of a full report, `brief` its one-screen form (None: it has none). `keys`,
     which it adds to the JSON document and its schema, take their values from the run; optional ones may be absent.
-    `options` are those of `castsim run` that it answers to. `refusal` gives, before anything runs, the reason why it
-    has nothing to show of a target. One `of_time` shows nothing, and its keys are null, where no cycles are modelled.
+    `options` are the `castsim run` options that enable it. Before anything runs, `refusal` gives the reason why it
+    does not apply to a target. A section `of_time` is empty, and its keys are null, if no cycles are modelled.
     """
 
     text: Lines

@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 # Auditing scratch sizes over ranges of shapes, with a progress bar.
 
 SHOWN = 5
-"""Example shapes kept per reason."""
+"""Maximum number of example shapes kept per reason."""
 
 MOST = 1_000_000
-"""Shapes of the largest sweep: some minutes, if they have few rows."""
+"""Maximum number of shapes of a sweep: some minutes, if they have few rows."""
 
 _MANY = 10_000
-"""Shapes that take seconds, so that it is said how many there are."""
+"""Number of shapes above which their number is announced, because they take seconds."""
 
 
 @dataclass(slots=True)
 class SweptShapes:
-    """All shapes of a sweep: how many agree to the byte, and the others by reason with some examples."""
+    """Totals of a sweep: how many shapes agree to the byte, and the others by reason with some examples."""
 
     auditor: ScratchAuditor
     shapes: int = 0
@@ -74,10 +74,10 @@ def sweep(
 ) -> SweptShapes:
     """Audit every shape whose columns fit its row stride; a stride must be whole blocks of the source.
 
-    Many shapes are announced on standard error, with a bar if that is a terminal, unless `quiet`.
+    Large sweeps are announced on standard error, with a bar on a terminal, unless `quiet`.
 
     Raises:
-        IllegalError: more than `MOST` shapes.
+        IllegalError: the sweep has more than `MOST` shapes.
     """
     count = shape_count(auditor, rows, cols, strides)
     if count > MOST:
@@ -93,7 +93,7 @@ def sweep(
 
 
 def shapes(auditor: ScratchAuditor, rows: range, cols: range, strides: range | None) -> Iterator[tuple[int, int, int]]:
-    """Yield (rows, cols, stride) of a sweep; without strides each number of columns has the packed one."""
+    """Yield (rows, cols, stride) of a sweep; without strides, each number of columns has the packed one."""
     for col in cols:
         fitting = [auditor.packed_stride(col)] if strides is None else [s for s in strides if auditor.takes(col, s)]
         for stride in fitting:
@@ -102,7 +102,7 @@ def shapes(auditor: ScratchAuditor, rows: range, cols: range, strides: range | N
 
 
 def shape_count(auditor: ScratchAuditor, rows: range, cols: range, strides: range | None) -> int:
-    """Return the number of shapes that `shapes` yields, without making them."""
+    """Return the number of shapes that `shapes` yields, without generating them."""
     if strides is None:
         return len(rows) * len(cols)
     whole = [stride for stride in strides if auditor.takes(0, stride)]
@@ -110,7 +110,7 @@ def shape_count(auditor: ScratchAuditor, rows: range, cols: range, strides: rang
 
 
 def _watched(items: Iterator[tuple[int, int, int]], count: int, *, quiet: bool) -> Iterable[tuple[int, int, int]]:
-    """Announce many shapes; show a bar on a terminal."""
+    """Announce large sweeps; show a bar on a terminal."""
     if quiet or count < _MANY:
         return items
     if not sys.stderr.isatty():
@@ -134,7 +134,7 @@ class ScratchTerm(Keys):
 
 
 class Shape(Keys):
-    """A shape, and what the formula says of it."""
+    """A shape, and the results of the sizing formula."""
 
     rows: int = says("Rows.")
     cols: Elements = says("Columns.")
@@ -143,7 +143,7 @@ class Shape(Keys):
 
 
 class TouchedShape(Shape):
-    """A shape, what the formula says of it, and what the operations touch."""
+    """A shape, the results of the sizing formula, and the bytes that the operations touch."""
 
     touched_bytes: Bytes = says("Bytes up to the last that the operations touch.", "exact")
     touched_bytes_in_blocks: Bytes = says("The same in whole blocks.", "in_blocks")
@@ -152,21 +152,21 @@ class TouchedShape(Shape):
 
 
 class Scratch(CommandDocument, Shape, name="scratch"):
-    """The scratch of a cast of one shape."""
+    """Scratch of a cast of one shape."""
 
     target: str = says("Name of the target.")
     src: str = says("Name of the source format.")
     dst: str = says("Name of the destination format.")
     terms: list[ScratchTerm] = says("The terms of the formula, of which the largest decides.", "need.terms")
     touched_bytes: Bytes = says(optional=True)
-    """With `--audit`: bytes up to the last that the operations touch."""
+    """Bytes up to the last one that the operations touch; with `--audit`."""
     touched_bytes_in_blocks: Bytes = says("With `--audit`: the same in whole blocks.", optional=True)
     agrees: bool = says("With `--audit`: whether the formula gives these.", optional=True)
     reasons: list[str] = says("With `--audit`: why it differs.", optional=True)
 
 
 class PairScratch(Keys):
-    """What one cast needs."""
+    """Scratch that one cast needs."""
 
     src: str = says("Name of the source format.", lambda cast: cast[0].src)
     dst: str = says("Name of the destination format.", lambda cast: cast[0].dst)
@@ -174,14 +174,14 @@ class PairScratch(Keys):
 
 
 class EveryScratch(CommandDocument, Shape, name="scratch-all"):
-    """With `all`: the scratch that serves every cast of one shape."""
+    """The scratch that serves every cast of one shape; with `all`."""
 
     target: str = says("Name of the target.")
     casts: list[PairScratch] = says("The casts that use scratch; the largest decides.")
 
 
 class SweepDifference(Keys):
-    """The shapes that differ for one reason."""
+    """Shapes that differ for one reason."""
 
     reason: str = says("The reason.")
     shapes: int = says("How many shapes.")
@@ -189,7 +189,7 @@ class SweepDifference(Keys):
 
 
 class ScratchSweep(CommandDocument, name="scratch-sweep"):
-    """With `--sweep`: the scratch of a cast over ranges of shapes."""
+    """The scratch of a cast over ranges of shapes; with `--sweep`."""
 
     target: str = says("Name of the target.", "auditor.target")
     src: str = says("Name of the source format.", "auditor.src")
@@ -202,7 +202,7 @@ class ScratchSweep(CommandDocument, name="scratch-sweep"):
 
 
 def single_document(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -> Document:
-    """Return the JSON of one shape; with what the operations touch if that was asked for."""
+    """Return the JSON of one shape, on request with the bytes that the operations touch."""
     more = {
         "touched_bytes": audit.exact,
         "touched_bytes_in_blocks": audit.in_blocks,
@@ -213,11 +213,11 @@ def single_document(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bo
 
 
 Audits = Sequence[tuple[ScratchAuditor, ScratchAudit]]
-"""The casts of one target that use scratch, and what each needs for one shape."""
+"""The casts of one target that use scratch, and the scratch that each needs for one shape."""
 
 
 def every_document(found: Audits) -> Document:
-    """Return the JSON of all casts of one shape: what each needs, and what serves them all."""
+    """Return the JSON of all casts of one shape: the scratch of each, and the size that serves them all."""
     auditor, audit = found[0]
     most = max(each.need.total for _, each in found)
     return EveryScratch.of(audit, target=auditor.target, formula_bytes=most, casts=found)
@@ -239,8 +239,8 @@ def sweep_document(found: SweptShapes) -> Document:
 class ScratchOfProgram:
     """The casts with tmp tiles, and the buffer: bytes up to the end of the last tile, and with minimal tmp tiles.
 
-    `minimal` assumes that every tmp tile shrinks (or grows) to what its most demanding cast needs, the other tiles
-    staying where they are in size; tiles at overlapping fixed addresses count once.
+    `minimal` assumes that every tmp tile shrinks (or grows) to the needs of its most demanding cast, while the sizes of
+    other tiles stay the same; tiles at overlapping fixed addresses count once.
     """
 
     file: str
@@ -263,10 +263,10 @@ def program_scratch(
     scalars: Mapping[str, int | float],
     limits: Limits = DEFAULT_LIMITS,
 ) -> ScratchOfProgram:
-    """Walk a program without refusing small tmp tiles.
+    """Walk a program without rejecting small tmp tiles.
 
     Raises:
-        IllegalError: a target whose casts use no scratch; otherwise as `castsim.running.load_program`.
+        IllegalError: the target's casts use no scratch; otherwise see `castsim.running.load_program`.
     """
     from castsim.machines.strided.strided_lowering import StridedLowerer  # noqa: PLC0415 - a pair of formats walks no program
     from castsim.running.program_loading import load_program  # noqa: PLC0415 - as above
@@ -319,11 +319,11 @@ class ProgramScratch(CommandDocument, name="scratch-program"):
     capacity_bytes: Bytes = says("Size of the buffer.", "capacity")
     suffices: bool = says("Whether every tmp tile is large enough.")
     fits: bool = says(of=lambda found: found.minimal <= found.capacity)
-    """Whether all fits the buffer with the smallest tmp tiles."""
+    """Whether everything fits the buffer with the smallest tmp tiles."""
 
 
 def _covered(spans: list[tuple[int, int]]) -> int:
-    """Return the number of bytes that the spans cover together."""
+    """Return the number of bytes in the union of the spans."""
     total, reached = 0, 0
     for start, end in sorted(spans):
         total += max(0, end - max(start, reached))

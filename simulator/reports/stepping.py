@@ -1,4 +1,4 @@
-"""A stopped program in words: its position, elements, pipes."""
+"""Text about a stopped program: its position, elements, pipes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from castsim.running.stepper import Stepper
 from castsim.running.stops import Selection, Shown
 
 _AROUND = 3
-"""Lines that are shown before and behind the one at which a program stands."""
+"""Number of lines shown before and after the current one."""
 
 
 _DOING = {
@@ -28,26 +28,26 @@ _DOING = {
     Cause.FLAG_WAIT: "waits for a flag",
     Cause.OPERAND_WAIT: "waits for operands",
 }
-"""What a pipe does in a cycle of each cause; others hold it up."""
+"""Activity of a pipe in a cycle of each cause; other causes are waits."""
 
 
 def stop_line(stepper: Stepper) -> str:
-    """Return `FILE:LINE cycle N`; without modelled cycles `?` for N."""
+    """Return `FILE:LINE cycle N`; N is `?` if no cycles are modelled."""
     cycle = stepper.cycle if stepper.trace.timed else "?"
     return f"{stepper.trace.file}:{stepper.line} cycle {cycle}"
 
 
 class Stop(Keys):
-    """A place at which the program stood."""
+    """A position at which the program stopped."""
 
     line: Line = says("The line of the operation about to be executed; at the end that of the last.")
     cycle: Cycles | None = says(of=lambda stepper: stepper.cycle if stepper.trace.timed else None)
-    """The cycle in which it starts, at the end the cycles of the run; null if none are modelled."""
+    """The cycle in which the next operation starts, at the end the cycles of the run; null if none are modelled."""
     ended: bool = says("Whether every operation had been executed.")
 
 
 class Debug(CommandDocument, name="debug"):
-    """The stops of a session, in their order."""
+    """The stops of a session, in order."""
 
     file: str = says("The program.")
     entry: str = says("The part of it that was run.")
@@ -66,7 +66,7 @@ def number_text(code: int, fmt: Format) -> str:
 
 
 def element_name(name: str, index: tuple[int, ...]) -> str:
-    """Return `NAME[i,j]`, the name alone where there is one element."""
+    """Return `NAME[i,j]`, or the name alone if there is one element."""
     return f"{name}[{','.join(map(str, index))}]" if index else name
 
 
@@ -78,7 +78,7 @@ def element_value(shown: Shown) -> str:
 
 
 def element_lines(stepper: Stepper, selection: Selection) -> Iterator[str]:
-    """Yield `NAME[i,j] = VALUE (0xBITS)` for each element that is selected. Errors as `Stepper.elements`."""
+    """Yield `NAME[i,j] = VALUE (0xBITS)` for each selected element. Raises the errors of `Stepper.elements`."""
     for shown in stepper.elements(selection).shown():
         yield f"{element_name(selection.name, shown.place)} = {element_value(shown)}"
 
@@ -104,7 +104,7 @@ def line_text(stepper: Stepper) -> str:
 
 
 def source_lines(text: str, line: int, marks: frozenset[int] = frozenset()) -> Iterator[str]:
-    """Yield the lines around one, which `>` marks; `*` marks those with breakpoints."""
+    """Yield the lines around the one marked by `>`; `*` marks lines with breakpoints."""
     lines = text.splitlines()
     first, last = max(1, line - _AROUND), min(len(lines), line + _AROUND)
     for number in range(first, last + 1):

@@ -1,4 +1,4 @@
-"""The reports on targets and specifications: lists, one with its casts, one cast in full, two targets compared."""
+"""Reports on targets and specifications: lists, one with its casts, one cast in full, two targets compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ACRONYMS = {"tosa", "onnx", "ocp"}
 
 
 def specification_words(label: str) -> str:
-    """Return a specification in words: `tosa@1.1:input_unsigned=1` is TOSA 1.1 with input_unsigned=1."""
+    """Return a specification in words: `tosa@1.1:input_unsigned=1` becomes TOSA 1.1 with input_unsigned=1."""
     named, _, further = label.partition(" ")
     head, *attributes = named.split(":")
     name, _, version = head.partition("@")
@@ -41,11 +41,11 @@ class SpecificationHeader(Keys):
     versions: list[str] = says("Its versions; these are names, `1.1`.", "versions.known")
     default_version: str = says("The one that is taken if none is named.", "versions.default")
     casts: int = says(of=_cast_count)
-    """How many type pairs it has."""
+    """Number of its type pairs."""
 
 
 class Rule(Keys):
-    """A rule that says which results are accepted."""
+    """A rule about the accepted results."""
 
     name: str = says("Its name.")
     source: str = says("Where it is from.")
@@ -73,7 +73,7 @@ class SpecifiedPairs(Keys):
     since: str = says("The version that introduced them.")
     requires: list[str] = says("Profiles and extensions that they need.")
     when: dict[Name, Scalar] = says(of=lambda row: numbered(row.when or {}))
-    """The attribute values for which the rule holds."""
+    """The attribute values to which the rule applies."""
     rule: str = says("Name of the rule.")
 
 
@@ -170,8 +170,8 @@ def specification_pair_document(spec: Specification, src: str, dst: str) -> Docu
     """Return all rules of a pair; formats by any of their names, or `string`.
 
     Raises:
-        ReadError: an unknown format.
-        IllegalError: no version has the pair; names the destinations of the source.
+        ReadError: a format is unknown.
+        IllegalError: no version has the pair; the message names the destinations of the source.
     """
     names = _type_name(src), _type_name(dst)
     rules = [
@@ -266,7 +266,7 @@ class TargetDescription(CommandDocument, TargetHeader, name="targets"):
     facts: list[FactEntry] = says(
         of=lambda target: [fact for part, found in facts_by_part(target).items() if part != OPTIONS for fact in found]
     )
-    """What its description says."""
+    """The facts in its description."""
     options: list[OptionEntry] = says(
         of=lambda target: [OptionEntry.of(option, name=name) for name, option in target.options.items()]
     )
@@ -274,11 +274,11 @@ class TargetDescription(CommandDocument, TargetHeader, name="targets"):
     builtins: list[BuiltinEntry] = says(
         of=lambda target: builtins_of(target) if target.has_builtins else ABSENT, optional=True
     )
-    """The cast builtins of chips with TPC-C."""
+    """The cast builtins, for chips with TPC-C."""
     special_functions: list[FunctionEntry] = says(
         of=lambda target: special_functions() if target.has_builtins else ABSENT, optional=True
     )
-    """The special functions of chips with TPC-C."""
+    """The special functions, for chips with TPC-C."""
 
 
 class ConfigurationEntry(Keys):
@@ -317,9 +317,9 @@ class DiffFact(Keys):
 
     name: str = says("Its path in the description.")
     first: object = says()
-    """Its value on the first target; null if that lacks it."""
+    """Its value on the first target; null if that target lacks it."""
     second: object = says()
-    """Its value on the second target; null if that lacks it."""
+    """Its value on the second target; null if that target lacks it."""
 
 
 class DiffEntry(Keys):
@@ -334,7 +334,7 @@ class DiffEntry(Keys):
 
 
 class TargetsDiff(CommandDocument, name="targets-diff"):
-    """With `--diff`: two targets side by side."""
+    """Two targets side by side; with `--diff`."""
 
     targets: list[str] = says("Names of the first and of the second target.")
     rows: list[DiffEntry] = says("One entry for each source format.")

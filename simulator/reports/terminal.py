@@ -1,4 +1,4 @@
-"""The appearance of text reports: one style of table, and rendering for a terminal or for a pipe."""
+"""Layout of text reports: one style of table, and rendering for a terminal or for a pipe."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from castsim.isa.errors import escaped
 _Given = ParamSpec("_Given")
 
 PIPED_WIDTH = 100
-"""Columns of a report that does not go to a terminal, unless COLUMNS says otherwise."""
+"""Columns of a report that does not go to a terminal, unless COLUMNS sets another number."""
 
 # Nothing but a line of dashes below the heading, in ASCII: also readable in mails and logs.
 _RULED = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 
 
 _WORDY = 16
-"""Columns that a text of several words gets at least, if it has as many, before a table is broken."""
+"""Minimum width of a text of several words, if it is that long, before a table is broken."""
 
 _LONGEST_WORD = 200
-"""Columns of a word that is not folded: longer ones are names that are rarely read."""
+"""Maximum number of columns of a word that is not wrapped: longer ones are names that are rarely read."""
 
 
 class FittingTable(Table):
-    """A table that cuts no number and no word on a narrow terminal, and never parts a row from its keys.
+    """A table that cuts no number or word on a narrow terminal, and repeats its keys in every part.
 
-    Its keys are the first columns, as many as tell its rows apart, and the texts behind them. Where its columns do not
-    fit beside each other, headings of several words are broken. Where that does not help, the keys are shown with as
-    many of the others as fit, and again below with the next ones. A column that is too wide even so goes past the edge.
+    Its keys are the first columns, as many as identify its rows, and the texts after them. If its columns do not
+    fit side by side, headings of several words are wrapped. If that is not enough, the keys are shown with as
+    many of the others as fit, and again below with the next ones. A column that is still too wide exceeds the edge.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -66,9 +66,9 @@ class FittingTable(Table):
             yield from Table.__rich_console__(part, console, options.update(max_width=width))
 
     def _keys(self, widths: Sequence[int], room: int) -> int:
-        """Return the number of key columns: those that tell most rows apart, and texts behind them in half the room.
+        """Return the number of key columns: those that identify the most rows, and texts after them in half the width.
 
-        An empty first cell is that of the row above.
+        An empty first cell repeats that of the row above.
         """
         columns = [[getattr(cell, "plain", str(cell)) for cell in column.cells] for column in self.columns]
         rows = [list(row) for row in zip(*columns, strict=True)]
@@ -83,7 +83,7 @@ class FittingTable(Table):
         return keys
 
     def _fitted(self, console: Console, options: ConsoleOptions) -> tuple[list[int], list[list[int]]]:
-        """Return how wide every column is at least, and the numbers of those that are shown beside each other."""
+        """Return the minimum width of every column, and the indices of columns shown side by side."""
         bodies = [self._least(console, options, column) for column in self.columns]
         headings = [str(column.header) for column in self.columns]
         whole = list(map(max, bodies, map(cell_len, headings)))
@@ -95,7 +95,7 @@ class FittingTable(Table):
         return (broken, closer) if len(closer) < len(groups) else (whole, groups)
 
     def _least(self, console: Console, options: ConsoleOptions, column: Column) -> int:
-        """Return the columns that the rows of a column need: a word, or all of a number with its unit."""
+        """Return the minimum width of a column's rows: a word, or a whole number with its unit."""
         cells = [Measurement.get(console, options.update(max_width=1 << 16), cell) for cell in column.cells]
         widest = max((cell.maximum for cell in cells), default=0)
         word = max((cell.minimum for cell in cells), default=0)
@@ -108,13 +108,13 @@ def _longest_word(heading: str) -> int:
 
 
 def _width(columns: Iterable[int]) -> int:
-    """Return the columns of a table whose columns are so wide, each with a blank behind and one between."""
+    """Return the width of a table with columns of these widths, including the separating blanks."""
     widths = list(columns)
     return sum(widths) + 2 * max(len(widths) - 1, 0)
 
 
 def _groups(least: Sequence[int], width: int, keys: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the numbers of the columns that are shown beside each other, the keys always."""
+    """Yield groups of column indices shown side by side, each with the keys."""
     if _width(least) <= width:
         yield list(range(len(least)))
         return
@@ -149,7 +149,7 @@ def table(*headings: str, title: str | None = None, rows: Iterable[Iterable[Rend
 
 
 def composed(parts: Callable[_Given, Iterator[RenderableType]]) -> Callable[_Given, RenderableType]:
-    """Make what yields the parts of a report return the report: the parts below one another."""
+    """Turn a generator of a report's parts into a function that returns the report, the parts one below the other."""
 
     @wraps(parts)
     def report(*args: _Given.args, **kwargs: _Given.kwargs) -> RenderableType:
@@ -159,17 +159,17 @@ def composed(parts: Callable[_Given, Iterator[RenderableType]]) -> Callable[_Giv
 
 
 def indented(renderable: RenderableType) -> Padding:
-    """Return something two columns further right."""
+    """Return a renderable indented by two columns."""
     return Padding(renderable, (0, 0, 0, 2))
 
 
 def noted(report: RenderableType, note: str) -> RenderableType:
-    """Return a report with a line below it."""
+    """Return a report followed by a line."""
     return Group(report, Text(), Text(note))
 
 
 def height(renderable: RenderableType, width: int) -> int:
-    """Return the lines that something takes on a terminal of `width` columns."""
+    """Return the number of lines of a renderable on a terminal of `width` columns."""
     console = Console(file=StringIO(), width=width, highlight=False, markup=False, emoji=False)
     return len(console.render_lines(renderable, pad=False))
 
@@ -215,7 +215,7 @@ def _parts(report: RenderableType) -> Iterator[RenderableType]:
 
 
 class _Escaped:
-    """Something to show, laid out; what its texts hold that would steer the terminal is escaped."""
+    """A laid-out renderable with its control characters escaped."""
 
     def __init__(self, renderable: RenderableType) -> None:
         self._renderable = renderable
@@ -226,9 +226,9 @@ class _Escaped:
 
 
 def rendered(renderable: RenderableType, stream: TextIO) -> str:
-    """Return the text of a report for a stream, coloured where `is_coloured` says so, no trailing blanks.
+    """Return the text of a report for a stream, coloured if `is_coloured` is set, without trailing blanks.
 
-    The text is written by the caller in one go, because rich itself would end the program when a pipe breaks.
+    The caller writes the text in one call, because rich itself would end the program when a pipe breaks.
     """
     coloured = is_coloured(stream)
     buffer = StringIO()

@@ -1,4 +1,4 @@
-"""Advice on a program, the outcome of a search of tile shapes and choices, and of a sweep."""
+"""Reports on advice about a program, on a search of tile shapes and choices, and on a sweep."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS = {ChoiceKind.TILE: "tile", ChoiceKind.ARGUMENT: "arg", ChoiceKind.OPTION
 
 
 class TuningAxis(Keys):
-    """A choice."""
+    """A choice with its values."""
 
     name: str = says("Its name.")
     kind: str = says("What it is about: tile, arg, option or target.")
@@ -41,7 +41,7 @@ class TuningRow(Keys):
     at_least: Cycles = says("A lower bound of the cycles; 0 if none is known.")
     cycles_per_element: float | None = says("Cycles for each element of the outputs; null as `cycles`.")
     buffer_bytes: Bytes | None
-    """Size of the range of the tile buffer that the program touches; null if it is not known."""
+    """Size of the range of the tile buffer that the program touches; null if it is unknown."""
     bound_by: str | None = says("The pipe that spends most cycles on work of its own; null as `cycles`.")
     pareto: bool = says("Whether no simulated point has fewer cycles or bytes and no more of the other.")
     outputs: dict[Name, Sha256] = says(of=lambda row: dict(row.outputs))
@@ -50,7 +50,7 @@ class TuningRow(Keys):
 
 
 class TuningDifference(Keys):
-    """A point whose outputs are not those of the best."""
+    """A point whose outputs differ from those of the best point."""
 
     choices: dict[Name, int | float | str] = says("The value of each choice.", lambda pair: dict(pair[0].choices))
     outputs: list[str] = says("The names of the outputs that differ.", lambda pair: pair[1])
@@ -62,7 +62,7 @@ class Tune(CommandDocument, name="tune"):
     program: str = says("The program.", "study.source.file")
     space: list[TuningAxis] = says("The choices.", "study.space.axes")
     conditions: list[str] = says(of=lambda found: [each.text for each in found.study.space.conditions])
-    """The conditions between them."""
+    """The conditions on combinations of choices."""
     combinations: int = says("Combinations of all values.", "study.space.combinations")
     left_out: int = says("Combinations for which a condition does not hold.")
     points: int = says("The other combinations.", lambda found: len(found.rows))
@@ -82,7 +82,7 @@ class Tune(CommandDocument, name="tune"):
 
 
 def tuning_document(found: Tuning) -> Document:
-    """Return all that was found, rows in the order of the ranking."""
+    """Return all results, rows in the order of the ranking."""
     front, best = {row.number for row in found.pareto}, found.best
     return Tune.of(
         found,
@@ -93,7 +93,7 @@ def tuning_document(found: Tuning) -> Document:
 
 
 def row_entry(row: ChoiceRow, front: set[int]) -> Document:
-    """Return a row as JSON; `front` are the numbers of those on the front."""
+    """Return a row as JSON; `front` are the numbers of the rows on the front."""
     return TuningRow.of(row, pareto=row.number in front)
 
 
@@ -126,7 +126,7 @@ _SHOWN = 20
 
 @composed
 def tuning_text(found: Tuning, width: int) -> Iterator[RenderableType]:
-    """Yield the report; a `*` marks the points to which none is preferable in cycles and bytes both."""
+    """Yield the report; a `*` marks the points that no other point beats in both cycles and bytes."""
     del width
     answer, *settled = answer_lines(found)
     yield Text(answer)
@@ -144,7 +144,7 @@ def tuning_text(found: Tuning, width: int) -> Iterator[RenderableType]:
 
 
 def answer_lines(found: Tuning) -> list[str]:
-    """Return the answer, the command that runs the best point if there is one, and what is settled and compared."""
+    """Return the answer, the command that runs the best point if there is one, and what is proven and compared."""
     command = [] if found.best is None else [command_of(found, found.best)]
     return [_tuned(found), *command, *(line for line in (*_proof(found), *_outputs(found)) if line)]
 
@@ -186,7 +186,7 @@ def _legend(found: Tuning) -> str:
 
 
 def _proof(found: Tuning) -> Sequence[str]:
-    """Say what the search has settled and what it has not."""
+    """Return a sentence about what the search has proven and what remains open."""
     points, done = len(found.rows), len(found.simulated)
     left = f" --where excludes {found.left_out:,} combinations." if found.left_out else ""
     lines = [f"{points:,} points, {done:,} simulated, {len(found.misfits):,} do not run.{left}"]
@@ -237,7 +237,7 @@ def _known(value: int | None) -> str:
 
 
 def sweep_text(found: Sweep) -> Text:
-    """Return the files written and the points that failed."""
+    """Return the written files and the failed points."""
     rows = f"{grouped(found.rows)} rows in {escaped(str(found.path))}"
     failed = f"; {grouped(found.failed)} of them failed: column error says why" if found.failed else ""
     resumed = f"; {grouped(found.resumed)} of {grouped(found.chunks)} chunks were done before" if found.resumed else ""
@@ -247,7 +247,7 @@ def sweep_text(found: Sweep) -> Text:
 # Advice as a document.
 
 HowKept: TypeAlias = Annotated[str, ("enum", tuple(how.value for how in SuggestionEvidence))]
-"""How it is known that the outputs stay the same."""
+"""Evidence that the outputs stay the same."""
 
 
 class Change(Keys):
@@ -267,7 +267,7 @@ class Change(Keys):
 
 
 class RejectedChange(Keys):
-    """A change that was tried and is not offered."""
+    """A change that was tried and rejected."""
 
     kind: str = says("What was done, in the words of docs/advice.md.", "change.kind")
     title: str = says("What was done where.", "change.title")
@@ -276,7 +276,7 @@ class RejectedChange(Keys):
 
 
 class Advise(CommandDocument, name="advise"):
-    """What would make a program faster."""
+    """Changes that make a program faster."""
 
     file: str = says("The program.")
     target: str = says("Name of the target.")
@@ -285,7 +285,7 @@ class Advise(CommandDocument, name="advise"):
     offers: list[Change] = says(
         of=lambda advice: [Change.of(offer, number=number) for number, offer in enumerate(advice.offers, 1)]
     )
-    """Those that hold, most cycles saved first."""
+    """Valid changes, most cycles saved first."""
     rejected: list[RejectedChange] = says("Those that are not offered, in the order in which they were made.")
     unfinished: bool = says("Whether the time was over before all changes were tried.")
     applied: int | None = says("The number of the change that was written; null if none was.")

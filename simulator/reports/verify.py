@@ -1,4 +1,4 @@
-"""The findings of a verification, as JSON and as text."""
+"""The results of a verification, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def verify_document(record: VerificationRecord, path: Path | None) -> Document:
-    """Return the record, where it is kept, and the mismatches with their bits and numbers."""
+    """Return the record, its file, and the mismatches with their bits and numbers."""
     details = [detail for one in record.progress for detail in mismatch_details(one)]
     return {
         **record.document(),
@@ -44,7 +44,7 @@ def _value(text: str) -> int | float | str:
 
 
 def mismatch_details(one: PartProgress) -> list[dict[str, str | None]]:
-    """Return the mismatches kept of a part: mode, input bits and value, both outputs as bits and values."""
+    """Return the recorded mismatches of a part: mode, input bits and value, both outputs as bits and values."""
     src, dst = one.part.source, one.part.destination
     return [
         {
@@ -91,12 +91,12 @@ _COLUMNS: dict[str, Callable[[VerificationPart], str]] = {
     "rounding": lambda part: str(part.rounding),
     "overflow": lambda part: str(part.overflow),
 }
-"""The properties that tell the parts of a record apart."""
+"""The properties that distinguish the parts of a record."""
 
 
 @composed
 def verify_text(record: VerificationRecord, path: Path | None) -> Iterator[RenderableType]:
-    """Yield one row per part, the first mismatches, why the input sets suffice, and the sum."""
+    """Yield one row per part, the first mismatches, why the input sets suffice, and the total."""
     yield from _parts(record)
     if record.mismatches:
         yield Text()
@@ -113,7 +113,7 @@ def verify_text(record: VerificationRecord, path: Path | None) -> Iterator[Rende
 
 
 def _parts(record: VerificationRecord) -> Iterator[RenderableType]:
-    """Yield the values common to all parts, and a table of the rest."""
+    """Yield the values common to all parts, and a table of the others."""
     shared = {name for name in _COLUMNS if len({_COLUMNS[name](one.part) for one in record.progress}) == 1}
     if shared:
         first = record.progress[0].part
@@ -164,7 +164,7 @@ def _sum(record: VerificationRecord) -> str:
 
 
 def substitutions_text(record: SubstitutionRecord, path: Path | None) -> RenderableType:
-    """Return the report on a record: a line per instruction, then the sums."""
+    """Return the report on a record: a line per instruction, then the totals."""
     cells = (
         (trial.identity.name, trial.identity.shape, *map(grouped, (trial.tried, trial.codes, trial.mismatches)))
         for trial in record.trials

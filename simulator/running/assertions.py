@@ -1,4 +1,4 @@
-"""Casts and kernels under test: run as a chip does, then compared with oracles, bounds of cycles, rules of order."""
+"""Casts and kernels under test: run as on a chip, then compared with oracles, cycle bounds and ordering rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from castsim.numerics.codec import (
 from castsim.targets.loader import Target
 
 MOST_SHOWN = 8
-"""Differing elements that a message lists."""
+"""Maximum number of differing elements that a message lists."""
 
 _GAP = "  "
 
@@ -40,10 +40,10 @@ class Coded(NamedTuple):
 
 
 def coded(array: Codes, fmt: Format, what: str) -> Coded:
-    """Return an array, of the native dtype of a format or of its codes, as codes.
+    """Return an array, in a format's native dtype or its codes, as codes.
 
     Raises:
-        AssertionError: its dtype is neither; the message names the array by `what`.
+        AssertionError: the dtype is neither; the message names the array by `what`.
     """
     try:
         return Coded(codes_from_array(np.asarray(array), fmt), fmt)
@@ -52,7 +52,7 @@ def coded(array: Codes, fmt: Format, what: str) -> Coded:
 
 
 def element_text(code: int, fmt: Format) -> str:
-    """Return a code in hexadecimal with the number it stands for: `0x3e00 1.5`."""
+    """Return a code in hexadecimal with its number: `0x3e00 1.5`."""
     value = value_of(code, fmt)
     number = str(int(value)) if isinstance(fmt, IntFormat) else repr(float(value))
     return f"0x{code & ((1 << fmt.bits) - 1):0{-(-fmt.bits // 4)}x} {number}"
@@ -61,13 +61,13 @@ def element_text(code: int, fmt: Format) -> str:
 def assert_same(
     what: str, got: Coded, expected: Coded, beside: Mapping[str, Coded] | None = None, *, any_nan: bool = False
 ) -> None:
-    """Assert that two arrays hold the same codes.
+    """Assert that two arrays have the same codes.
 
     Args:
         what: the array's name in the message.
         got, expected: arrays of one format.
-        beside: arrays whose elements at the same places the message shows; those of other shapes it leaves out.
-        any_nan: whether every NaN is as good as every other.
+        beside: arrays whose elements at the same indices the message shows; those of other shapes are left out.
+        any_nan: whether all NaNs are equal.
 
     Raises:
         AssertionError: shapes or elements differ; the message lists the first ones, decoded.
@@ -111,7 +111,7 @@ def _listed(apart: Codes, got: Coded, expected: Coded, beside: Mapping[str, Code
 
 
 Oracle = Callable[[Codes], ArrayLike]
-"""A function of the source array, in its native dtype or as codes, that returns the results likewise."""
+"""Function from the source array, in its native dtype or as codes, to the results in either form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +125,16 @@ class CheckedCast:
 
     @property
     def values(self) -> Codes:
-        """The results in the native dtype of their format, or as codes where there is none."""
+        """The results in the native dtype of their format, or as codes if there is none."""
         return array_from_codes(self.result.codes, self.result.format)
 
     def assert_values(self, expected: Sequence[float | str]) -> None:
         """Assert that the results are these numbers; texts such as `1/3`, `nan` and `-inf` are numbers too.
 
-        Any NaN stands for every NaN; zeros have a sign.
+        All NaNs are equal; zeros have a sign.
 
         Raises:
-            AssertionError: one differs, or is not a number of the format.
+            AssertionError: a result differs, or a number is not one of the format.
         """
         __tracebackhide__ = True
         fmt = self.result.format
@@ -149,7 +149,7 @@ class CheckedCast:
         """Assert that the results are these codes, unsigned integers.
 
         Raises:
-            AssertionError: one differs.
+            AssertionError: a result differs.
         """
         __tracebackhide__ = True
         codes = np.asarray(expected).astype(code_dtype(self.result.format))
@@ -160,7 +160,7 @@ class CheckedCast:
 
         Args:
             oracle: takes the source array; returns an array of the native dtype of the result's format, or of codes.
-            any_nan: whether every NaN is as good as every other.
+            any_nan: whether all NaNs are equal.
 
         Raises:
             AssertionError: one differs, or the oracle's array has another shape or dtype.
@@ -170,7 +170,7 @@ class CheckedCast:
         self._compare(coded(made, self.result.format, f"{self.label}: the oracle's result"), any_nan=any_nan)
 
     def _shape(self, codes: Codes) -> tuple[int, ...]:
-        """Return the shape of the results for a list of as many elements, else the list's own."""
+        """Return the shape of the results for a list of as many elements, otherwise the list's own."""
         return self.result.codes.shape if same_elements(codes.shape, self.result.codes.shape) else codes.shape
 
     def _compare(self, expected: Coded, *, any_nan: bool = False) -> None:
@@ -179,7 +179,7 @@ class CheckedCast:
 
 
 class CastChecker:
-    """Called with what `castsim.cast` takes, returns a `CheckedCast`.
+    """Function with the arguments of `castsim.cast` that returns a `CheckedCast`.
 
     castsim_cast([1.5, 70000.0], "f32", "f16", target="a2a3").assert_values([1.5, 65504.0])
     """
@@ -200,11 +200,11 @@ class CastChecker:
 
         Args:
             values: an array of any shape, or numbers; numbers that the source format lacks are rounded to it.
-            src, dst: formats; only one, of an array with a dtype, is that of the results.
-            target, rounding, overflow, saturation, scratch: as for `castsim.cast`.
+            src, dst: formats; a single one, for an array with a dtype, is the destination.
+            target, rounding, overflow, saturation, scratch: see `castsim.cast`.
 
         Raises:
-            CastsimError: as `castsim.cast`.
+            CastsimError: see `castsim.cast`.
         """
         if dst is None:
             src, dst = np.asarray(values).dtype, src
@@ -221,10 +221,10 @@ class CastChecker:
 
 
 def _array(values: ArrayLike, fmt: Format) -> Codes:
-    """Return numbers in the native dtype of a format, or as its codes where it has none.
+    """Return numbers in the native dtype of a format, or as its codes if it has none.
 
     Raises:
-        ReadError: a number that an integer format does not hold.
+        ReadError: an integer format lacks a number.
     """
     numbers = np.asarray(values)
     encoded = [encode_value(number, fmt) for number in numbers.reshape(-1).tolist()]
@@ -234,15 +234,15 @@ def _array(values: ArrayLike, fmt: Format) -> Codes:
 
 
 KernelOracle = Callable[..., ArrayLike | Mapping[str, ArrayLike]]
-"""A function of the inputs by name that returns an array by the name of each output; of one output, its array."""
+"""Function from the inputs by name to an array by the name of each output; for one output, to its array."""
 
 MOST_FINDINGS = 5
-"""Races or stale reads that a message spells out."""
+"""Maximum number of races or stale reads that a message describes."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedKernel:
-    """A kernel that has run: `result` is what `castsim.run` returned, `inputs` the arrays that it ran on."""
+    """A kernel that has run: `result` is that of `castsim.run`, `inputs` are its arrays."""
 
     result: castsim.Result
     inputs: Mapping[str, Codes]
@@ -254,7 +254,7 @@ class CheckedKernel:
 
     @property
     def outputs(self) -> Mapping[str, Codes]:
-        """Arrays by argument name, of native dtypes, or codes where there are none."""
+        """Arrays by argument name, of native dtypes, or codes if there are none."""
         return self.result.outputs
 
     def assert_equal(self, oracle: KernelOracle, *, any_nan: bool = False) -> None:
@@ -262,11 +262,11 @@ class CheckedKernel:
 
         Args:
             oracle: called with the inputs as keyword arguments, each of the shape that the kernel gives it; returns an
-                array, or arrays by the names of outputs, of which only those named are compared.
-            any_nan: whether every NaN is as good as every other.
+                array, or arrays by the names of outputs, of which only the named ones are compared.
+            any_nan: whether all NaNs are equal.
 
         Raises:
-            AssertionError: an element differs, or the oracle's arrays are not those of the kernel.
+            AssertionError: an element differs, or the oracle's arrays do not fit the kernel's.
         """
         __tracebackhide__ = True
         for name, array in self._expected(oracle(**self.inputs)).items():
@@ -280,7 +280,7 @@ class CheckedKernel:
             assert_same(what, got, expected, beside, any_nan=any_nan)
 
     def assert_cycles(self, at_most: int) -> None:
-        """Assert that the kernel takes no more cycles.
+        """Assert that the kernel takes at most this many cycles.
 
         Raises:
             AssertionError: it takes more.
@@ -293,10 +293,10 @@ class CheckedKernel:
         raise AssertionError(f"{self._label}: {self.cycles:,} cycles, {over:,} more than {at_most:,}; {cure}")
 
     def assert_no_races(self) -> None:
-        """Assert that no instruction overtakes another whose result it needs, nor reads a register too early.
+        """Assert that no instruction overtakes another whose result it needs, or reads a register too early.
 
         Raises:
-            AssertionError: one may; the message says which, and what is missing.
+            AssertionError: an instruction may; the message names it, and the missing synchronisation.
         """
         __tracebackhide__ = True
         found = [f"{each.spans[-1]}: {each.sentence}" for each in self.result.races or ()]
@@ -331,7 +331,7 @@ class CheckedKernel:
 
 
 class KernelRunner:
-    """Called with a program and its inputs, runs it and returns a `CheckedKernel`.
+    """Function that runs a program on its inputs and returns a `CheckedKernel`.
 
     kernel = castsim_kernel("kernel.pto", inputs={"x": "random:1"})
     kernel.assert_equal(lambda x: x.astype(np.float16))
@@ -354,12 +354,12 @@ class KernelRunner:
         """Run a kernel.
 
         Args:
-            program, target, entry, inputs, args, declare: as for `castsim.run`.
-            allow_races: whether a kernel with races or stale reads is returned all the same, instead of failing.
+            program, target, entry, inputs, args, declare: see `castsim.run`.
+            allow_races: whether a kernel with races or stale reads is returned instead of failing.
 
         Raises:
             AssertionError: the kernel has races or stale reads.
-            CastsimError: as `castsim.run`.
+            CastsimError: see `castsim.run`.
         """
         __tracebackhide__ = True
         path = Path(program)
@@ -374,7 +374,7 @@ class KernelRunner:
 
 
 def _arrays(inputs: Mapping[str, Codes | str], result: castsim.Result) -> dict[str, Codes]:
-    """Return what a program was given as arrays of the shapes that it gives them, where the sizes agree."""
+    """Return a program's inputs as arrays of the shapes that it gives them, if the sizes agree."""
     uses = result.loaded.arguments
     texts = {name: given for name, given in inputs.items() if isinstance(given, str)}
     made = make_inputs(texts, uses)

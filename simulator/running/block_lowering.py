@@ -1,4 +1,4 @@
-"""Block formats on a chip of tiles: the operation that makes one, or a chain of operations, as programs; or why not.
+"""Block formats on a chip with tiles: the operation that produces one, or a chain of operations, as programs.
 
 Rules: docs/quantisation.md; operations: docs/reference/pto.md section 7.12.
 """
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
     from castsim.numerics.quantisation import BlockFormat
 
 GROUP = 32
-"""Elements of a block that the operation and the chain take."""
+"""Number of elements of a block for the operation and the chain."""
 
 _KINDS = {"mxfp8_e4m3": ("MXFP8", "ui8", 1), "mxfp4_e2m1": ("MXFP4_E2M1", "!pto.f4E2M1x2", 2)}
-"""Block formats that `tquant.mx` makes: its `quant_type`, the element of its codes, how many of them one holds."""
+"""Block formats that `tquant.mx` produces: its `quant_type`, the element of its codes, the codes per element."""
 
 _RULES = {"floor": "ocp", "rceil": "nv"}
-"""Rules of scales that `tquant.mx` has, by name."""
+"""Scale rules of `tquant.mx`, by name."""
 
 _BIAS, _FIELD = 127, 23
-"""Of the exponent field of f32, and the bits below it."""
+"""Bias of the exponent field of f32, and the number of bits below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockWay:
-    """One way to a block format: a program, what it computes by which rule, and its cycles with loads and stores.
+    """One way to produce a block format: a program, its rule, and its cycles with loads and stores.
 
-    `operations` are the names of the operations between them; `differs` says where its results are not those of
+    `operations` are the names of the operations in between; `differs` says where its results differ from those of
     `castsim quantise`.
     """
 
@@ -59,7 +59,7 @@ class BlockWay:
 
 @dataclass(frozen=True, slots=True)
 class BlockLowering:
-    """All ways to a block format on a target, the cheapest of a rule first, and why there are no others."""
+    """All ways to produce a block format on a target, the cheapest of a rule first, and why there are no others."""
 
     src: str
     format: str
@@ -74,7 +74,7 @@ def lower_blocks(src: Format, wanted: BlockFormat, target: Target, rows: int, co
     """Return the ways in which a target quantises a tensor of `rows` x `cols` to a named block format.
 
     Raises:
-        ReadError: rows that are not whole blocks.
+        ReadError: the rows are not whole blocks.
     """
     if wanted.block is None or cols % wanted.block:
         raise ReadError(f"--cols {cols}: rows must be whole blocks of {wanted.block} elements")
@@ -90,7 +90,7 @@ def lower_blocks(src: Format, wanted: BlockFormat, target: Target, rows: int, co
 
 
 def _operations(src: Format, wanted: BlockFormat, target: Target, rows: int, cols: int) -> Iterator[BlockWay | str]:
-    """Yield what the operation `tquant.mx` does, by each of its rules."""
+    """Yield the ways by the operation `tquant.mx`, one for each of its rules."""
     rule = tile_target(target).tile_operation("tquant.mx") if target.has_tiles else None
     if rule is None:
         yield f"{target.name} has no operation for shared exponents"
@@ -112,7 +112,7 @@ def _operations(src: Format, wanted: BlockFormat, target: Target, rows: int, col
 
 
 def _chain(src: Format, wanted: BlockFormat, target: Target, rows: int, cols: int) -> Iterator[BlockWay | str]:
-    """Yield a chain of plain operations by the rule floor, where the operation does not make the format."""
+    """Yield the chain of plain operations for the rule floor, if the operation does not produce the format."""
     if not target.has_tiles:
         yield f"castsim writes chains for tiles only: vector processors compute scales in a kernel ({target.name})"
         return
@@ -249,7 +249,7 @@ def _program_of_operation(src: Format, name: str, algorithm: str, rows: int, col
 
 
 def _program_of_chain(src: Format, wanted: BlockFormat, target: TileTarget, groups: int) -> tuple[str, tuple[str, ...]]:
-    """A group a row: its largest magnitude, the exponent by integers, a power of two, products, one rounding."""
+    """Return the program of the chain, one group per row: maximum, exponent, power of two, products, one rounding."""
     integers, wide = isinstance(wanted.element, IntFormat), _up(groups, GROUP)
     code, spelling = "i8" if integers else element_spelling(wanted.element.name), element_spelling(src.name)
     text = _ProgramText({"x": spelling, "codes": code, "exponents": "ui8"})
@@ -305,21 +305,21 @@ def _program_of_chain(src: Format, wanted: BlockFormat, target: TileTarget, grou
 
 
 def expand(path: Path, request: LoadRequest) -> str:
-    """Return micro text that computes what a tile function does, with the vector functions of its lowering, or what one
-    of logical registers does.
+    """Return micro text equivalent to a tile function, with the vector functions of its lowering, or to a function
+    of logical registers.
 
-    Options that differ from those shipped, and those that its instructions need, stand in its first lines.
+    Options that differ from those shipped, and those that its instructions need, are in its first lines.
 
     Raises:
-        ReadError: the file cannot be read, or has no such entry; the path rests on elements of memory.
-        IllegalError: a target without vector functions, a function of vector instructions, an operation whose lowering
+        ReadError: the file cannot be read, lacks the entry, or elements of memory decide the path.
+        IllegalError: the target has no vector functions, the function has vector instructions, or the lowering of some
             does not consist of register operations.
     """
     return expand_source(read_source(path, lambda: False), request)
 
 
 def expand_source(source: Source, request: LoadRequest) -> str:
-    """Return the micro text of a program that has been read; see `expand`."""
+    """Return the micro text of a program that was already read; see `expand`."""
     if source.language is not Language.TILES:
         raise ReadError(f"'{source.file}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
     shipped: list[Target] = []
@@ -338,7 +338,7 @@ def expand_source(source: Source, request: LoadRequest) -> str:
 
 
 def _headed(walking: Walking | MicroProgram, shipped: Target, needed: Mapping[str, str]) -> str:
-    """Return the lines that say what the text is, and which options it has."""
+    """Return the heading comments: the origin of the text, and its options."""
     chip = walking.target
     options = {name: str(option.value) for name, option in chip.options.items()}
     changed = {name: value for name, value in options.items() if value != str(shipped.option(name))}
@@ -351,7 +351,7 @@ def _lowered(program: MicroProgram, shipped: Target) -> str:
     """Return a function of logical registers as its vector instructions.
 
     Raises:
-        IllegalError: it has nothing but vector instructions.
+        IllegalError: it has only vector instructions.
     """
     if not has_logical_registers(program.written):
         raise IllegalError(
@@ -365,9 +365,9 @@ def _lowered(program: MicroProgram, shipped: Target) -> str:
 
 
 def _expanded(walking: Walking, units: VectorUnits) -> tuple[str, Mapping[str, str]]:
-    """Return the text and the options that it needs.
+    """Return the text and its required options.
 
-    Scalar arguments that have no value stay open, and so do conditions and loops that something decides at run time.
+    Scalar arguments without a value stay open, as do conditions and loops that depend on run-time values.
     """
     function = walking.function if walking.plan is None else walking.plan.function
     scalars = [each.name for each in function.arguments if isinstance(each.type, pto.ScalarType)]

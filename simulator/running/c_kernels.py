@@ -1,4 +1,4 @@
-"""Kernels in C: compiled and scheduled when they are loaded, run engine by engine."""
+"""Kernels in C: compiled and scheduled at loading, then run engine by engine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _DTYPES = {
     "uint16": "u16", "int8": "i8", "uint8": "u8", "float8_e4m3fn": "f8_143", "float8_e5m2": "f8_152",
 }  # fmt: skip
 NEWEST = "gaudi2"
-"""The generation for which a kernel is checked that is given none."""
+"""The default generation for checking a kernel."""
 _SCHEDULE = (
     "the bundles are those of castsim's scheduler, not of the vendor's compiler, which may do better; the bound "
     "in the report shows by how much at most"
@@ -67,7 +67,7 @@ class KernelProgram(WalkedWhenIssued):
 
     @property
     def file(self) -> str:
-        """The name that messages give it."""
+        """Its name in messages."""
         return self.source.file
 
     @property
@@ -82,7 +82,7 @@ class KernelProgram(WalkedWhenIssued):
 
     @property
     def language(self) -> str:
-        """The word for its language."""
+        """The name of its language."""
         return Language.KERNEL.value
 
     @property
@@ -94,7 +94,7 @@ class KernelProgram(WalkedWhenIssued):
         return AssembledProgram(self.file, self.launch.engines[engine], self.target)
 
     def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
-        """Run every engine to its end, one after the other; the slowest gives the time."""
+        """Run every engine to its end, one after the other; the slowest decides the time."""
         if how.values:
             check_elements(self.arguments, how.limits.max_elements)
         how.stage("values")
@@ -143,7 +143,7 @@ class KernelProgram(WalkedWhenIssued):
         return ExecutionResult(loaded, runs[-1].outputs, stale, undefined=left, casts=ran.casts)
 
     def _said(self, engines: int) -> Warnings:
-        """Return what is said of a kernel's values and cycles."""
+        """Return notes about a kernel's values and cycles."""
         found = [WarningText(WarningKind.FORM, _SCHEDULE, self.file)]
         if engines > 1:
             shared = "no memory" if self.target.shared_memory is None else "only the rate of global memory"
@@ -157,7 +157,7 @@ class KernelProgram(WalkedWhenIssued):
         return (*found, *(WarningText(WarningKind.FORM, text, span) for text, span in notes.items()))
 
     def lint(self) -> tuple[LintFinding, ...]:
-        """Return the findings against the issue rules."""
+        """Return the violations of the issue rules."""
         return without_prints(lint(self.launch.engines[0], self.target), self.launch.compiled.prints)
 
 
@@ -177,7 +177,7 @@ def load_kernel(source: Source, request: LoadRequest) -> KernelProgram:
     """Compile and schedule a kernel.
 
     Raises:
-        ReadError: it is not C, or something of the launch is missing. IllegalError: the target lacks what it uses.
+        ReadError: it is not C, or the launch is incomplete. IllegalError: the target lacks a feature that it uses.
     """
     if request.entry not in (None, "main"):
         raise ReadError(f"{source.file}: the entry of a kernel is main", legal=("main",))
@@ -188,10 +188,10 @@ def load_kernel(source: Source, request: LoadRequest) -> KernelProgram:
 
 
 def compiled_kernel(source: Source, request: LoadRequest) -> Compiled:
-    """Compile a kernel, without anything that a launch brings; without a target for the newest generation.
+    """Compile a kernel, without a launch; without a target, for the newest generation.
 
     Raises:
-        ReadError, IllegalError: as `castsim.tpc_compiler.tpc_c.compiling.compile_kernel`.
+        ReadError, IllegalError: see `castsim.tpc_compiler.tpc_c.compiling.compile_kernel`.
     """
     target = chosen_target("", source.file, request.target or NEWEST, request.prepare)
     wanted = request.launch or LaunchRequest()
@@ -209,10 +209,10 @@ def launch_request(
     defines: Mapping[str, str] | None = None,
     folders: Sequence[str | Path] = (),
 ) -> LaunchRequest:
-    """Return what a launch is asked for, in the words of the command's options; `inputs` may tell of tensors.
+    """Return the launch that the command's options describe; `inputs` may define tensors.
 
     Raises:
-        ReadError: a tensor, an index space, a number of engines or an order of sums that there is not.
+        ReadError: a tensor, index space, number of engines or order of sums is invalid.
     """
     order = accumulators or ACCUMULATORS[0]
     if order not in ACCUMULATORS:
@@ -232,7 +232,7 @@ def launch_request(
 
 
 def with_shapes(wanted: LaunchRequest, inputs: Mapping[str, Codes | str]) -> LaunchRequest:
-    """Return a launch with the tensors that only inputs tell of: format and sizes of the array."""
+    """Return a launch with the tensors that only inputs define: format and sizes of the array."""
     found = dict(wanted.tensors)
     for name, given in inputs.items():
         if name in found or (isinstance(given, str) and not given.endswith(".npy")):

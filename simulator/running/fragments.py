@@ -1,9 +1,9 @@
-"""Fragments of tile programs, as they are typed on a command line, made whole.
+"""Fragments of tile programs from a command line, completed to whole programs.
 
 A statement is `tcvt SRC -> DST ROWSxCOLS [MODE] [sat|nosat] [tmp]`, or `OPERATION TYPE ROWSxCOLS [NUMBER]` for an
-operation element by element; `;` or a new line separates statements. A statement takes what the one before it gives,
-if that has its type and shape. Everything else that it needs is an input, loaded first; the last result, and every
-result that nothing takes, is stored.
+elementwise operation; `;` or a new line separates statements. A statement takes the result of the previous one,
+if that has its type and shape. All its other operands are inputs, loaded first; the last result, and every
+unused result, is stored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from castsim.machines.mechanisms import tile_target
 from castsim.targets.loader import Target, TileTarget
 
 NAME = "<fragment>"
-"""What messages call a fragment."""
+"""Name of a fragment in messages."""
 
 _BYTE = 8
 
@@ -42,19 +42,19 @@ OPERATIONS = tuple(
     for name, row in VECTOR_OPERATIONS.items()
     if row.kind is Kind.ELEMENTWISE and row.forms and set(row.forms[0]) <= {Role.SOURCE, Role.SCALAR}
 )
-"""Operations element by element that a fragment may name, beside `tcvt`."""
+"""Elementwise operations that a fragment may name, in addition to `tcvt`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A fragment made whole; `statements` are the places of its statements, by the lines that they became."""
+    """A completed fragment; `statements` are the positions of its statements, by line of the program."""
 
     source: Source
     statements: dict[int, Span] = field(default_factory=dict)
 
     @contextmanager
     def placed(self) -> Iterator[None]:
-        """Give errors of the whole program their place in the fragment."""
+        """Give errors of the whole program their position in the fragment."""
         try:
             yield
         except CastsimError as error:
@@ -65,11 +65,11 @@ class Fragment:
 
 
 def whole(text: str, target: Target) -> Fragment:
-    """Return a fragment made whole for a target; bundles of assembly are a program already.
+    """Return a fragment completed for a target; assembly bundles already form a program.
 
     Raises:
-        ReadError: it is empty or not of the form; carries its place.
-        IllegalError: a tmp tile where casts have none.
+        ReadError: it is empty or malformed; the error has its position.
+        IllegalError: it has a tmp tile, and the target's casts have none.
     """
     if not target.has_tiles:
         return Fragment(Source(NAME, Language.ASSEMBLY, text))
@@ -98,13 +98,13 @@ class _Word:
     span: Span
 
     def error(self, message: str, *legal: str) -> ReadError:
-        """Return (not raise) the refusal of the word."""
+        """Return (do not raise) the error about the word."""
         return ReadError(message, span=self.span, legal=legal)
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A tile that a statement reads or gives."""
+    """A tile that a statement reads or produces."""
 
     name: str
     format: Format
@@ -117,7 +117,7 @@ class _Value:
 class _FragmentWriter:
     target: TileTarget
     step: int
-    """Columns of tiles come in so many: whole blocks of 32 bytes of the narrowest type, as casts keep the shape."""
+    """Step of the tiles' columns: whole blocks of 32 bytes of the narrowest type, because casts keep the shape."""
     inputs: list[_Value] = field(default_factory=list)
     results: list[_Value] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
@@ -200,7 +200,7 @@ class _FragmentWriter:
         return name, kind
 
     def _tmp(self, source: _Value, result: _Value, first: _Word) -> tuple[str, str]:
-        """Declare a tmp tile of the bytes that the cast needs on a target where casts use one."""
+        """Declare a tmp tile of the size that the cast needs if the target's casts use one."""
         if not self.target.casts_use_scratch:
             raise IllegalError(f"casts on {self.target.name} use no tmp tile", span=first.span)
         from castsim.machines.strided.plan import packed_need  # noqa: PLC0415 - few fragments have one
@@ -213,7 +213,7 @@ class _FragmentWriter:
         return name, kind
 
     def _source(self, fmt: Format, rows: int, cols: int, first: _Word, *, fresh: bool = False) -> _Value:
-        """Return what a statement reads: the result before it, or an input."""
+        """Return the operand of a statement: the previous result, or an input."""
         last = self.results[-1] if self.results and not fresh else None
         if last is not None and (last.format, last.rows, last.cols) == (fmt, rows, cols):
             self.taken.add(last.name)
@@ -266,7 +266,7 @@ class _FragmentWriter:
 
 
 def _named(word: str, values: list[_Value]) -> list[tuple[str, _Value]]:
-    """Return the arguments for values: `src` for one, `src0` and so on for several."""
+    """Return the arguments for values: `src` for a single one, otherwise `src0` and so on."""
     return [(word if len(values) == 1 else f"{word}{number}", value) for number, value in enumerate(values)]
 
 

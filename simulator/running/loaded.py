@@ -1,4 +1,4 @@
-"""What a loaded program is, whatever its language: what it needs, how it is issued, what was issued."""
+"""A loaded program, whatever its language: its requirements, how it is issued, and the results."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 
 
 Inputs: TypeAlias = "Mapping[str, Codes | str]"
-"""Arrays, or what `--in` takes, by the names of arguments."""
+"""Arrays, or values of `--in`, by argument name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The rules by which a program is issued.
+    """The options for issuing a program.
 
-    `values` False computes none but those that the path needs; `races` and `stale_reads` say what to do about either;
-    `skip` goes past trips of loops that do what earlier ones did. `stage` hears what is being done, `progress` how many
-    instructions have been issued. `watch` follows the values.
+    `values` False computes only those that the path needs; `races` and `stale_reads` choose the reaction to either;
+    `skip` skips trips of loops that repeat earlier ones. `stage` receives the current stage, `progress` the number of
+    issued instructions. `watch` follows the values.
     """
 
     values: bool = True
@@ -77,15 +77,15 @@ class Loaded:
     target: Target
     executed: Executed
     synchronised: Synchronised | None = None
-    """What was inserted into a program without flags, as the tree has it; None if the program is taken as it is."""
+    """The instructions inserted into a program without flags, as in the tree; None if the program is unchanged."""
     source: str = ""
     """The text of the program."""
     untimed: str = ""
-    """Why it has no cycles; the empty text if it has."""
+    """The reason why it has no cycles; empty if it has."""
     latencies: Callable[[Timing], LatencyBound | None] = _no_latencies
-    """What latencies cost a run that took so long; of programs of bundles, None of others."""
+    """Cost of latencies in a run of this length; None for programs that are not bundles."""
     printed: tuple[str, ...] = ()
-    """What a kernel in C printed, line by line."""
+    """Output of a kernel in C, line by line."""
 
     def __repr__(self) -> str:
         return f"<Loaded {self.file} @{self.entry} on {self.target.name}>"
@@ -103,7 +103,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """An output of which not all is computed: `computed` tells which elements are; the others are of no meaning."""
+    """An output that is not fully computed: `computed` is a mask of the computed elements; others are meaningless."""
 
     values: Codes
     computed: NDArray[np.bool_]
@@ -111,9 +111,9 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """The outcome of a program: what the machine issues, the outputs by name, what was found on the way.
+    """Result of a program: the issued operations, the outputs by name, and the findings.
 
-    `stale_reads` and `races` are None where nothing looked for them.
+    `stale_reads` and `races` are None if they were not checked.
     """
 
     loaded: Loaded
@@ -121,41 +121,41 @@ class ExecutionResult:
     stale_reads: tuple[StaleRead, ...] | None = None
     races: tuple[RaceFinding, ...] | None = None
     partial: Mapping[str, Partial] = field(default_factory=dict)
-    """Outputs that rest on opaque operations, and are not among the others."""
+    """Outputs that depend on opaque operations, and are not among the others."""
     undefined: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
-    """Of outputs that rest on bytes of a buffer which nothing wrote: which elements do."""
+    """Masks of the elements that depend on unwritten buffer bytes, by output."""
     casts: Mapping[CastPlace, Outcomes] = field(default_factory=dict)
-    """What casts did to their numbers, in the order of the source; empty where nothing is known."""
+    """Effects of casts on their numbers, in source order; empty if they are unknown."""
 
 
 class WalkedWhenIssued:
-    """What holds of programs whose path rests on their inputs: nothing is known of it until they are issued."""
+    """Properties of programs whose inputs decide the path, which is unknown until they are issued."""
 
     __slots__ = ()
 
     @property
     def tree(self) -> None:
-        """None: what is issued is known once the program has been walked."""
+        """None: the issued operations are known only after the walk."""
         return
 
     @property
     def untimed(self) -> str:
-        """The empty text: whether all cycles are modelled is known once the program has been walked."""
+        """Empty: whether all cycles are modelled is known only after the walk."""
         return ""
 
 
 class InTileLanguage:
-    """What holds of all programs in the language of tiles."""
+    """Properties of all programs in the tile language."""
 
     __slots__ = ()
 
     @property
     def language(self) -> str:
-        """The word for its language in descriptions of targets."""
+        """The name of its language in descriptions of targets."""
         return Language.TILES.value
 
     def lint(self) -> None:
-        """Return None: there are no issue rules."""
+        """Return None: the language has no issue rules."""
         return
 
 
@@ -164,12 +164,12 @@ class LoadedProgram(Protocol):
 
     @property
     def file(self) -> str:
-        """The name that messages give it."""
+        """Its name in messages."""
         ...
 
     @property
     def entry(self) -> str:
-        """The part of it that is run."""
+        """The function or part that is run."""
         ...
 
     @property
@@ -179,37 +179,37 @@ class LoadedProgram(Protocol):
 
     @property
     def language(self) -> str:
-        """The word for its language in descriptions of targets."""
+        """The name of its language in descriptions of targets."""
         ...
 
     @property
     def arguments(self) -> Mapping[str, ArgumentUse]:
-        """The data that it takes and gives, by name."""
+        """Its inputs and outputs, by name."""
         ...
 
     @property
     def tree(self) -> Tree | None:
-        """The operations that the machine issues, whatever the values; None if that is known only once they are."""
+        """The operations that the machine issues, whatever the values; None if they are known only after issuing."""
         ...
 
     @property
     def untimed(self) -> str:
-        """Why its cycles are not modelled; the empty text if they are."""
+        """The reason why its cycles are not modelled; empty if they are."""
         ...
 
     def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
         """Compute values and path.
 
         Raises:
-            ReadError: an unknown, missing or misshapen input.
-            RaceError, StaleReadError: what stops the run.
+            ReadError: an input is unknown, missing or misshapen.
+            RaceError, StaleReadError: a race or stale read stops the run.
             IllegalError, TileError, EngineError: an instruction is refused, or the program does not end.
-            LimitError: more is executed than the limits let through.
+            LimitError: more is executed than the limits allow.
         """
         ...
 
     def lint(self) -> tuple[LintFinding, ...] | None:
-        """Return the findings against the issue rules, None for a language without any."""
+        """Return the violations of the issue rules, None for a language without any."""
         ...
 
 
@@ -219,15 +219,15 @@ class LoadedProgram(Protocol):
 def races_of(
     tree: Tree, target: Target, how: RunOptions, *, unwritten: bool = True
 ) -> tuple[tuple[RaceFinding, ...] | None, Warnings]:
-    """Look for races, unless they are ignored; `unwritten`: also for bytes that are read and nothing wrote.
+    """Find races, unless they are ignored; `unwritten`: also find reads of unwritten bytes.
 
     Returns:
-        The races, None if they are ignored; and a warning for each instruction that reads what nothing wrote, which
-        changes no order and stops nothing.
+        The races, None if they are ignored; and a warning for each instruction that reads unwritten bytes, which
+        affects no order and stops nothing.
 
     Raises:
-        RaceError, EngineError: there are some, and they stop the run.
-        LimitError: loops are too deep in each other to be compared.
+        RaceError, EngineError: there are races, and they stop the run.
+        LimitError: loops are nested too deeply to be compared.
     """
     if how.races == IGNORE:
         return None, ()
@@ -244,22 +244,22 @@ def races_of(
 
 
 class Watch(Protocol):
-    """Is told of a run's memories and of every operation just before its values are computed, in program order."""
+    """Observer of a run's memories and of every operation just before its values are computed, in program order."""
 
     def tiles(self, buffer: Bytes, arguments: Mapping[str, Bytes], follower: Follower | None) -> Follower:
-        """Begin to follow a tile program; return what follows it in place of `follower`, which it asks in turn."""
+        """Start to follow a tile program; return the replacement of `follower`, which delegates to it."""
         ...
 
     def micro(self, unit: VectorUnit, memory: MicroMemory) -> VectorUnit:
-        """Begin to follow a program of vector instructions; return the unit that stands before `unit`."""
+        """Start to follow a program of vector instructions; return the unit that wraps `unit`."""
         ...
 
     def bundle(self, core: VliwCore, index: int) -> None:
-        """Hear that a core is about to issue a bundle of its program."""
+        """Receive the bundle that a core is about to issue."""
         ...
 
     def finish(self) -> None:
-        """Hear that the last operation has been executed."""
+        """Receive the end of the last operation."""
         ...
 
 
@@ -268,11 +268,11 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """For which target, from where, and with what a program is loaded.
+    """The request to load a program: target, origin and arguments.
 
-    `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers. `sync` and `opaque` are
-    about tile programs: who synchronises, and how many cycles opaque operations are taken for, by their names.
-    `declare` and `machine` are about binaries: the file of their declarations, an ELF machine number to accept.
+    `prepare` may change the chosen target (options), `make_lowerer` the lowering of its mechanism. `sync` and `opaque`
+    apply to tile programs: the source of synchronisation, and the assumed cycles of opaque operations by name.
+    `declare` and `machine` apply to binaries: the file of their declarations, an ELF machine number to accept.
     """
 
     target: str | Path | Target | None = None
@@ -288,10 +288,10 @@ class LoadRequest:
     launch: LaunchRequest | None = None
     """Tensors, index space and engines of a kernel in C."""
     level: int | None = None
-    """The placement level that a tile program is held to; None: that of its text."""
+    """The placement level of a tile program; None: that of its text."""
     shipped: Callable[[Target], None] = lambda _: None
-    """Told of the target as it is before any option is set."""
+    """Function that receives the target before any option is set."""
 
     def prefers_assembly(self) -> bool:
-        """Whether a program whose own text does not tell its language is assembly, as the target runs nothing else."""
+        """Whether a program of unknown language is assembly, because the target runs nothing else."""
         return self.target is not None and load_target(self.target).languages == (Language.ASSEMBLY.value,)

@@ -1,4 +1,4 @@
-"""Programs of vector instructions: walked once for what they use, and once more for their values."""
+"""Programs of vector instructions: walked once for their memory accesses, and once more for their values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from castsim.running.loaded import (
 from castsim.targets.loader import Target
 
 _ROUNDS = 8
-"""Walks after which sizes that rest on elements are given up."""
+"""Maximum number of walks to find sizes that depend on elements."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,25 +49,25 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
     text: str
     units: VectorUnits
     attributes: tuple[tuple[str, str], ...]
-    """Those of the module."""
+    """Attributes of the module."""
     written: pto.Function
-    """The function as the text has it, with operations on logical registers."""
+    """The function as in the text, with operations on logical registers."""
     as_written: bool = False
-    """Whether nothing waits that the program does not make wait, even if it has no flags."""
+    """Whether instructions wait only where the program makes them wait, even if it has no flags."""
     elements: GivenElements = field(default_factory=dict)
-    """Single elements of arguments that were given."""
+    """Given values of single elements of arguments."""
 
     def __repr__(self) -> str:
         return f"<MicroProgram {self.file} @{self.entry} on {self.target.name}>"
 
     @property
     def entry(self) -> str:
-        """The function that is run."""
+        """The name of the function."""
         return self.function.name
 
     @property
     def arguments(self) -> Mapping[str, ArgumentUse]:
-        """The tensor arguments; how much of them is used is known once the program has been walked."""
+        """The tensor arguments; their used sizes are known only after the walk."""
         return {
             each.name: ArgumentUse(argument_format(each.type))
             for each in self.function.arguments
@@ -75,7 +75,7 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         }
 
     def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
-        """Walk the program for what it uses, look for races, then walk it with values.
+        """Walk the program for its accesses, find races, then walk it with values.
 
         Raises:
             RaceError, EngineError: there are races, and they stop the run.
@@ -106,13 +106,13 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         )
 
     def _elements(self, inputs: Inputs, how: RunOptions) -> ReadElements:
-        """Return what the scalar unit reads: nothing where the program has no such instruction.
+        """Return the elements that the scalar unit reads: empty if the program has no such instruction.
 
-        Values are computed for it, also where the run computes none, with the sizes of arguments that the elements
-        known so far ask for; until these find no others.
+        Values are computed for it even if the run computes none, with the sizes of arguments that the
+        elements known so far require, until no new ones appear.
 
         Raises:
-            ReadError: there is no end of it.
+            ReadError: the sizes keep growing.
         """
         found = ReadElements()
         if not reads_memory(self.function.body or ()):
@@ -140,7 +140,7 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         self, walked: Walked, inputs: Inputs, how: RunOptions, elements: ReadElements, watch: Watch | None = None,
         casts: CastTally | None = None,
     ) -> tuple[Walked, MicroMemory]:  # fmt: skip
-        """Walk the program with values, arguments being as long as another walk has used them."""
+        """Walk the program with values; arguments have the sizes that another walk has used."""
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
         memory = MicroMemory(
             buffer, filled_memory(walked.arguments, {**dict.fromkeys(self.elements, "zeros"), **inputs})
@@ -178,7 +178,7 @@ def micro_program(
     as_written: bool = False,
     elements: GivenElements | None = None,
 ) -> MicroProgram:
-    """Return a function of vector instructions, ready to run.
+    """Return a function of vector instructions as a program ready to run.
 
     Raises:
         IllegalError: the target has no such instructions, or the program is for the matrix unit.
@@ -199,7 +199,7 @@ def micro_program(
 
 
 def _defaults(found: ReadElements, inputs: Collection[str]) -> Warnings:
-    """Say which elements nothing gives."""
+    """Add notes about elements without a given value."""
     return tuple(
         WarningText(WarningKind.DEFAULT_READ, f"no input for %{name}: its elements are taken as 0", span)
         for name, span in found.arguments.items()
@@ -208,7 +208,7 @@ def _defaults(found: ReadElements, inputs: Collection[str]) -> Warnings:
 
 
 def _undefined(memory: MicroMemory) -> Warnings:
-    """Say which outputs hold bytes that nothing has defined."""
+    """Add notes about outputs with undefined bytes."""
     found = []
     for name, marks in memory.undefined.items():
         count = int(np.count_nonzero(marks))

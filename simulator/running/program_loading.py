@@ -1,4 +1,4 @@
-"""Loading a program: of which language it is, and who reads that."""
+"""Loading of programs: detection of the language, and choice of the reader."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ class TileProgram(InTileLanguage, Loaded):
     """A tile program; see `castsim.running.loaded.LoadedProgram`."""
 
     elements: Elements = field(default_factory=dict)
-    """Single elements of arguments that were given."""
+    """Given values of single elements of arguments."""
 
     def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
-        """Look for races, and compute values."""
+        """Find races, and compute values."""
         found, gaps = races_of(self.tree, self.target, how)
         warned = replace(self, executed=replace(self.executed, warnings=(*self.executed.warnings, *gaps)))
         if how.values:
@@ -105,13 +105,13 @@ class TileProgram(InTileLanguage, Loaded):
     def _computed(
         self, inputs: Inputs, how: RunOptions, races: tuple[RaceFinding, ...] | None, *, written: bool
     ) -> ExecutionResult:
-        """Compute the outputs; where opaque operations stand in the way, apart those of which not all is computed.
+        """Compute the outputs; with opaque operations, partly computed ones separately.
 
-        Beside opaque operations no casts are counted, as the numbers of some are not known. `written` says that
-        everything is written before it is read; elsewhere what nothing wrote is followed to the outputs.
+        With opaque operations, casts are not counted, because some of their numbers are unknown. `written` tells that
+        everything is written before it is read; otherwise unwritten bytes are followed to the outputs.
 
         Raises:
-            IllegalError: the path rests on what an opaque operation gives.
+            IllegalError: an opaque operation decides the path.
         """
         refuse_unknown_path(self.executed)
         check_executions(self.tree, how.limits.computed, "executions whose values are to be computed", Idle(NO_VALUES))
@@ -142,10 +142,10 @@ class TileProgram(InTileLanguage, Loaded):
 
 
 def refuse_unknown_path(executed: Executed) -> None:
-    """Refuse a path that rests on what an opaque operation gives.
+    """Reject a path that an opaque operation decides.
 
     Raises:
-        IllegalError: it does; the place is that of the operation.
+        IllegalError: it does; the error has the operation's position.
     """
     for read in executed.decided_by:
         if read.origin is Origin.OPAQUE:
@@ -156,7 +156,7 @@ def refuse_unknown_path(executed: Executed) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Walking:
-    """What is needed to walk a tile program, and to walk it again with other contents of memory."""
+    """The data for walking a tile program, and for walking it again with other contents of memory."""
 
     file: str
     text: str
@@ -167,15 +167,15 @@ class Walking:
     scalars: Mapping[str, int | float]
     elements: Elements
     plan: SynchronisedFunction | None
-    """The function with the flags that it lacked; None if it is walked as it is."""
+    """The function with the flags that it lacked; None if it is walked unchanged."""
     choices: tuple[tuple[ProgramChoice, Span], ...] = ()
-    """What the assembler decided before."""
+    """Earlier decisions of the assembler."""
 
     def program(self, memory: Memory | None = None) -> TileProgram:
         """Return the program walked, lowered and synchronised.
 
         Raises:
-            ReadError, IllegalError, TileError, ScratchError, LimitError: whatever an instruction is refused for.
+            ReadError, IllegalError, TileError, ScratchError, LimitError: an instruction is refused.
         """
         request = self.request
         memory = Memory(elements=self.elements) if memory is None else memory
@@ -201,10 +201,10 @@ class Walking:
 
 
 def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
-    """Read a `.pto` program, and choose its target and entry; one of vector instructions is ready with that.
+    """Read a `.pto` program, and choose its target and entry; for vector instructions nothing else is needed.
 
     Raises:
-        ReadError: it cannot be read, or has no such entry. IllegalError: the target runs no such programs.
+        ReadError: it cannot be read, or lacks the entry. IllegalError: the target runs no such programs.
     """
     if request.sync not in MODES:
         raise ReadError(f"unknown synchronisation '{request.sync}'", legal=MODES)
@@ -218,16 +218,16 @@ def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
 
 
 def _sync_of(recorded: pto.Program, asked: str) -> str:
-    """Return how a recorded program is synchronised: by itself, unless it leaves its tiles to be placed."""
+    """Return the synchronisation of a recorded program: its own, unless its tiles have no addresses."""
     (function,) = recorded.functions
     return PROGRAM if asked == MODES[0] and has_addresses(function.body or ()) else asked
 
 
 def target_of(parsed: pto.Program, source: Source, request: LoadRequest) -> Target:
-    """Return the target of a program, with the options that its text and the request set.
+    """Return the target of a program, with the options from its text and the request.
 
     Raises:
-        ReadError: an option that it lacks. IllegalError: it runs no such programs.
+        ReadError: the target lacks an option. IllegalError: it runs no such programs.
     """
     plain = choose_target(_architecture(parsed, source.file, request), request.target, parsed.target_arch_span)
     request.shipped(plain)
@@ -241,10 +241,10 @@ def target_of(parsed: pto.Program, source: Source, request: LoadRequest) -> Targ
 def walking_of_function(
     parsed: pto.Program, function: pto.Function, source: Source, chosen: Target, request: LoadRequest
 ) -> Walking | MicroProgram:
-    """Return what is needed to walk a function without calls; one of vector instructions is ready with that.
+    """Return the walk of a function without calls; for vector instructions nothing else is needed.
 
     Raises:
-        ReadError: arguments that it does not have. CastsimError: an operation that it cannot be completed with.
+        ReadError: the function lacks an argument. CastsimError: an operation cannot be completed.
     """
     check_level(function.body or (), request.level)
     scalars, elements = split_arguments(function, request.args)
@@ -266,10 +266,10 @@ def walking_of_function(
 
 
 def _as_named(target: Target, text: str, file: str) -> Target:
-    """Return the target with the options that a program names itself.
+    """Return the target with the options that the program itself sets.
 
     Raises:
-        ReadError: no such option, or a value that it cannot have; carries its place.
+        ReadError: the option does not exist, or the value is not legal; the error has its position.
     """
     for one in options_named(text, file):
         try:
@@ -280,7 +280,7 @@ def _as_named(target: Target, text: str, file: str) -> Target:
 
 
 def _architecture(parsed: pto.Program, file: str, request: LoadRequest) -> str | None:
-    """Return what the file is for; one that does not say and has an entry of vector instructions is for their chip."""
+    """Return the architecture of the file; an entry of vector instructions defaults to the chip that has them."""
     if parsed.target_arch is not None or not any(map(is_micro, parsed.functions)):
         return parsed.target_arch
     function, _ = choose_entry(parsed, Path(file), request.entry)
@@ -288,7 +288,7 @@ def _architecture(parsed: pto.Program, file: str, request: LoadRequest) -> str |
 
 
 def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:
-    """Read the function asked for and what it calls; the whole program if it has no function of that name."""
+    """Read the requested function and its callees; the whole program if it has no function of that name."""
     most, entry = request.limits.max_statements, request.entry
     if entry is not None:
         name = entry.removeprefix("@")
@@ -299,7 +299,7 @@ def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:
 
 
 def _plan(function: pto.Function, lowerer: Lowerer, chip: TileTarget, sync: str) -> SynchronisedFunction | None:
-    """Return a function with the flags that it lacks, None if it is to go without."""
+    """Return a function with the flags that it lacks, None if it stays without."""
     if sync in (INTERLOCK, PROGRAM):
         return None
     return (insert_barriers if sync == BARRIERS else insert)(function, lowerer, chip)
@@ -312,7 +312,7 @@ def _plan(function: pto.Function, lowerer: Lowerer, chip: TileTarget, sync: str)
 # asks for what it was given.
 
 _ROUNDS = 8
-"""Walks after which sizes that rest on random values are given up."""
+"""Maximum number of walks to find sizes that depend on random values."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -323,12 +323,12 @@ class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
 
     @property
     def file(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return self.walking.file
 
     @property
     def entry(self) -> str:
-        """The function that is run."""
+        """The name of the function."""
         return self.walking.function.name
 
     @property
@@ -338,7 +338,7 @@ class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
 
     @property
     def arguments(self) -> Mapping[str, ArgumentUse]:
-        """The tensor arguments; how much of them is used is known once the program has been walked."""
+        """The tensor arguments; their used sizes are known only after the walk."""
         return {
             each.name: ArgumentUse(held_format(element_format(each.type.element))[0])
             for each in self.walking.function.arguments
@@ -346,7 +346,7 @@ class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
         }
 
     def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
-        """Walk the program with its inputs, then do as with any other tile program."""
+        """Walk the program with its inputs, then continue as for any other tile program."""
         for name in inputs:
             check_known(name, self.arguments)
         how.stage("path")
@@ -356,7 +356,7 @@ class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
         """Return the program walked with its inputs.
 
         Raises:
-            ReadError: random inputs decide how many of them there are, without end.
+            ReadError: the random inputs decide their own number, without end.
         """
         contents = _Contents(inputs, self.arguments, how)
         for _ in range(_ROUNDS):
@@ -400,20 +400,20 @@ class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
 
 @dataclass(slots=True)
 class _Contents:
-    """Inputs as bytes, made when they are asked for; random ones once the arguments are `sized`."""
+    """Inputs as bytes, created on request; random ones once the arguments are `sized`."""
 
     inputs: Inputs
     arguments: Mapping[str, ArgumentUse]
     how: RunOptions
     sized: Mapping[str, ArgumentUse] = field(default_factory=dict)
     asked: bool = False
-    """Whether a random input has been asked for."""
+    """Whether a random input has been requested."""
     _made: dict[str, Bytes] = field(default_factory=dict)
     _drawn: dict[str, Codes] = field(default_factory=dict)
 
     @property
     def drawn(self) -> dict[str, str]:
-        """The inputs whose size is what the program asks for."""
+        """The inputs whose size the program decides."""
         return {
             name: text
             for name, text in self.inputs.items()
@@ -422,7 +422,7 @@ class _Contents:
 
     @property
     def whole(self) -> list[str]:
-        """The inputs that say their size themselves."""
+        """The inputs that have a size of their own."""
         return [name for name in self.inputs if name not in self.drawn]
 
     def bytes_of(self, name: str) -> Bytes | None:
@@ -438,7 +438,7 @@ class _Contents:
         return self._made[name]
 
     def fits(self, uses: Mapping[str, ArgumentUse]) -> bool:
-        """Whether a walk has asked for what it was given."""
+        """Whether a walk used the sizes that it was given."""
         if not self.asked or _sizes(uses) == _sizes(self.sized):
             return True
         self._drawn = {}
@@ -461,7 +461,7 @@ def _sizes(uses: Mapping[str, ArgumentUse]) -> dict[str, tuple[int, ...]]:
 
 
 def reads_elements(walking: Walking) -> bool:
-    """Whether the path of a program rests on elements of memory."""
+    """Whether elements of memory decide the path of a program."""
     return reads_memory(walking.function.body or ())
 
 
@@ -469,8 +469,8 @@ def load_tiles(source: Source, request: LoadRequest) -> TileProgram | DataDepend
     """Read a `.pto` program, choose target and entry; walk, lower and synchronise it unless its inputs decide the path.
 
     Raises:
-        ReadError: it cannot be read, has no such entry, or has flags that the request does not allow.
-        IllegalError, TileError, ScratchError, LimitError: whatever an instruction is refused for.
+        ReadError: it cannot be read, lacks the entry, or has flags that the request does not allow.
+        IllegalError, TileError, ScratchError, LimitError: an instruction is refused.
     """
     walking = walking_of(source, request)
     if not isinstance(walking, Walking):
@@ -499,7 +499,7 @@ class AssemblyProgram(WalkedWhenIssued):
 
     @property
     def file(self) -> str:
-        """The name that messages give it."""
+        """Its name in messages."""
         return self.assembled.file
 
     @property
@@ -514,7 +514,7 @@ class AssemblyProgram(WalkedWhenIssued):
 
     @property
     def language(self) -> str:
-        """The word for its language in descriptions of targets."""
+        """The name of its language in descriptions of targets."""
         return Language.ASSEMBLY.value
 
     @property
@@ -551,14 +551,14 @@ class AssemblyProgram(WalkedWhenIssued):
         return ExecutionResult(loaded, ran.outputs, ran.stale_reads if checked else None, casts=ran.casts)
 
     def lint(self) -> tuple[LintFinding, ...]:
-        """Return the findings against the issue rules."""
+        """Return the violations of the issue rules."""
         from castsim.machines.vliw.lint_checking import lint  # noqa: PLC0415 - as at `_reader`
 
         return lint(self.assembled.program, self.target)
 
 
 def load_bundles(source: Source, request: LoadRequest) -> AssemblyProgram:
-    """Read assembly, or a binary; see `castsim.machines.vliw.assembled` for both."""
+    """Read assembly, or a binary; for both see `castsim.machines.vliw.assembled`."""
     from castsim.machines.vliw.assembled import load_assembly, load_binary  # noqa: PLC0415 - as at `_reader`
 
     chosen = (source, request.target, request.entry, request.args, request.prepare)
@@ -580,10 +580,10 @@ def load_program(
     sync: str = "insert",
     limits: Limits = DEFAULT_LIMITS,
 ) -> TileProgram:
-    """Read a `.pto` program, choose target and entry, walk, lower and synchronise it.
+    """Read a `.pto` program, choose its target and entry, walk, lower and synchronise it.
 
-    `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers. Elements of memory that
-    decide the path are taken for 0 where `args` does not give them.
+    `prepare` may change the chosen target (options), `make_lowerer` the lowering of its mechanism. Elements of memory
+    that decide the path count as 0 if `args` does not give them.
     """
     request = LoadRequest(target, entry, args, prepare, make_lowerer, sync, limits=limits)
     source = read_source(path, lambda: False)
@@ -611,9 +611,9 @@ def load(
     level: int | None = None,
     launch: LaunchRequest | None = None,
 ) -> LoadedProgram:
-    """Read a program of either language, or a binary; see `castsim.running.loaded.LoadRequest` for the parameters.
+    """Read a program in any language, or a binary; for the parameters see `castsim.running.loaded.LoadRequest`.
 
-    A `Source` is one that has been read.
+    A `Source` is a program that was already read.
     """
     request = LoadRequest(
         target, entry, args, prepare, make_lowerer, sync, declare, machine, opaque or {}, limits, launch, level
@@ -626,9 +626,9 @@ def load(
 
 
 def load_text(text: str, name: str, target: Target, limits: Limits = DEFAULT_LIMITS) -> LoadedProgram:
-    """Read a program from memory; `name` is what messages call it, its suffix tells the language.
+    """Read a program from memory; `name` is its name in messages, with a suffix that shows the language.
 
-    What is written here says all that it means to the oldest assembler.
+    Program texts generated by castsim need nothing beyond the oldest assembler.
     """
     if TOOLCHAIN in target.options:
         target = with_options(target, {TOOLCHAIN: OLDEST})

@@ -1,4 +1,4 @@
-"""Running a program: compute values, simulate time; what came out."""
+"""Running of a program: computed values, simulated time, and the result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueUse:
-    """One opaque operation by its name: on which pipe, how often it is executed, and the cycles of each time."""
+    """One opaque operation by name: its pipe, its number of executions, and the cycles of each."""
 
     name: str
     pipe: str
@@ -50,7 +50,7 @@ class OpaqueUse:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueUses:
-    """All of a run; `without` is what it takes if every one takes no cycle, `total` what it took."""
+    """All opaque operations of a run; `without` is its cycles if they take none, `total` its actual cycles."""
 
     uses: tuple[OpaqueUse, ...]
     total: int
@@ -58,7 +58,7 @@ class OpaqueUses:
 
     @property
     def resting(self) -> int:
-        """Cycles of the total that are there because of placeholders."""
+        """Cycles of the total that are due to placeholders."""
         return self.total - self.without
 
 
@@ -94,7 +94,7 @@ def _count(node: Node, known: dict[int, Counter[Placeholder]]) -> Counter[Placeh
 
 
 def _without(node: Node, known: dict[int, Node]) -> Node:
-    """Return a node whose placeholders take no cycle."""
+    """Return a node whose placeholders take no cycles."""
     if id(node) not in known:
         changed: Node = node
         if isinstance(node, Placeholder):
@@ -110,17 +110,17 @@ def _without(node: Node, known: dict[int, Node]) -> Node:
 
 
 RunTable: TypeAlias = Literal["operations", "causes", "lines"]
-"""The tables of a run that become frames."""
+"""The tables of a run that are available as frames."""
 
 _NO_TIMING = Timing(0, {}, (), (), frozenset())
-"""That of programs whose cycles are not modelled; nothing is shown of it."""
+"""Placeholder timing of programs without a cycle model; it is never shown."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Result(PlotMixin[RunTable]):
-    """The outcome of a run: arrays by argument name (empty if only timed) and the timing.
+    """Result of a run: arrays by argument name (empty if only timed) and the timing.
 
-    Notebooks show it as a summary with pipes, a small timeline and the lines that take most. `plot` draws the cycles of
+    Notebooks show it as a summary with pipes, a small timeline and the costliest lines. `plot` draws the cycles of
     every pipe by cause. Frames, times and durations in cycles of the chip's clock:
 
     - `operations`: a row per executed operation of a pipe, in issue order; its `line` (0: inserted), `text` and `name`;
@@ -134,25 +134,25 @@ class Result(PlotMixin[RunTable]):
     loaded: Loaded
     """The program as it was read for its target."""
     engine: str
-    """The engine that timed it: fast or event."""
+    """The engine used: fast or event."""
     outputs: Mapping[str, Codes]
-    """What the program wrote, by argument name: arrays of the argument's shape, in the native dtype of their format or,
-    where there is none, as codes.
+    """Written arguments, by name: arrays of the argument's shape, in the native dtype of their format or,
+    if there is none, as codes.
     """
     timing: Timing
-    """All that was timed, in cycles: the total, pipes, operations."""
+    """The timing in cycles: the total, pipes, operations."""
     stale_reads: tuple[StaleRead, ...] | None = None
-    """Reads of an exposed pipeline that came too early; None where the machine interlocks or nothing was checked."""
+    """Reads of an exposed pipeline that came too early; None if the machine interlocks or reads were not checked."""
     partial: Mapping[str, Partial] = field(default_factory=dict)
-    """Outputs of which not all is computed, as they depend on opaque operations; `outputs` lacks them."""
+    """Outputs that are not fully computed, because they depend on opaque operations; `outputs` lacks them."""
     undefined: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
-    """Which elements of outputs rest on bytes of a buffer that nothing wrote; they are computed as if these were 0."""
+    """Masks of output elements that depend on unwritten buffer bytes; they are computed as if these were 0."""
     placeholders: OpaqueUses | None = None
-    """The placeholders of opaque operations, and how much of the cycles rests on them; None if there are none."""
+    """The placeholders of opaque operations, and the cycles due to them; None if there are none."""
     races: tuple[RaceFinding, ...] | None = None
-    """What the order of a tile program does not guarantee; None if nothing was checked."""
+    """Accesses whose order a tile program does not guarantee; None if races were not checked."""
     casts: Mapping[CastPlace, Outcomes] = field(default_factory=dict)
-    """How many numbers each cast of the source rounded, clamped, wrapped, overflowed; empty where no values were
+    """How many numbers each cast of the source rounded, clamped, wrapped, overflowed; empty if no values were
     computed.
     """
 
@@ -164,7 +164,7 @@ class Result(PlotMixin[RunTable]):
 
     @property
     def untimed(self) -> str:
-        """Why the run has no cycles; the empty text if it has."""
+        """The reason why the run has no cycles; empty if it has."""
         return self.loaded.untimed
 
     @property
@@ -190,23 +190,23 @@ class Result(PlotMixin[RunTable]):
 
     @property
     def choices(self) -> tuple[tuple[ProgramChoice, Span], ...]:
-        """Options that decide results, as the text leaves them open, each with a place."""
+        """Options that decide results which the text leaves open, each with a position."""
         return self.loaded.executed.choices
 
     @property
     def warnings(self) -> Warnings:
-        """Warnings about settings without effect and surprising behaviour, each with its place."""
+        """Warnings about settings without effect and surprising behaviour, each with its position."""
         return self.loaded.executed.warnings
 
     def timeline(self, start: int = 0, end: int | None = None) -> Figure:
-        """Draw what occupies the pipes in cycles [start, end), operation by operation, coloured by instruction.
+        """Return a figure of the operations that occupy the pipes in cycles [start, end), coloured by instruction.
 
         Args:
             start, end: in cycles; None is the end of the run. Of very many operations the first 100,000 are drawn, and
                 the title says so; None is then the end of these.
 
         Raises:
-            ReadError: the cycles are none of the run's, or matplotlib is not installed: the extra `notebook` brings it.
+            ReadError: the cycles are outside the run, or matplotlib is not installed: the extra `notebook` installs it.
             EngineError: the program's cycles are not modelled.
         """
         return castsim.timeline_of(self, start, end)
@@ -247,38 +247,38 @@ def run(
         program: path of a `.pto`, `.tpc` or `.c` file, or of a TPC binary.
         target: name, path of a description, or a loaded target; None takes the one the file names.
         entry: function to run; None takes the entry, or the only function.
-        inputs: arrays by argument name, or what `--in` takes: native dtype or codes, of the argument's shape or flat.
+        inputs: arrays by argument name, or values of `--in`: native dtype or codes, of the argument's shape or flat.
         args: values of scalar arguments; of S registers in assembly.
         engine: `fast` (default), or `event`, the discrete-event reference: cycles and causes are the same.
         timing_only: compute no values; no inputs are needed.
-        max_cycles: limit after which the simulation is given up.
-        sync: `insert` gives a program without flags those that the vendor's tool inserts, `interlock` lets its
-            instructions wait for each other's bytes without any.
+        max_cycles: maximum number of simulated cycles.
+        sync: `insert` adds the flags of the vendor's tool to a program without flags, `interlock` makes its
+            instructions wait for each other's bytes without flags.
         races: `stop` refuses a tile program with races, `report` runs it and returns them, `ignore` does not look.
         declare: file with the declarations of a binary; None takes the one beside it.
         skip: False makes the fast engine execute every trip of every loop.
-        max_walk: trips and statements of a tile program that are walked one by one, executions whose values are
-            computed, bundles of assembly that are walked; None: `castsim.execution.run_limits.MAX_WALK` of the first,
-            `MAX_COMPUTED` of the others.
-        max_statements: statements that the text may have; bundles in assembly.
-        max_elements: elements that one tensor argument may have.
-        opaque: cycles that operations which are not modelled are taken for, by their names (`{"tmatmul": 400}`); what
-            they write is not computed.
-        stale_reads: `report` (default) returns the reads of an exposed pipeline that come too early, `stop` refuses
-            the first, `ignore` does not look; the values are the old ones.
+        max_walk: maximum number of trips and statements of a tile program walked one by one, of executions with
+            values, and of walked bundles of assembly; None: `castsim.execution.run_limits.MAX_WALK` for the first,
+            `MAX_COMPUTED` for the others.
+        max_statements: maximum number of statements in the text; of bundles in assembly.
+        max_elements: maximum number of elements of one tensor argument.
+        opaque: assumed cycles of operations that are not modelled, by name (`{"tmatmul": 400}`); their
+            results are not computed.
+        stale_reads: `report` (default) returns the reads of an exposed pipeline that come too early, `stop` raises at
+            the first, `ignore` does not check; the values are the old ones.
         toolchain: the assembler of a tile program: `older`, `2026-05`, `2026-07`, `2026-08`; None: the target's option.
         backend: `library` or `vpto`, on A5; None: the target's option.
-        cores: how many cores work at once and share global memory; None: one, or what the target's description says.
-        tensors: tensors of a kernel in C as `--tensor` takes them, `{"y": "out:f32[300,5]"}`, sizes fastest first;
-            those of `inputs` that are arrays need none.
-        index_space: its members of the index space, one to five numbers.
-        tpcs: engines that share them.
+        cores: number of cores that share global memory; None: one, or the number in the target's description.
+        tensors: tensors of a kernel in C in the form of `--tensor`, `{"y": "out:f32[300,5]"}`, sizes fastest first;
+            arrays in `inputs` need none.
+        index_space: its number of index space members, one to five numbers.
+        tpcs: number of engines that share them.
         accumulators: the order of sums in its loops with `loop_unroll`, `source` (default) or `split`.
         defines: its macros, texts by name.
-        folders: where its headers are, beside its own folder.
+        folders: folders of its headers, in addition to its own.
 
     Returns:
-        Arrays by argument name, cycles by pipe and cause, and what the run has to tell: races, stale reads, warnings.
+        Arrays by argument name, cycles by pipe and cause, and findings: races, stale reads, warnings.
 
     Raises:
         ReadError, IllegalError, TileError, ScratchError, RaceError, StaleReadError, LimitError: see
@@ -322,7 +322,7 @@ def run_loaded(
     limits: Limits = DEFAULT_LIMITS,
     watch: Watch | None = None,
 ) -> Result:
-    """Compute and time a loaded program; `stage` hears what is being done, `observer` follows the engine, `watch` the
+    """Compute and time a loaded program; `stage` receives the stage, `observer` follows the engine, `watch` the
     values.
     """
     stale = stale_mode(stale_reads)
@@ -358,11 +358,11 @@ def computed(
     limits: Limits = DEFAULT_LIMITS,
     stage: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Codes]:
-    """Return the outputs of a program for its inputs, without timing it; races and stale reads are not looked for.
+    """Return the outputs of a program for its inputs, without timing it or checking races and stale reads.
 
     Raises:
-        ReadError: an unknown, missing or misshapen input.
-        LimitError: more executions than the limits let through.
+        ReadError: an input is unknown, missing or misshapen.
+        LimitError: there are more executions than the limits allow.
     """
     return dict(loaded.issue(inputs, RunOptions(limits=limits, stage=stage)).outputs)
 
@@ -371,13 +371,13 @@ def computed(
 
 
 def written_launches(tree: Tree, target: Target) -> Sequence[InstructionLaunches]:
-    """Return the launches that a program writes itself; none in programs of tile operations or bundles."""
+    """Return the launches written in a program; empty for programs of tile operations or bundles."""
     told = machine_of(target).launches
     return told.written(tree, target) if told is not None and _has_launches(tree) else ()
 
 
 def launch_slices(tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
-    """Return the cycles of the launches that a program writes itself, in order."""
+    """Return the cycles of the launches written in a program, in order."""
     told = machine_of(target).launches
     return told.slices(tree, timing, target) if told is not None and _has_launches(tree) else ()
 
@@ -395,11 +395,11 @@ SourceKey = tuple[str, int, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """All executions of one source instruction, also where it was inlined several times.
+    """All executions of one source instruction, including inlined copies.
 
-    `text` is the mnemonic alone where the copies have different operands. `cycles` adds up their spans from start to
-    end, which may overlap each other; `pipe_cycles` are those that the pipe of each operation spent on its behalf, work
-    and waiting, which do not; `work` are those of them that it worked.
+    `text` is only the mnemonic if the copies have different operands. `cycles` adds up their spans from start to
+    end, which may overlap; `pipe_cycles` are those that the pipe of each operation spent on its behalf, work
+    and waiting, which do not overlap; `work` is the part of them that was work.
     """
 
     text: str
@@ -415,18 +415,18 @@ class SourceLine:
 
 
 def listed(instruction: Instruction) -> bool:
-    """Whether reports have a row for an instruction: it stands in the source and is not bookkeeping."""
+    """Whether reports have a row for an instruction: it is in the source and not bookkeeping."""
     return not instruction.inserted and instruction.role is not InstructionRole.BOOKKEEPING
 
 
 def source_key(instruction: Instruction) -> SourceKey:
-    """Return what an instruction shares with its other copies where a line was inlined or unrolled."""
+    """Return the key that an instruction shares with its inlined or unrolled copies."""
     span = instruction.span
     return span.file, span.line, span.column, instruction.pipe, instruction.name
 
 
 def source_lines(tree: Tree, timing: Timing) -> tuple[SourceLine, ...]:
-    """Return one row per source instruction that was executed, in the order of the source; those that are `listed`."""
+    """Return one row per executed source instruction that is `listed`, in source order."""
     spent, spans = _pipe_cycles(timing), _by_instruction(timing)
     copies: dict[SourceKey, list[int]] = {}
     for number in spans:
@@ -444,7 +444,7 @@ def source_lines(tree: Tree, timing: Timing) -> tuple[SourceLine, ...]:
 
 
 def bookkeeping(tree: Tree, timing: Timing) -> tuple[int, int]:
-    """Return executions and cycles of index arithmetic and loop turnarounds, which are not listed by line."""
+    """Return the executions and cycles of index arithmetic and loop turnarounds, which have no lines of their own."""
     ours = [
         s
         for number, s in _by_instruction(timing).items()
@@ -454,7 +454,7 @@ def bookkeeping(tree: Tree, timing: Timing) -> tuple[int, int]:
 
 
 def inserted(tree: Tree, timing: Timing) -> tuple[int, int]:
-    """Return executions of inserted flags and barriers, and the cycles that pipes waited at them."""
+    """Return the executions of inserted flags and barriers, and the cycles that pipes waited at them."""
     spent, spans = _pipe_cycles(timing), _by_instruction(timing)
     executions = sum(each.count for number, each in spans.items() if tree.instructions[number].inserted)
     return executions, sum(cycles for number, (cycles, _) in spent.items() if tree.instructions[number].inserted)
@@ -474,7 +474,7 @@ def causes_by_line(tree: Tree, timing: Timing) -> dict[int, dict[Cause, int]]:
 
 @dataclass(slots=True)
 class _ExecutionSpans:
-    """The executions of one instruction together."""
+    """The executions of one instruction, combined."""
 
     first_start: int
     last_end: int
@@ -495,7 +495,7 @@ def _by_instruction(timing: Timing) -> dict[int, _ExecutionSpans]:
 
 
 def _pipe_cycles(timing: Timing) -> dict[int, tuple[int, int]]:
-    """Return the cycles that pipes spent on each instruction, and those of them that they worked."""
+    """Return the cycles that pipes spent on each instruction, and how many of them were work."""
     found: dict[int, tuple[int, int]] = {}
     executions = timing.executions
     for operation, _, times in repeated(timing.operations):

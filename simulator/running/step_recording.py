@@ -1,4 +1,4 @@
-"""Following a run: the memories as they are at its start, and what each operation changed in them."""
+"""Recording of a run: the initial memories, and the changes of each operation."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from castsim.numerics.blocks import code_dtype
 Bytes = NDArray[np.uint8]
 
 IN_MEMORY = 64 << 20
-"""Bytes of changes that are held in memory; more go to a temporary file without a name."""
+"""Maximum number of bytes of changes in memory; more go to a temporary file without a name."""
 MOST_BYTES = 8 << 30
-"""Bytes of changes after which a run is given up: the temporary folder should not fill up."""
+"""Maximum number of bytes of changes in a run, so the temporary folder does not fill up."""
 _GAP = 64
-"""Bytes that did not change and are kept all the same, as another stretch would take more."""
+"""Number of unchanged bytes that are stored anyway, because another stretch would take more."""
 _WORD = 8
 
 
 class ChangedBytes(NamedTuple):
-    """Bytes of a memory that changed: the first, how many, and where their change lies in the journal."""
+    """Changed bytes of a memory: the first, their number, and their position in the journal."""
 
     space: str
     start: int
@@ -53,14 +53,14 @@ class ChangedBytes(NamedTuple):
 
 
 class StateChange(NamedTuple):
-    """What one operation changed: stretches of memories, and registers with what they held before and after."""
+    """Changes by one operation: stretches of memories, and registers with their old and new contents."""
 
     stretches: tuple[ChangedBytes, ...] = ()
     registers: tuple[tuple[str, object, object], ...] = ()
 
 
 class Journal:
-    """The changes of all operations; their bytes lie in one file, held in memory while it is small."""
+    """The changes of all operations; their bytes are in one file, kept in memory while it is small."""
 
     def __init__(self) -> None:
         self._changes: list[StateChange] = []
@@ -72,10 +72,10 @@ class Journal:
         return len(self._changes)
 
     def add(self, stretches: list[tuple[str, int, Bytes]], registers: list[tuple[str, object, object]]) -> None:
-        """Append the change of one operation; its bytes come as the exclusive or of old and new.
+        """Append the changes of one operation, with bytes as the exclusive or of old and new.
 
         Raises:
-            LimitError: all changes together take more than `MOST_BYTES`.
+            LimitError: the changes together exceed `MOST_BYTES`.
         """
         kept = []
         for space, start, changed in stretches:
@@ -90,7 +90,7 @@ class Journal:
         self._changes.append(StateChange(tuple(kept), tuple(registers)))
 
     def apply(self, number: int, memories: Mapping[str, Bytes], registers: dict[str, object], *, back: bool) -> None:
-        """Make the change of one operation, or take it back."""
+        """Apply the changes of one operation, or revert them."""
         change = self._changes[number]
         for stretch in change.stretches:
             self._file.seek(stretch.kept)
@@ -105,7 +105,7 @@ class Journal:
 
 
 def changed_bytes(before: Bytes, now: Bytes, start: int = 0, end: int | None = None) -> list[tuple[int, Bytes]]:
-    """Return where bytes [start, end) differ, as stretches of their exclusive or, and bring `before` up to date."""
+    """Return where bytes [start, end) differ, as stretches of their exclusive or, and update `before`."""
     end = now.size if end is None else min(end, now.size)
     start = max(0, start - start % _WORD)
     whole = end - (end - start) % _WORD
@@ -130,18 +130,18 @@ def changed_bytes(before: Bytes, now: Bytes, start: int = 0, end: int | None = N
 BUFFER = "ub"
 """The memory of tiles."""
 UNKNOWN = "?"
-"""Begins the name of the memory that marks which bytes of another are not computed (255; others 0)."""
+"""Prefix of the name of a memory that marks the bytes of another that are not computed (255; others 0)."""
 _BYTE = 8
 
 
 def packed_bits(fmt: Format) -> int:
-    """Return the bits from one element to the next in a dense row: formats of 2 and 4 bits share bytes."""
+    """Return the distance in bits between elements of a dense row: formats of 2 and 4 bits share bytes."""
     return fmt.bits if fmt.bits in (2, 4) else fmt.storage_bits
 
 
 @dataclass(frozen=True, slots=True)
 class ElementPlace:
-    """Elements of `format`: the first at bit `offset` of a memory, `strides` the bits from one to the next."""
+    """Elements of `format`: the first at bit `offset` of a memory, `strides` the distances in bits."""
 
     space: str
     offset: int
@@ -150,14 +150,14 @@ class ElementPlace:
     format: Format
 
     def moved(self, count: int) -> ElementPlace:
-        """Return the same elements, so many bytes further on."""
+        """Return the same elements, moved by some bytes."""
         return replace(self, offset=self.offset + count * _BYTE) if count else self
 
     def read_as(self, fmt: Format) -> ElementPlace:
         """Return the same bits as elements of another format, whose indices count its own elements.
 
         Raises:
-            ReadError: elements that do not lie side by side have another width.
+            ReadError: elements that are not adjacent have another width.
         """
         old, new = packed_bits(self.format), packed_bits(fmt)
         if old == new or (self.strides and self.strides[-1] == new):
@@ -172,10 +172,10 @@ class ElementPlace:
         return replace(self, shape=shape, strides=(*self.strides[:-1], new), format=fmt)
 
     def part(self, index: Sequence[slice | int]) -> tuple[ElementPlace, list[tuple[int, ...]]]:
-        """Return some of the elements as a place, and the index that each has in this one.
+        """Return some of the elements, and the index of each in this object.
 
         Raises:
-            IndexError: an index that no element has.
+            IndexError: an index is out of range.
         """
         taken = [range(extent)[each] for each, extent in zip(index, self.shape, strict=False)]
         ranges = [each if isinstance(each, range) else range(each, each + 1) for each in taken]
@@ -191,7 +191,7 @@ class ElementPlace:
         """Return the codes of all elements, flat, in C order.
 
         Raises:
-            ReadError: they reach beyond the memory.
+            ReadError: the elements reach beyond the memory.
         """
         bits = np.full(self.shape or (1,), self.offset, np.int64)
         for axis, (extent, stride) in enumerate(zip(self.shape, self.strides, strict=True)):
@@ -211,7 +211,7 @@ class ElementPlace:
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """Number of elements."""
         return prod(self.shape)
 
 
@@ -224,7 +224,7 @@ def tile_place(tile: Tile) -> ElementPlace:
 
 
 def part_place(part: Part) -> ElementPlace:
-    """Return the elements of a part of an argument, leading dimensions of one element left out."""
+    """Return the elements of a part of an argument, without leading dimensions of one element."""
     fmt, count = held_format(part.format)
     first = next((axis for axis, size in enumerate(part.sizes[:-2]) if size != 1), len(part.sizes) - 2)
     bits = packed_bits(fmt) * count
@@ -235,12 +235,12 @@ def part_place(part: Part) -> ElementPlace:
 
 
 def global_space(argument: str) -> str:
-    """Return the name of the memory that an argument is."""
+    """Return the name of an argument's memory."""
     return f"gm:{argument}"
 
 
 def argument_place(name: str, use: ArgumentUse, memory: Bytes) -> ElementPlace:
-    """Return the elements of an argument as its arrays have them."""
+    """Return the elements of an argument in the layout of its arrays."""
     bits = packed_bits(use.format)
     held = memory.size * _BYTE // bits
     shape = (held,) if use.is_open and held > use.elements else use.shape
@@ -248,7 +248,7 @@ def argument_place(name: str, use: ArgumentUse, memory: Bytes) -> ElementPlace:
 
 
 def dense(space: str, address: int, shape: tuple[int, ...], fmt: Format, bits: int | None = None) -> ElementPlace:
-    """Return elements side by side from a byte on, the last dimension fastest; `bits` from one to the next."""
+    """Return adjacent elements from a byte on, the last dimension fastest; `bits` from one to the next."""
     strides = []
     step = packed_bits(fmt) if bits is None else bits
     for extent in reversed(shape):
@@ -258,7 +258,7 @@ def dense(space: str, address: int, shape: tuple[int, ...], fmt: Format, bits: i
 
 
 Reach = tuple[str, int, int | None]
-"""A memory, the first byte that an operation may change, and the first behind the last (None: to the end)."""
+"""A memory, the first byte that an operation may change, and the byte after the last (None: to the end)."""
 
 _ELEMENT_STORES = (MemoryOperation.ELEMENT_STORE, MemoryOperation.TENSOR_STORE)
 
@@ -273,7 +273,7 @@ class RecordedOperation(NamedTuple):
 
 @dataclass(slots=True)
 class StepRecording:
-    """Follows one run; see `castsim.running.loaded.Watch`. `initial` and `registers` are those of its start.
+    """Recording of one run; see `castsim.running.loaded.Watch`. `initial` and `registers` are those of its start.
 
     `seen` are the operations of a program of vector instructions, `bundles` those of assembly, each in program order;
     the journal has a change for each, and for each operation of a tile program that computes something.
@@ -285,7 +285,7 @@ class StepRecording:
     seen: list[RecordedOperation] = field(default_factory=list)
     bundles: list[int] = field(default_factory=list)
     files: dict[str, File | None] = field(default_factory=dict)
-    """The files of registers of assembly by name; None for those that have no number."""
+    """The files of assembly registers by name; None for those that have no number."""
     core: VliwCore | None = None
     _live: dict[str, Bytes] = field(default_factory=dict)
     _before: dict[str, Bytes] = field(default_factory=dict)
@@ -296,7 +296,7 @@ class StepRecording:
     _stores: dict[int, list[Reach]] = field(default_factory=dict)
 
     def tiles(self, buffer: Bytes, arguments: Mapping[str, Bytes], follower: Follower | None) -> Follower:
-        """Begin to follow a tile program."""
+        """Start to follow a tile program."""
         self._follow({BUFFER: buffer, **_global(arguments)})
         if isinstance(follower, TaintTracker):
             marks = {BUFFER: follower.buffer, **_global(follower.arguments)}
@@ -304,29 +304,29 @@ class StepRecording:
         return _Following(self, follower)
 
     def micro(self, unit: VectorUnit, memory: MicroMemory) -> VectorUnit:
-        """Begin to follow a program of vector instructions."""
+        """Start to follow a program of vector instructions."""
         self._follow({BUFFER: memory.buffer, **_global(memory.arguments)})
         return _Recorded(self, unit)
 
     def bundle(self, core: VliwCore, index: int) -> None:
-        """Hear that a core is about to issue a bundle."""
+        """Receive the bundle that a core is about to issue."""
         if self.core is None:
             self._begin_core(core)
         self.begin(self._stores[index])
         self.bundles.append(index)
 
     def finish(self) -> None:
-        """Write down what the last operation changed, and let go of what only a run needs."""
+        """Store the changes of the last operation, and release data that only a run needs."""
         self._close()
         self._live, self._before, self._cells = {}, {}, []
 
     def begin(self, reach: Sequence[Reach]) -> None:
-        """Begin an operation that changes no bytes but those in reach; the one before it is over."""
+        """Start an operation that changes only bytes in reach, and end the previous one."""
         self._close()
         self._reach = reach
 
     def write(self, register: str, value: object) -> None:
-        """Note that the operation under way has written a register."""
+        """Record that the current operation has written a register."""
         self._written.append((register, self._held.get(register), value))
         self._held[register] = value
 
@@ -386,7 +386,7 @@ def _global(arguments: Mapping[str, Bytes]) -> dict[str, Bytes]:
 
 @dataclass(slots=True)
 class _Following:
-    """Follows the instructions of a tile program for a recording; see `buffer_values.Follower`."""
+    """Follower of a tile program's instructions for a recording; see `buffer_values.Follower`."""
 
     recording: StepRecording
     inner: Follower | None
@@ -403,12 +403,12 @@ class _Following:
 
 @dataclass(slots=True)
 class _Recorded:
-    """A vector unit before another one, which writes down what happens; see `vector_unit.VectorUnit`."""
+    """A vector unit that wraps another one and records its actions; see `vector_unit.VectorUnit`."""
 
     recording: StepRecording
     inner: VectorUnit
     inside: bool = False
-    """Whether a vector function is being executed."""
+    """Whether a vector function is running."""
 
     def enter(self, scope: pto.Section) -> None:
         self._begin(RecordedOperation(scope, inside=False))

@@ -1,8 +1,8 @@
-"""Moving through a recorded run, from stop to stop, forwards and backwards.
+"""Navigation through a recorded run, from stop to stop, forwards and backwards.
 
-Before every step of a run the program can be stopped: what stands before the step in program order has been executed
-altogether, the step and what follows has not. The cycle of the stop is the one in which the step starts; pipes work
-beside each other, so that these cycles do not only rise from step to step.
+The program can stop before every step of a run: everything before the step in program order has been executed
+completely, the step and what follows has not. The cycle of the stop is the one in which the step starts; pipes work
+in parallel, so these cycles do not always rise from step to step.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 # A recorded run: its operations with their cycles, the memories at its start, and what each operation changes.
 
 MOST_STEPS = 5_000_000
-"""Operations of a run that can be stepped through."""
+"""Maximum number of operations of a run that can be stepped through."""
 
 
 class TraceStep(NamedTuple):
@@ -76,7 +76,7 @@ class TraceStep(NamedTuple):
 
 @dataclass(slots=True)
 class Trace:
-    """A recorded run. `memories` and `registers` are those of its start, and change with whoever plays it."""
+    """A recorded run. `memories` and `registers` are initially those of its start, and change as it is played."""
 
     result: Result
     recording: StepRecording
@@ -84,11 +84,11 @@ class Trace:
     steps: list[TraceStep] = field(default_factory=list)
     symbols: Symbols = field(default_factory=Symbols)
     regions: Mapping[int, int] = field(default_factory=dict)
-    """By the line that a loop or section begins in, the last line of its body."""
+    """The last line of the body, by the first line of a loop or section."""
 
     @property
     def file(self) -> str:
-        """The name of the program's file, as it was given."""
+        """The name of the program's file, as given."""
         return self.result.loaded.file
 
     @property
@@ -103,33 +103,33 @@ class Trace:
 
     @property
     def timed(self) -> bool:
-        """Whether its cycles are modelled."""
+        """Whether the program's cycles are modelled."""
         return not self.result.untimed
 
     def apply(self, step: int, *, back: bool) -> None:
-        """Make what an operation changes, or take it back."""
+        """Apply the changes of an operation, or revert them."""
         change = self.steps[step].change
         if change >= 0:
             self.recording.journal.apply(change, self.memories, self.registers, back=back)
 
     def line(self, step: int) -> int:
-        """Return the line of an operation; behind the last that of the last."""
+        """Return the line of an operation; after the last one, that of the last."""
         if not self.steps:
             return 1
         return self.instructions[self.steps[min(step, len(self.steps) - 1)].instruction].span.line
 
     def cycle(self, step: int) -> int:
-        """Return the cycle in which an operation starts; behind the last the cycles of the run."""
+        """Return the cycle in which an operation starts; after the last one, the cycles of the run."""
         return self.steps[step].start if step < len(self.steps) else self.result.timing.total
 
 
 def record(
     loaded: LoadedProgram, inputs: Inputs, *, engine: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Trace:
-    """Run a program once, with everything that is needed to step through it either way.
+    """Run a program once, recording everything needed to step through it in both directions.
 
     Raises:
-        CastsimError, EngineError: as `castsim.running.run_loaded`. LimitError: it is too long to step through.
+        CastsimError, EngineError: see `castsim.running.run_loaded`. LimitError: it is too long to step through.
     """
     recording = StepRecording()
     result = run_loaded(loaded, inputs, engine=engine, limits=limits, watch=recording)
@@ -184,7 +184,7 @@ def _name_arguments(trace: Trace) -> None:
 
 
 class _Mention(NamedTuple):
-    """An operand of an instruction: where it lies, and which of the instruction's accesses moves as it does."""
+    """An operand of an instruction: its position, and the access that moves with it."""
 
     name: str
     kind: str
@@ -193,7 +193,7 @@ class _Mention(NamedTuple):
 
 
 def _mentions(lowered: Lowered) -> list[_Mention]:
-    """Return where the operands of an instruction lie as long as no loop has moved it."""
+    """Return the positions of an instruction's operands before any loop has moved them."""
     found = []
     for name, operand in lowered.operands:
         if isinstance(operand, Tile):
@@ -210,7 +210,7 @@ def _mentions(lowered: Lowered) -> list[_Mention]:
 
 
 def _micro(trace: Trace) -> None:
-    """Join the operations of the values' walk to those that were timed: what stands outside of vector functions."""
+    """Join the operations of the value walk to the timed ones outside vector functions."""
     numbers: dict[int, int] = {}
     issued = iter(_issued(trace))
     following = next(issued, None)
@@ -245,7 +245,7 @@ class _Issued(NamedTuple):
 
 
 def _issued(trace: Trace) -> Iterator[_Issued]:
-    """Yield what was timed, with the cycles in which the front end sends the instructions of vector functions."""
+    """Yield the timed operations, with the cycles in which the front end sends the instructions of vector functions."""
     loaded, executions = trace.result.loaded, trace.result.timing.executions
     launches = machine_of(loaded.target).launches
     for number, (lowered, _) in enumerate(instances(loaded.tree)):
@@ -277,7 +277,7 @@ def _mention_registers(trace: Trace, node: object, pointers: tuple[tuple[str, By
 # ------------------------------------------------------------------------------------------------------------ bundles
 
 _DEFAULTS = {File.V: "i32", File.S: "i32", File.I: "i32", File.AD: "u64", File.SP: "bool", File.VP: "bool"}
-"""Formats in which registers of assembly are shown unless another is asked for."""
+"""Default formats for showing assembly registers."""
 
 
 def _assembly(trace: Trace) -> None:
@@ -307,30 +307,30 @@ def _assembly(trace: Trace) -> None:
 
 
 class PipeStates(IgnoresBlocks):
-    """The causes of every pipe's cycles; an observer of one run."""
+    """Causes of every pipe's cycles; an observer of one run."""
 
     def __init__(self, tree: Tree, target: Target) -> None:
         self._segments: dict[str, list[tuple[int, int, Cause]]] = {}
         self.until: int | None = None
-        """No end: the whole run is heard."""
+        """Infinite, because the whole run is recorded."""
         observe(tree, target, self)
         for each in self._segments.values():
             each.sort(key=lambda segment: segment[:2])
         self._starts = {pipe: [start for start, _, _ in each] for pipe, each in self._segments.items()}
 
     def progress(self, cycle: int, operations: int) -> None:
-        """Not shown."""
+        """Ignore the progress."""
 
     def segment(self, pipe: str, start: int, end: int, cause: Cause, operation: int | None) -> None:
-        """Keep it."""
+        """Store a segment."""
         del operation
         self._segments.setdefault(pipe, []).append((start, end, cause))
 
     def block(self, cycle: int, pipe: str, operation: int, address: int, write: bool, asked: int) -> None:
-        """Not shown."""
+        """Ignore a block."""
 
     def at(self, pipe: str, cycle: int) -> Cause:
-        """Return the cause that a pipe spends a cycle on; it has nothing to do outside of the run."""
+        """Return the cause of a pipe's cycle; outside the run the pipe has nothing to do."""
         place = bisect_right(self._starts.get(pipe, []), cycle) - 1
         if place < 0:
             return Cause.EMPTY
@@ -338,13 +338,13 @@ class PipeStates(IgnoresBlocks):
         return cause if cycle < end else Cause.EMPTY
 
     def all(self, cycle: int) -> Mapping[str, Cause]:
-        """Return what every pipe spends a cycle on."""
+        """Return the cause of every pipe's cycle."""
         return {pipe: self.at(pipe, cycle) for pipe in self._segments}
 
 
 @dataclass(slots=True)
 class Stepper:
-    """A recorded run, stopped before step `position`; behind its last step it has ended."""
+    """A recorded run, stopped before step `position`; after its last step it has ended."""
 
     trace: Trace
     position: int = 0
@@ -372,22 +372,22 @@ class Stepper:
 
     @property
     def line(self) -> int:
-        """The line of the operation about to be executed; at the end that of the last."""
+        """The line of the next operation; at the end, that of the last one."""
         return self.trace.line(self.position)
 
     @property
     def cycle(self) -> int:
-        """The cycle in which the operation about to be executed starts; at the end the cycles of the run."""
+        """The cycle in which the next operation starts; at the end, the cycles of the run."""
         return self.trace.cycle(self.position)
 
     def elements(self, selection: Selection) -> SelectedElements:
-        """Return what a selection stands for now. Errors as `symbols.selected`."""
+        """Return the current elements of a selection. Raises the errors of `symbols.selected`."""
         trace = self.trace
         return selected(selection, trace.symbols, self.position, trace.memories, trace.registers)
 
     @property
     def pipes(self) -> PipeStates:
-        """What the pipes do, cycle by cycle.
+        """Activity of the pipes, cycle by cycle.
 
         Raises:
             ReadError: the cycles of the program are not modelled.
@@ -399,7 +399,7 @@ class Stepper:
         return self._pipes
 
     def scalars(self) -> Mapping[str, int | float]:
-        """Return the scalars that are known before the operation about to be executed; none at the end."""
+        """Return the known scalars before the next operation; empty at the end."""
         if self.ended or self.trace.recording.core is not None:
             return {}
         if self._scalars is None:
@@ -408,10 +408,10 @@ class Stepper:
         return self._scalars.at(self.line, bisect_left(places, self.position), len(places))
 
     def bytes_of(self, name: str, offset: int, count: int) -> tuple[int, bytes]:
-        """Return where what a name stands for begins in its memory, and bytes from there.
+        """Return the position of a name in its memory, and bytes from there.
 
         Raises:
-            ReadError: nothing in memory has this name, or begins within a byte.
+            ReadError: no memory has this name, or it begins within a byte.
         """
         place = self.trace.symbols.at(name, self.position)
         if place is None or place.offset % 8:
@@ -420,14 +420,14 @@ class Stepper:
         return start, self.trace.memories[place.space][max(0, start + offset) :][:count].tobytes()
 
     def pipe(self, name: str) -> str:
-        """Return the cause that a pipe spends the cycle of the stop on."""
+        """Return the cause of a pipe's cycle at the stop."""
         return self.pipes.at(name, self.cycle).value
 
     def check_timed(self) -> None:
-        """Refuse what asks for cycles where there are none.
+        """Reject a request for cycles of a program that has none.
 
         Raises:
-            ReadError: as said.
+            ReadError: the program has no cycles.
         """
         if not self.trace.timed:
             raise ReadError(f"the program has no cycles: {self.trace.result.untimed}")
@@ -435,7 +435,7 @@ class Stepper:
     # ---------------------------------------------------------------------------------------------------------- moves
 
     def go_to(self, position: int) -> None:
-        """Execute or take back operations until a step is the next."""
+        """Execute or revert operations until a step is the next."""
         position = max(0, min(position, len(self.lines)))
         while self.position < position:
             self.trace.apply(self.position, back=False)
@@ -449,16 +449,16 @@ class Stepper:
         self.go_to(self.position + 1)
 
     def reverse_step(self) -> None:
-        """Take one operation back."""
+        """Revert one operation."""
         self.go_to(self.position - 1)
 
     def next(self) -> None:
-        """Execute the rest of a line: all its trips, of a loop or section all of its body; breakpoints are passed."""
+        """Execute the rest of a line with all its trips, for a loop or section its body; breakpoints are passed."""
         if not self.ended:
             self.go_to(self._last_of_line() + 1)
 
     def step_over(self) -> None:
-        """Execute the operations of a line in one trip: go to the next line, or to the next trip of a loop of one."""
+        """Execute the operations of a line in one trip, up to the next line, or the next trip of a one-line loop."""
         if self.ended:
             return
         line, last, position = self.line, self.trace.steps[self.position].instruction, self.position + 1
@@ -470,7 +470,7 @@ class Stepper:
         self.go_to(position)
 
     def step_out(self) -> Breakpoint | None:
-        """Execute the rest of the innermost loop or section, or of the function, up to a breakpoint; return it."""
+        """Execute the rest of the innermost loop or section, or of the function, or up to a breakpoint; return that."""
         around = [(head, last) for head, last in self.trace.regions.items() if head < self.line <= last]
         head, last = max(around, default=(0, max(self.lines, default=0)))
         position = self.position
@@ -479,13 +479,13 @@ class Stepper:
         return self._run(1, position)
 
     def reverse_next(self) -> None:
-        """Take a line back, with all its trips: that of the operation before; go to where it was first executed."""
+        """Revert the line of the previous operation with all its trips: continue to where it was first executed."""
         if self.position:
             line = self.lines[self.position - 1]
             self.go_to(self._positions[line][0])
 
     def _last_of_line(self) -> int:
-        """Return the last execution of the line about to be executed, or of a line in its body."""
+        """Return the last execution of the next operation's line, or of a line in its body."""
         line = self.line
         last = self.trace.regions.get(line, line)
         return max(self._positions[each][-1] for each in self._positions if line <= each <= last)
@@ -495,11 +495,11 @@ class Stepper:
         return self._run(1)
 
     def reverse_run(self) -> Breakpoint | None:
-        """Take back down to the breakpoint before, or to the start; return the breakpoint."""
+        """Revert to the previous breakpoint, or to the start; return the breakpoint."""
         return self._run(-1)
 
     def _run(self, way: int, end: int | None = None) -> Breakpoint | None:
-        """Go to the next breakpoint in one direction, forwards at most to step `end`; return the breakpoint."""
+        """Continue to the next breakpoint in one direction, forwards at most to step `end`; return the breakpoint."""
         end = len(self.lines) if end is None else end
         if self.breakpoints.watches:
             return self._watch(way, end)
@@ -534,7 +534,7 @@ class Stepper:
         return None
 
     def _watch(self, way: int, end: int) -> Breakpoint | None:
-        """Go operation by operation and look at the conditions; a stop is the same from either side."""
+        """Move operation by operation and test the conditions; a stop is the same from either side."""
         alone = [each for each in self.breakpoints if each.line is None and each.condition is not None]
         others = [each for each in self.breakpoints if each not in alone]
 
@@ -590,10 +590,10 @@ class Stepper:
     # ---------------------------------------------------------------------------------------------------- breakpoints
 
     def break_at_line(self, line: int, condition: str | None = None) -> Breakpoint:
-        """Stop before operations of a line; of one without any, before those of the next line that has some.
+        """Stop before operations of a line; if it has none, before those of the next line that has some.
 
         Raises:
-            ReadError: no line from there on has any; the condition cannot be read.
+            ReadError: no line from there on has any, or the condition cannot be read.
         """
         held = None if condition is None else self.condition(condition)
         place = self.line_of(line)
@@ -605,7 +605,7 @@ class Stepper:
         """Return the first line from `line` on that has operations.
 
         Raises:
-            ReadError: there is none.
+            ReadError: there is no such line.
         """
         places = sorted(self._positions)
         number = bisect_left(places, line)
@@ -620,7 +620,7 @@ class Stepper:
         """Stop before the first operation, in program order, that starts in a cycle or later.
 
         Raises:
-            ReadError: none does, or there are no cycles.
+            ReadError: no operation does, or there are no cycles.
         """
         self.check_timed()
         step = next((p for p, each in enumerate(self.trace.steps) if each.start >= cycle), None)
@@ -630,18 +630,18 @@ class Stepper:
         return self.breakpoints.add(f"cycle {cycle}", step=step)
 
     def break_if(self, text: str) -> Breakpoint:
-        """Stop where a condition comes true.
+        """Stop when a condition becomes true.
 
         Raises:
-            ReadError: it cannot be read, or is about something that the program does not have.
+            ReadError: it cannot be read, or refers to something that the program lacks.
         """
         return self.breakpoints.add(f"if {text}", condition=self.condition(text))
 
     def condition(self, text: str) -> StopCondition:
-        """Read a condition, and check what it is about.
+        """Read a condition, and check its names.
 
         Raises:
-            ReadError: as said.
+            ReadError: it cannot be read, or refers to something that the program lacks.
         """
         found = parse_condition(text, tuple(self.trace.result.timing.pipes))
         selection = getattr(found, "selection", None)
@@ -662,7 +662,7 @@ class Stepper:
 
 @dataclass(frozen=True, slots=True)
 class SteppedLaunch:
-    """A program and how it is run: as the options of `castsim run` say."""
+    """A program and the options of its run, as in `castsim run`."""
 
     program: str
     target: str | None = None
@@ -674,7 +674,7 @@ class SteppedLaunch:
     limits: Limits = DEFAULT_LIMITS
     declare: Path | None = None
     source: Source | None = None
-    """What has been read already: what a kernel in C++ was recorded as."""
+    """The program if it was already read: the recording of a kernel in C++."""
     kernel: LaunchRequest | None = None
     """Tensors, index space and engines of a kernel in C."""
 
@@ -682,7 +682,7 @@ class SteppedLaunch:
         """Run the program and stop before its first operation.
 
         Raises:
-            CastsimError, EngineError: as `castsim.running.run`.
+            CastsimError, EngineError: see `castsim.running.run`.
         """
         if self.engine is not None and self.engine not in ENGINES:
             raise ReadError(f"engine '{self.engine}' is not available", legal=ENGINES)

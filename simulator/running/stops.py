@@ -1,4 +1,4 @@
-"""Where a program is to stop, in front of lines, at a cycle, on a condition, and what it names and computes there."""
+"""Stops of a program before lines, at a cycle or on a condition, and the names and scalars at a stop."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from castsim.running.step_recording import UNKNOWN, Bytes, ElementPlace, dense, 
 # The names of a program and where what they name lies, operation by operation.
 
 REGISTER = "register"
-"""The memory that the bytes of a register stand in while it is looked at."""
+"""The memory that contains a register's bytes while it is examined."""
 
 
 class Shown(NamedTuple):
-    """One element: its place, which is an index, its code and format; `known` is False for one that is not computed."""
+    """One element: its index, code and format; `known` is False if it is not computed."""
 
     place: tuple[int, ...]
     code: int
@@ -55,10 +55,10 @@ class ProgramName(NamedTuple):
 
 @dataclass(slots=True)
 class Symbols:
-    """Places by name: `fixed` ones, those that operations `mention`, each from some step on, and registers.
+    """Positions by name: `fixed` ones, those that operations `mention`, each from some step on, and registers.
 
-    `formats` has the formats of registers. Where a tile lies is what the last operation so far to name it said, before
-    the first of them what that will say.
+    `formats` has the formats of registers. The position of a tile is that of its last mention so far; before
+    the first mention, that of the first.
     """
 
     fixed: dict[str, ElementPlace] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Symbols:
     _kinds: dict[str, str] = field(default_factory=dict)
 
     def mention(self, name: str, kind: str, step: int, place: ElementPlace) -> None:
-        """Note that an operation names something that lies at a place."""
+        """Record the position of a name in an operation."""
         places = self._places.setdefault(name, [])
         if not places or places[-1] != place:
             places.append(place)
@@ -78,13 +78,13 @@ class Symbols:
             self._kinds[name] = kind
 
     def at(self, name: str, step: int) -> ElementPlace | None:
-        """Return the place of what is no register when a step is about to be executed, None if there is none."""
+        """Return the position of a name other than a register before a step, None if there is none."""
         if name in self._places:
             return self._places[name][max(0, bisect_right(self._steps[name], step) - 1)]
         return self.fixed.get(name) or (self.raw.get(name) if name not in self.formats else None)
 
     def all(self, step: int, registers: Mapping[str, object]) -> Iterator[ProgramName]:
-        """Yield everything that has a name, tensors first."""
+        """Yield every name, tensors first."""
         for name, place in self.fixed.items():
             if name not in self._places:
                 yield ProgramName(name, "tensor", place.format.name, place.shape)
@@ -105,7 +105,7 @@ class Symbols:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Some elements of what has a name: `index` may be shorter than there are dimensions, `format` None for its own."""
+    """Selected elements of a name: `index` may have fewer entries than dimensions, `format` None means its own."""
 
     name: str
     index: tuple[slice | int, ...] = ()
@@ -114,7 +114,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class SelectedElements:
-    """Elements that a selection stands for at some step: where they are, and in which memories."""
+    """Elements of a selection at some step: their positions and memories."""
 
     place: ElementPlace
     whole: ElementPlace
@@ -126,7 +126,7 @@ class SelectedElements:
         return self.place.codes(self.memories)
 
     def known(self) -> NDArray[np.bool_]:
-        """Return which of them are computed, flat."""
+        """Return a flat mask of the computed ones."""
         marks = f"{UNKNOWN}{self.place.space}"
         if marks not in self.memories:
             return np.ones(self.place.size, np.bool_)
@@ -147,10 +147,10 @@ def selected(
     memories: Mapping[str, Bytes],
     registers: Mapping[str, object],
 ) -> SelectedElements:
-    """Return the elements that a selection stands for when a step is about to be executed.
+    """Return the elements of a selection before a step.
 
     Raises:
-        ReadError: nothing has the name, or no value yet; an index or a format that it cannot have.
+        ReadError: the name does not exist or has no value yet, or an index or format is not legal.
     """
     name = selection.name
     whole = symbols.at(name, step)
@@ -177,14 +177,14 @@ def selected(
 
 
 MOST_SHOWN = 1 << 16
-"""Elements that are looked at in one go."""
+"""Maximum number of elements that are examined at once."""
 
 
 def check_size(name: str, sizes: Sequence[int]) -> None:
-    """Refuse more elements than anybody reads.
+    """Reject a number of elements that is too large to read.
 
     Raises:
-        ReadError: as said.
+        ReadError: there are more than `MOST_SHOWN`.
     """
     count = int(np.prod(sizes, dtype=object)) if len(sizes) else 1
     if count > MOST_SHOWN:
@@ -233,22 +233,22 @@ KINDS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.bool_]]] = {
     "zero": lambda numbers: numbers == 0,
     "negative": np.signbit,
 }
-"""What an element may be."""
+"""Classes of an element's value."""
 
 WAITING = "waiting"
 PIPE_STATES = (WAITING, Cause.BUSY.value, Cause.EMPTY.value)
-"""What a pipe may be: it waits for any cause but these two, is busy, or has nothing to do."""
+"""States of a pipe: it waits (for any cause other than these two), is busy, or has nothing to do."""
 
 
 class Stopped(Protocol):
-    """A program before a step, as a condition sees it."""
+    """A stopped program as a condition sees it."""
 
     def elements(self, selection: Selection) -> SelectedElements:
-        """Return the elements of a selection. Errors as `symbols.selected`."""
+        """Return the elements of a selection. Raises the errors of `symbols.selected`."""
         ...
 
     def pipe(self, name: str) -> str:
-        """Return the cause that a pipe spends the cycle of the stop on."""
+        """Return the cause of a pipe's cycle at the stop."""
         ...
 
     @property
@@ -258,23 +258,23 @@ class Stopped(Protocol):
 
 
 class StopCondition(Protocol):
-    """Something that is true or false at a stop."""
+    """A condition that is true or false at a stop."""
 
     def holds(self, at: Stopped) -> bool:
-        """Whether it holds; False where a name has no value yet."""
+        """Whether it is true; False if a name has no value yet."""
         ...
 
 
 @dataclass(slots=True)
 class ElementCondition:
-    """Any of the selected elements is such that `test` holds of its number."""
+    """Condition that `test` is true of the number of any selected element."""
 
     selection: Selection
     test: Callable[[NDArray[np.generic]], NDArray[np.bool_]]
     _last: tuple[bytes, str, bool] | None = field(default=None)
 
     def holds(self, at: Stopped) -> bool:
-        """Look at the elements; the same codes once more are not decoded again."""
+        """Test the elements; unchanged codes are not decoded again."""
         try:
             elements = at.elements(self.selection)
             codes, fmt = elements.codes(), elements.place.format
@@ -289,14 +289,14 @@ class ElementCondition:
 
 @dataclass(frozen=True, slots=True)
 class PipeCondition:
-    """A pipe is in a state, or is not."""
+    """Condition that a pipe is in a state, or is not."""
 
     pipe: str
     state: str
     negated: bool
 
     def holds(self, at: Stopped) -> bool:
-        """Ask what the pipe does in the cycle of the stop."""
+        """Test the state of the pipe in the cycle of the stop."""
         cause = at.pipe(self.pipe)
         found = cause not in PIPE_STATES if self.state == WAITING else cause == self.state
         return found != self.negated
@@ -309,12 +309,12 @@ class CycleCondition:
     test: Callable[[int], bool]
 
     def holds(self, at: Stopped) -> bool:
-        """Compare."""
+        """Compare the cycle with the number."""
         return self.test(at.cycle)
 
 
 def numbers(codes: NDArray[np.unsignedinteger], fmt: Format) -> NDArray[np.generic]:
-    """Return what codes stand for: integers of 64 bits as such, all else as float64."""
+    """Return the numbers of codes: 64-bit integers as such, all others as float64."""
     if isinstance(fmt, IntFormat) and fmt.bits == 64:
         return np.ascontiguousarray(codes).view("<i8" if fmt.signed else "<u8")
     mask = codes.dtype.type((1 << fmt.bits) - 1) if isinstance(fmt, IntFormat) and fmt.bits < 8 else None
@@ -325,7 +325,7 @@ def parse_condition(text: str, pipes: tuple[str, ...]) -> StopCondition:
     """Read a condition: `dst[3,7] is nan`, `acc[0:4,0] >= 448`, `pipe V is waiting`, `cycle > 500`.
 
     Raises:
-        ReadError: it is none; an unknown pipe or state.
+        ReadError: the text is not a condition, or names an unknown pipe or state.
     """
     text = text.strip()
     word, _, rest = text.partition(" ")
@@ -388,7 +388,7 @@ def parse_selection(text: str) -> Selection:
     """Read `NAME`, `NAME[i,j]`, `NAME[0:2,3] as FORMAT`.
 
     Raises:
-        ReadError: it is none of these; an unknown format.
+        ReadError: the text is none of these, or names an unknown format.
     """
     found = _SELECTION.fullmatch(text.strip())
     if found is None:
@@ -411,15 +411,15 @@ def _index(text: str) -> slice | int:
 
 
 _DIGITS = 18
-"""Digits of an index: more than any memory has bytes."""
+"""Maximum number of digits of an index: more than any memory needs."""
 
 
 @dataclass(slots=True)
 class Breakpoint:
-    """One breakpoint. `line` and `step` are None for those that are not about a line or one step.
+    """One breakpoint. `line` and `step` are None if it does not refer to a line or a single step.
 
-    A condition beside a line holds at that line; one alone stops where it comes true, having been false before the
-    operation that came last.
+    With a line, the condition is tested at that line; alone, it stops where it becomes true, having been false before
+    the last operation.
     """
 
     number: int
@@ -432,7 +432,7 @@ class Breakpoint:
 
 @dataclass(slots=True)
 class Breakpoints:
-    """All breakpoints by number; a number is not used twice."""
+    """All breakpoints by number; numbers are not reused."""
 
     lines: Sequence[int]
     """The line of every step."""
@@ -453,7 +453,7 @@ class Breakpoints:
 
     @property
     def watches(self) -> bool:
-        """Whether any must be looked at before every operation."""
+        """Whether any breakpoint must be tested before every operation."""
         return any(each.line is None and each.condition is not None for each in self)
 
 
@@ -467,7 +467,7 @@ class Breakpoints:
 
 
 def regions_of(loaded: Loaded, core: VliwCore | None) -> Mapping[int, int]:
-    """Return, by the line that a loop, branch or section begins in, the last line of its body."""
+    """Return the last line of the body by the first line of a loop, branch or section."""
     if core is not None:
         bundles = core.program.bundles
         return {bundles[loop.head].span.line: bundles[loop.end - 1].span.line for loop in core.structure.loops}
@@ -498,17 +498,17 @@ def _inside(node: pto.Operation) -> list[pto.Operation]:
 # The scalars of a `.pto` program.
 
 MOST_VISITS = 300_000
-"""Operations that are followed; behind them no scalar is known."""
+"""Maximum number of operations that are followed; after them no scalar is known."""
 
 Values = dict[str, DependentScalar | None]
 
 
 class _UnknownError(Exception):
-    """What decides the path is not known."""
+    """The value that decides the path is unknown."""
 
 
 class ScalarVisits:
-    """The scalars of one run by line and visit: how often the operations of the line have been reached before."""
+    """The scalars of one run by line and visit: the number of earlier executions of the line's operations."""
 
     def __init__(self, loaded: Loaded, args: Mapping[str, int | float]) -> None:
         self._function: pto.Function | None = None
@@ -524,7 +524,7 @@ class ScalarVisits:
         self._visits = Counter(line for line, _ in islice(self._follow(), MOST_VISITS))
 
     def at(self, line: int, execution: int, executions: int) -> Mapping[str, int | float]:
-        """Return values by name before an execution of a line, counted from 0, of all that there are."""
+        """Return values by name before an execution of a line (counted from 0)."""
         visits = 0 if self._function is None else self._visits[line]
         if not visits or executions % visits:
             return {}
@@ -534,7 +534,7 @@ class ScalarVisits:
         return {name: one.value for name, one in values.items() if one is not None and not name.startswith("pto.")}
 
     def _follow(self) -> Iterator[tuple[int, Values]]:
-        """Yield the lines of operations in the order of their execution, with the values before each."""
+        """Yield the lines of operations in execution order, with the values before each."""
         assert self._function is not None
         try:
             yield from self._region(self._function.body or (), dict(self._arguments))
@@ -562,7 +562,7 @@ class ScalarVisits:
     def _inner(
         self, body: Sequence[pto.Operation], values: Values, results: Sequence[str]
     ) -> Iterator[tuple[int, Values]]:
-        """Follow a region, and hand what it yields on under other names."""
+        """Follow a region, and bind its yielded values to the results' names."""
         own = dict(values)
         yield from self._region(body, own)
         values.update(zip(results, _yielded(body, own), strict=False))
@@ -608,7 +608,7 @@ def _yielded(body: Sequence[pto.Operation], values: Values) -> list[DependentSca
 
 
 def _execute(node: pto.Operation, values: Values) -> None:
-    """Compute what an operation gives, where that is a scalar that is known."""
+    """Compute the result of an operation if it is a known scalar."""
     match node:
         case pto.Constant():
             values[node.result] = DependentScalar(constant(node.value, node.type.name))

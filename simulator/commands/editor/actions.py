@@ -1,5 +1,5 @@
-"""Changes of a text: repairs of findings (the legal chain of casts, the flag that a race lacks, the word that was
-meant), and its canonical form.
+"""Changes to a text: repairs of findings (the legal chain of casts, the flag that a race lacks, the intended word),
+and the canonical form.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A repair: its title, edits of lines of the text as it is, and whether it is the one to be taken."""
+    """A repair: its title, edits of lines of the current text, and whether it is the preferred one."""
 
     title: str
     edits: tuple[Edit, ...]
@@ -68,16 +68,16 @@ def repaired(text: EditedText, edits: tuple[Edit, ...]) -> EditedText:
 # A cast that the target lacks, replaced by the chain of casts that `castsim lower` finds.
 
 _STEPS = 2
-"""Casts of a chain: three take minutes to search."""
+"""Maximum number of casts in a chain: a search for three takes minutes."""
 
 _REFUSALS = (IllegalError.kind, "tile does not fit", "cannot be read", "scratch too small")
 
 
 def chain_repairs(text: EditedText, finding: Finding, settings: Settings) -> list[Repair]:
-    """Return the chain that replaces a cast that the target lacks; nothing for other findings.
+    """Return the chain that replaces a cast that the target lacks; empty for other findings.
 
     Raises:
-        CastsimError: no program can be written for the cast.
+        CastsimError: the cast cannot be written as a program.
     """
     if finding.kind != IllegalError.kind or "no cast" not in finding.message or finding.line is None:
         return []
@@ -111,7 +111,7 @@ def _answer(src: str, dst: str, target: str, rounding: str | None, saturate: boo
 
 
 def _edit(text: EditedText, node: pto.Tcvt, line: int, found: Answer) -> Edit | None:
-    """Return the chain in place of the lines of a cast; None if a step needs a tmp tile."""
+    """Return the edit that replaces the lines of a cast by a chain; None if a step needs a tmp tile."""
     place = excerpt(text, line - 1, line - 1)
     forms = [step.forms[0] for step in found.plan.chain]
     if place is None or not all(isinstance(form, TileCastForm) and not form.scratch for form in forms):
@@ -160,7 +160,7 @@ _EVENTS = 8
 
 
 def flag_repairs(text: EditedText, finding: Finding, findings: Sequence[Finding]) -> Iterator[Repair]:
-    """Yield the flags, or the barrier, that a race may lack; nothing for other findings."""
+    """Yield the flags, or the barrier, that a race may lack; empty for other findings."""
     lacks = _LACKS.search(finding.help)
     if lacks is None or len(text.lines) > _MOST_LINES:
         return
@@ -192,7 +192,7 @@ def _used(text: EditedText, lacks: re.Match[str], event: int) -> bool:
 
 
 def _loop(lines: Sequence[str], wait: int, behind: int) -> tuple[int, int] | None:
-    """Return head and end, lines from 1, of the innermost loop around two lines; None if there is none."""
+    """Return the first and last line, from 1, of the innermost loop around two lines; None if there is none."""
     depth, ends = 0, None
     for number in range(min(wait, behind) - 1, 0, -1):
         depth += lines[number - 1].count("{") - lines[number - 1].count("}")
@@ -218,14 +218,14 @@ _MOST = 4
 _BUDGET = 2.0
 """Seconds after which no further repair is tried."""
 _MOST_LINES = 3000
-"""Lines of a text that is checked again for every repair; of a longer one only the changed lines are."""
+"""Maximum number of lines of a text that is checked again for every repair; in longer texts, only changed lines are."""
 
 
 def repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
     """Return the repairs for a finding of a text; `findings` are all findings of that text. Changes nothing.
 
     Raises:
-        CastsimError: what a repair rests on cannot be read.
+        CastsimError: a file that a repair needs cannot be read.
     """
     offers: list[Repair] = _words(text, finding)
     if text.language == "pto":
@@ -237,7 +237,7 @@ def repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], set
 
 
 def _improving(text: EditedText, finding: Finding, offers: Sequence[Repair], settings: Settings) -> list[Repair]:
-    """Return the repairs that leave fewer errors; if there are none, the ones that let the check go on to races."""
+    """Return the repairs that leave fewer errors; if there are none, those that let the check reach the races."""
     if not offers or len(text.lines) > _MOST_LINES:
         return [offer for offer in offers if all(_fits(text, edit, settings) for edit in offer.edits)]
     limit, errors = time.monotonic() + _BUDGET, _errors(_checked(text, settings))
@@ -271,7 +271,7 @@ def _moved(kind: str, line: int | None, edits: tuple[Edit, ...]) -> tuple[str, i
 
 
 def _words(text: EditedText, finding: Finding) -> list[Repair]:
-    """Return replacements of a word by the legal ones, where these are words."""
+    """Return replacements of a word by the legal words."""
     if finding.line is None or finding.column is None or finding.end_column is None:
         return []
     written = text.lines[finding.line - 1][finding.column - 1 : finding.end_column - 1]
@@ -284,7 +284,7 @@ def _words(text: EditedText, finding: Finding) -> list[Repair]:
 
 
 def _fits(text: EditedText, edit: Edit, settings: Settings) -> bool:
-    """Return whether a word may stand at its place: the place has no finding, and the word keeps its type."""
+    """Return whether a word fits its position: the position has no finding, and the word keeps its type."""
     for one in findings_in(repaired(text, (edit,)), edit.line - 1, edit.line - 1, settings) or ():
         if one.line == edit.line and (one.column == edit.column or f"{edit.text} is defined as" in one.message):
             return False
@@ -303,8 +303,8 @@ def formatted(text: EditedText, settings: Settings) -> str:
     """Return a text in canonical form.
 
     Raises:
-        CastsimError: it cannot be read.
-        ReadError: assembly without a target, or with named registers, which only scheduling replaces.
+        CastsimError: the text cannot be read.
+        ReadError: the assembly names no target, or has named registers, which only scheduling replaces.
     """
     if text.language == "pto":
         return _tiles(text)
@@ -326,7 +326,7 @@ def _tiles(text: EditedText) -> str:
 
 
 def _statements(text: EditedText, program: pto.Program) -> dict[int, tuple[int, str]]:
-    """Return the canonical statements by their first line, from 0, with the line behind them."""
+    """Return the canonical statements by their first line, from 0, with the line after them."""
     index = TileIndex(text.lines)
     starts: dict[int, list[pto.Operation]] = {}
     for function in program.functions:
@@ -354,7 +354,7 @@ def _is_head(line: str) -> bool:
 
 
 def _continues(index: TileIndex, number: int) -> bool:
-    """Whether a line goes on with the statement of the line before: it has words, and is no end, label or comment."""
+    """Whether a line continues the statement of the previous line: it has words, and is no end, label or comment."""
     first = index.line(number).tokens.texts[0]
     return bool(first) and first not in ("}", "func.func", "module") and not first.startswith("^")
 
@@ -387,7 +387,7 @@ def _comment(line: str) -> str:
 
 
 def _blanks(text: str) -> str:
-    """Return a text with one blank where there are several, strings as they are."""
+    """Return a text with runs of blanks reduced to one, except in strings."""
     return "".join(" " if one.isspace() else one for one in _PIECE.findall(text)).strip()
 
 

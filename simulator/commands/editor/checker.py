@@ -1,7 +1,7 @@
-"""Which texts are open, what is known of them, and the order in which they are checked.
+"""Open texts, their findings and cycles, and the order in which they are checked.
 
-An edit is answered at once with what its own lines show. When typing pauses, another process checks the whole text,
-then times it; a check whose text has changed meanwhile is ended if it takes long.
+An edit is answered at once with the findings of its own lines. When typing pauses, another process checks the whole
+text, then times it; a long check ends early if its text has changed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_CYCLES = 10**9
 class CheckedLine(NamedTuple):
     """Cost of a line, counted from 1: cycles that its pipe spends on all executions, working and waiting.
 
-    A named tuple, as those of 10,000 lines come from the other process in a tenth of a dataclass's time.
+    A named tuple, because 10,000 of them come from the other process in a tenth of a dataclass's time.
     """
 
     line: int
@@ -55,7 +55,7 @@ class CheckedLine(NamedTuple):
 
 
 def line_cycles(text: EditedText, settings: Settings) -> tuple[CheckedLine, ...]:
-    """Return the cycles of a program's lines; none of functions that lack an argument, or that are refused."""
+    """Return the cycles of a program's lines; empty for functions that lack an argument or are refused."""
     try:
         timed = list(_timed(text, settings))
     except (CastsimError, EngineError):
@@ -117,7 +117,7 @@ def _about(found: list[SourceLine]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A text to be checked, or, with `cycles`, to be timed."""
+    """A text to check or, with `cycles`, to time."""
 
     text: EditedText
     settings: Settings
@@ -134,7 +134,7 @@ class CheckerResult:
 
 
 def work(connection: Connection) -> None:
-    """Do jobs as they arrive until the connection closes; the text being typed goes first."""
+    """Do jobs as they arrive until the connection closes; the text being typed takes precedence."""
     if hasattr(os, "nice"):
         os.nice(10)
     while True:
@@ -146,7 +146,7 @@ def work(connection: Connection) -> None:
 
 
 def done(job: Job) -> CheckerResult:
-    """Do one job."""
+    """Execute one job and return its result."""
     text, settings = job.text, job.settings
     try:
         if job.cycles:
@@ -163,14 +163,14 @@ def done(job: Job) -> CheckerResult:
 
 
 class Worker:
-    """The other process, as seen from here; it is started when the first job is given, and after it was ended."""
+    """The other process, as seen from here; it starts with the first job, and again after it was ended."""
 
     def __init__(self) -> None:
         self._process: SpawnProcess | None = None
         self._connection: Connection | None = None
 
     def do(self, job: Job) -> CheckerResult | None:
-        """Have a job done and wait for that; None if the process was ended meanwhile."""
+        """Execute a job and wait for its result; None if the process was ended meanwhile."""
         if self._process is None or self._connection is None:
             context = get_context("spawn")
             connection, other = context.Pipe()
@@ -189,7 +189,7 @@ class Worker:
         return found
 
     def end(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process immediately."""
         process, self._process, self._connection = self._process, None, None
         if process is not None:
             process.kill()
@@ -197,31 +197,31 @@ class Worker:
 
 
 PAUSE, PAUSE_PER_LINE = 0.05, 0.00004
-"""Seconds without an edit before a text is checked as a whole, and more of them for every line."""
+"""Seconds without an edit before a whole text is checked, and additional seconds per line."""
 
 PATIENCE = 2.0
-"""Seconds for which a check goes on although its text has changed: its process would take as long to start again."""
+"""Seconds for which a check continues although its text has changed: a new process would take as long to start."""
 
 _LOOK = 0.1
-"""Seconds after which a running check is looked at."""
+"""Seconds between two looks at a running check."""
 
 
 @dataclass
 class Open:
-    """An open text: its last version, findings as they are shown, cycles of the last version that was timed."""
+    """An open text: its last version, the findings shown, cycles of the last version that was timed."""
 
     text: EditedText
     findings: tuple[Finding, ...] = ()
     cycles: tuple[CheckedLine, ...] = ()
     edited: float = 0.0
     checked: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set while the last version has been checked and timed."""
+    """Event that is set while the last version has been checked and timed."""
 
 
 class Checker:
-    """Keeps what is known of the open texts, in one event loop.
+    """Checker of the open texts, in one event loop.
 
-    `publish` shows findings, `timed` hears of new cycles, `failed` of defects.
+    `publish` shows findings, `timed` receives new cycles, `failed` receives defects.
     """
 
     def __init__(
@@ -235,12 +235,12 @@ class Checker:
         self._task: asyncio.Task[None] | None = None
 
     def open(self, uri: str, text: EditedText) -> None:
-        """Take note of a text, and check it."""
+        """Add a text, and check it."""
         self.texts[uri] = Open(text)
         self._want(uri)
 
     def edit(self, uri: str, text: EditedText) -> None:
-        """Take note of a new version, publish what its changed lines show, and have it checked."""
+        """Store a new version, publish the findings of its changed lines, and have it checked."""
         known = self.texts.get(uri)
         if known is None:
             self.open(uri, text)
@@ -258,11 +258,11 @@ class Checker:
         self._want(uri)
 
     def close(self, uri: str) -> None:
-        """Forget a text."""
+        """Remove a text."""
         self.texts.pop(uri, None)
 
     def end(self) -> None:
-        """End the other process, and check nothing from now on."""
+        """End the other process; nothing is checked any more."""
         if self._task is not None:
             self._task.cancel()
         self._worker.end()
@@ -317,7 +317,7 @@ class Checker:
             self._timed()
 
     async def _done(self, job: Job, known: Open) -> CheckerResult | None:
-        """Return what a job gives; None if it was ended because its text has changed or is closed."""
+        """Return the result of a job; None if it was ended because its text has changed or is closed."""
         started = time.monotonic()
         waiting = asyncio.get_running_loop().run_in_executor(None, self._worker.do, job)
         while not waiting.done():

@@ -30,7 +30,7 @@ Sort = Literal["operation", "type", "mode", "register", "value", "word"]
 
 @dataclass(frozen=True, slots=True)
 class CompletionItem:
-    """A text to insert, what it is, a few words beside it, and more of them in Markdown."""
+    """A text to insert, its kind, a short description, and a longer one in Markdown."""
 
     text: str
     kind: Sort
@@ -50,7 +50,7 @@ TYPES = {
     "!pto.mask": "<bBITS>",
     "!pto.align": "",
 }
-"""Types by name, with what follows it."""
+"""Types by name, with the text that follows the name."""
 
 _DEFINED = re.compile(r"^[ \t]*((?:%[\w.$-]+(?::\d+)?\s*,?\s*)+)=(.*)$")
 _NAME = re.compile(r"%[\w.$-]+")
@@ -68,7 +68,7 @@ _TILE_KEYS = {"blayout=": BLOCK_LAYOUTS, "pad=": PADS}
 
 
 def tile_suggestions(text: EditedText, line: int, ahead: str, start: str) -> Iterator[CompletionItem]:
-    """Yield the words that may follow `ahead` and begin with `start`, which is typed already."""
+    """Yield the words that may follow `ahead` and begin with `start`, which is already typed."""
     if start.startswith("%"):
         yield from _values(text, line)
     elif start.startswith("!"):
@@ -117,7 +117,7 @@ def _operations() -> Iterator[CompletionItem]:
 
 
 def _values(text: EditedText, line: int) -> Iterator[CompletionItem]:
-    """Yield the values that are defined before a line, the nearest first, up to the head of the function."""
+    """Yield the values defined before a line, nearest first, back to the head of the function."""
     for written in reversed(text.lines[: line - 1]):
         found = _DEFINED.match(written)
         if found is not None:
@@ -131,7 +131,7 @@ def _values(text: EditedText, line: int) -> Iterator[CompletionItem]:
 
 
 def _types(text: EditedText) -> Iterator[CompletionItem]:
-    """Yield the types that the text has, then all there are."""
+    """Yield the types in the text, then all other types."""
     yield from (
         CompletionItem(written, "type", "in this text") for written in dict.fromkeys(_WRITTEN_TYPE.findall(text.text))
     )
@@ -157,7 +157,7 @@ def _parameters(name: str, ahead: str) -> Iterator[CompletionItem]:
 
 
 def _quoted(ahead: str) -> Iterator[CompletionItem]:
-    """Yield the words of the vector instruction that a line has."""
+    """Yield the words of the vector instruction in a line."""
     found = _OPERATION.search(ahead)
     if found is None or found[1] not in ROWS:
         return
@@ -172,14 +172,14 @@ def _quoted(ahead: str) -> Iterator[CompletionItem]:
 # Suggestions in TPC assembly.
 
 DECLARATIONS = ("target", "tensor", "vlm", "reg")
-"""What `// castsim:` comments begin with."""
+"""Beginnings of `// castsim:` comments."""
 
 _SEGMENT = re.compile(r"[;{]")
 _MOST_REGISTERS = 64
 
 
 def assembly_suggestions(text: EditedText, ahead: str, start: str, settings: Settings) -> Iterator[CompletionItem]:
-    """Yield the words that may follow `ahead` and begin with `start`, which is typed already."""
+    """Yield the words that may follow `ahead` and begin with `start`, which is already typed."""
     if "castsim:" in ahead:
         yield from _declared(ahead)
         return
@@ -245,16 +245,16 @@ def _registers(dialect: Dialect, start: str) -> Iterator[CompletionItem]:
 
 
 TRIGGERS = (".", "%", "!", "#", "<", "=", '"')
-"""Characters behind which clients ask by themselves."""
+"""Characters after which clients request completions by themselves."""
 
 _TYPED = re.compile(r'[%!#@]?[\w.$]*$|"\w*$')
 
 _SHAPE = re.compile(r"^(?:\d+x)+")
-"""Extents, which are written in one word with the element behind them."""
+"""Extents, which are written in one word with the element type after them."""
 
 
 def completions(text: EditedText, line: int, column: int, settings: Settings) -> tuple[list[CompletionItem], int]:
-    """Return the completions at a line and column (from 1), and how many characters of them are typed already."""
+    """Return the completions at a line and column (from 1), and the number of their characters already typed."""
     before = text.lines[line - 1][: column - 1]
     typed = _TYPED.search(before)
     start = "" if typed is None else _SHAPE.sub("", typed[0].lstrip('"'))
@@ -275,7 +275,7 @@ def completions(text: EditedText, line: int, column: int, settings: Settings) ->
 # What an operation takes, while its operands are typed: its forms, and which operand the cursor is at.
 
 OPERAND_TRIGGERS = ("(", ",", "[", " ")
-"""Characters behind which clients ask by themselves."""
+"""Characters after which clients request signatures by themselves."""
 
 _BY_HAND = {
     "tcvt": "pto.tcvt ins(%src {rmode = #pto<round_mode ..>} : T) outs(%dst : T)",
@@ -288,7 +288,7 @@ _BY_HAND = {
     "partition_view": "%r = pto.partition_view %view, offsets = [%offsets], sizes = [%sizes] : T -> T",
     "scf.for": "scf.for %i = %lower to %upper step %step {",
 }
-"""Forms of operations that are in no table (docs/reference/pto.md section 3)."""
+"""Forms of operations that no table contains (docs/reference/pto.md section 3)."""
 
 _NAMED = re.compile(r"(?:pto\.\w+|scf\.for)\b")
 _OPERAND = re.compile(r"[%<][\w]+>?")
@@ -297,7 +297,7 @@ _SEPARATOR = re.compile(r";|\|\||[{}]")
 
 @dataclass(frozen=True, slots=True)
 class ShownSignature:
-    """A form with the places of its operands in it, which operand is being typed, and what the operation does."""
+    """A form with the positions of its operands, the operand being typed, and a description of the operation."""
 
     label: str
     parameters: tuple[tuple[int, int], ...]
@@ -306,7 +306,7 @@ class ShownSignature:
 
 
 def signatures(text: EditedText, line: int, column: int, settings: Settings) -> list[ShownSignature]:
-    """Return the forms of the operation whose operands are at a line and column (from 1); none elsewhere."""
+    """Return the forms of the operation whose operands are at a line and column (from 1); empty elsewhere."""
     before = text.lines[line - 1][: column - 1]
     if "//" in before:
         return []
@@ -342,7 +342,7 @@ def _of_tiles(before: str) -> Iterator[ShownSignature]:
 
 
 def _active(operands: str, form: str) -> int:
-    """Return which operand is being typed behind an operation; types behind `:` count as the last one."""
+    """Return the index of the operand being typed after an operation; types after `:` count as the last one."""
     inputs, _, outputs = operands.partition("outs(")
     if outputs or "outs(" in operands:
         listed = form.partition("outs(")[0]
@@ -351,7 +351,7 @@ def _active(operands: str, form: str) -> int:
 
 
 def _commas(text: str) -> int:
-    """Return how many operands are complete: commas and opening brackets between them, before any type."""
+    """Return the number of complete operands: commas and opening brackets between them, before any type."""
     plain = re.sub(r"\{[^}]*\}?|<[^<>]*>", "", text.partition(" : ")[0])
     return plain.count(",") + len(re.findall(r"%[\w.$#-]+\s*\[", plain))
 
@@ -384,7 +384,7 @@ def _places(form: Form, label: str) -> tuple[tuple[int, int], ...]:
 
 
 def _position(form: Form, operands: str) -> int:
-    """Return which operand is being typed; no comma follows a leading mask or dimension."""
+    """Return the index of an operand; no comma follows a leading mask or dimension."""
     leads = bool(form.operands) and form.operands[0].role in SELECTORS
     return operands.count(",") + (leads and (operands.count(",") > 0 or len(operands.split()) > 1 or _ends(operands)))
 

@@ -1,4 +1,4 @@
-"""The Debug Adapter Protocol for one editor, over standard input and output or over a port of this machine."""
+"""The Debug Adapter Protocol for one editor, over standard input and output or over a local port."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from castsim.running.stops import Breakpoint, ProgramName, Selection, parse_sele
 # Source: Debug Adapter Protocol, "Base Protocol".
 
 _LONGEST_MESSAGE = 16 << 20
-"""Bytes of a message."""
+"""Maximum number of bytes of a message."""
 _LONGEST_HEADER = 4096
 _LENGTH = "content-length"
 
@@ -41,7 +41,7 @@ class Channel:
         """Return the next message, None at the end of the stream.
 
         Raises:
-            ReadError: something that is no message.
+            ReadError: the input is not a message.
         """
         size = self._header()
         if size is None:
@@ -58,7 +58,7 @@ class Channel:
         return found
 
     def send(self, kind: str, **content: Json) -> None:
-        """Send a message of a type, with its further keys."""
+        """Send a message of a type, with its other keys."""
         self._sent += 1
         data = json.dumps({"seq": self._sent, "type": kind, **content}, allow_nan=False).encode()
         self.sink.write(b"Content-Length: %d\r\n\r\n" % len(data) + data)
@@ -88,7 +88,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of a request, read with the kinds that they must have."""
+    """The arguments of a request, with checks of their types."""
 
     given: Mapping[str, Json]
 
@@ -123,10 +123,10 @@ class Arguments:
         return Arguments(value)
 
     def pairs(self, key: str) -> dict[str, str]:
-        """Return texts by name: an object, or `NAME=VALUE` as on the command line, one or a list of them.
+        """Return texts by name: an object, or `NAME=VALUE` as on the command line, alone or in a list.
 
         Raises:
-            ReadError: it is anything else.
+            ReadError: the argument is anything else.
         """
         value = self.given.get(key) or {}
         if isinstance(value, dict) and all(isinstance(each, str | int | float) for each in value.values()):
@@ -152,14 +152,14 @@ if TYPE_CHECKING:
 _SCOPES = {"Tiles": ("tile",), "Tensors": ("tensor",), "Registers": ("register",), "Memory": ("pointer", "memory")}
 _PIPES, _LOCALS = "Pipes", "Locals"
 _MOST_BYTES = 1 << 20
-"""Bytes of memory that one request gets."""
+"""Maximum number of bytes of memory in one answer."""
 MOST_SHOWN = 1000
-"""Variables that one request gets unless it asks for so many."""
+"""Maximum number of variables in one answer unless the request names a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The elements of a name below some first indices; `shape` is what they leave."""
+    """The elements of a name below some first indices; `shape` is the remaining shape."""
 
     name: str
     before: tuple[int, ...]
@@ -168,17 +168,17 @@ class _Rows:
 
 @dataclass(slots=True)
 class Variables:
-    """References to what can be opened; they hold until the program moves."""
+    """References to values that an editor can expand; they are valid until the program moves."""
 
     stepper: Stepper
     _held: list[str | _Rows] = field(default_factory=list)
 
     def forget(self) -> None:
-        """Forget all references: the program has moved."""
+        """Forget all references, because the program has moved."""
         self._held = []
 
     def scopes(self) -> list[Document]:
-        """Return the scopes of the one frame that there is."""
+        """Return the scopes of the only frame."""
         kinds = {each.kind for each in self._names()}
         shown = [_LOCALS] if self.stepper.scalars() else []
         shown += [name for name, own in _SCOPES.items() if kinds.intersection(own)]
@@ -187,10 +187,10 @@ class Variables:
         return [{"name": name, "variablesReference": self._refer(name), "expensive": name == _PIPES} for name in shown]
 
     def below(self, reference: int, start: int, count: int) -> list[Document]:
-        """Return the variables behind a reference: `count` of them from `start` on; 0 means a page.
+        """Return the variables of a reference: `count` of them from `start`; 0 means a page.
 
         Raises:
-            ReadError: there is no such reference, or no longer.
+            ReadError: the reference does not exist, or no longer.
         """
         if not 1 <= reference <= len(self._held):
             raise ReadError(f"unknown reference {reference}: the program may have moved on")
@@ -201,7 +201,7 @@ class Variables:
         return list(islice(self._scope(held), start, end))
 
     def result(self, selection: Selection) -> Document:
-        """Return the answer to an expression: an element, or something that can be opened. Errors as the stepper's."""
+        """Return the answer to an expression: an element, or something to expand. Raises the stepper's errors."""
         name = next((each for each in self._names() if each.name == selection.name), None)
         if name is not None and not selection.index and selection.format is None and name.shape:
             return {"result": _summary(name), "variablesReference": self._refer(_Rows(name.name, (), name.shape)),
@@ -279,7 +279,7 @@ def _expression(name: str, index: tuple[int, ...]) -> str:
 Move = Callable[[], object]
 Kernel = Callable[[str, Mapping[str, Sequence[str]]], "LaunchRequest | None"]
 KERNEL_KEYS = ("tensor", "define")
-"""Attributes of a launch that are by name; `include`, `index-space`, `tpcs` and `accumulators` are texts."""
+"""Attributes of a launch that map names to texts; `include`, `index-space`, `tpcs` and `accumulators` are texts."""
 
 
 # One session of an editor with a program: its requests and the events that follow them.
@@ -299,7 +299,7 @@ _CAPABILITIES = (
 
 @dataclass(slots=True)
 class _Asked:
-    """Breakpoints of a file, as an editor asked for them before the program was there."""
+    """Breakpoints of a file that an editor set before the program was loaded."""
 
     file: str
     wanted: list[Arguments]
@@ -308,17 +308,17 @@ class _Asked:
 
 @dataclass(slots=True)
 class Session:
-    """Answers requests one by one.
+    """A session that answers requests one by one.
 
-    `number` reads the value of a scalar argument, given its name and text; `launch` gives what a launch request leaves
-    out.
+    `number` reads the value of a scalar argument, given its name and text; `launch` supplies what a launch request
+    omits.
     """
 
     channel: Channel
     number: Callable[[str, str], int | float]
     launch: SteppedLaunch | None = None
     kernel: Kernel | None = None
-    """Reads what a launch says of a kernel in C: attributes by name."""
+    """Function that reads a launch's attributes for a kernel in C, by name."""
     stepper: Stepper | None = None
     variables: Variables | None = None
     _first: int = 1
@@ -330,17 +330,17 @@ class Session:
     _asked: dict[str, _Asked] = field(default_factory=dict)
     _functions: list[int] = field(default_factory=list)
     _numbers: dict[int, int] = field(default_factory=dict)
-    """The numbers of breakpoints as the editor knows them, by those of the stepper."""
+    """The editor's numbers of breakpoints, by the stepper's numbers."""
     _next_number: int = 1
     _after: list[Callable[[], None]] = field(default_factory=list)
-    """What is done once a request has its answer."""
+    """Action to run once a request has its answer."""
     _over: bool = False
 
     def run(self) -> None:
         """Answer until the editor ends the session.
 
         Raises:
-            ReadError: the client sends something that is no message.
+            ReadError: the client sends something that is not a message.
         """
         while not self._over:
             message = self.channel.receive()
@@ -438,7 +438,7 @@ class Session:
         return {}
 
     def _begin(self) -> None:
-        """Start once the program is there and the editor has said all that it wants."""
+        """Start once the program is loaded and the editor has sent its configuration."""
         if self._begun or not self._configured or self.stepper is None:
             return
         self._begun = True
@@ -484,7 +484,7 @@ class Session:
         return {"breakpoints": [self._place(asked, each) for each in wanted]}
 
     def _place(self, asked: _Asked, wanted: Arguments, number: int | None = None) -> Document:
-        """Return a breakpoint of the editor, placed if the program is there."""
+        """Return a breakpoint of the editor, set if the program is loaded."""
         if number is None:
             number, self._next_number = self._next_number, self._next_number + 1
             asked.answered.append(number)
@@ -502,13 +502,13 @@ class Session:
         return {**answer, "verified": True, "line": (made.line or 1) - 1 + self._first}
 
     def _place_asked(self) -> None:
-        """Place what was asked for before the program was there, and tell the editor."""
+        """Set the breakpoints requested before the program was loaded, and notify the editor."""
         for asked in self._asked.values():
             for wanted, number in zip(asked.wanted, asked.answered, strict=True):
                 self._event("breakpoint", reason="changed", breakpoint=self._place(asked, wanted, number))
 
     def _set_function_breakpoints(self, given: Arguments) -> Document:
-        """Take `cycle N` and `if CONDITION` for names of functions."""
+        """Read `cycle N` and `if CONDITION` in place of function names."""
         self._take_away(self._functions)
         self._functions = []
         answers: list[Json] = []
@@ -546,7 +546,7 @@ class Session:
         return {}
 
     def _run(self, run: Callable[[], Breakpoint | None], without: str = "breakpoint") -> Document:
-        """Run, and tell why the program stopped; `without` is the reason if no breakpoint was hit."""
+        """Run, and report why the program stopped; `without` is the reason if no breakpoint was hit."""
         hit = run()
         self._after.append(lambda: self._stopped("breakpoint" if hit else without, hit))
         return {"allThreadsContinued": True}
@@ -557,7 +557,7 @@ class Session:
         return {}
 
     def _stopped(self, reason: str, hit: Breakpoint | None) -> None:
-        """Tell that the program has stopped, or has ended."""
+        """Report that the program has stopped, or has ended."""
         stepper = self._program()
         self._shown().forget()
         if stepper.ended and not self._stop_at_end:
@@ -605,7 +605,7 @@ class Session:
             return {"result": str(holds).lower(), "variablesReference": 0}
 
     def _read_memory(self, given: Arguments) -> Document:
-        """Return bytes of what has a name; behind the end of its memory there are none."""
+        """Return the bytes of a named memory; none beyond its end."""
         name, count = given.text("memoryReference") or "", min(given.number("count"), _MOST_BYTES)
         offset = given.given.get("offset", 0)
         if not isinstance(offset, int):
@@ -668,7 +668,7 @@ def serve(launch: SteppedLaunch | None, number: Number, kernel: Kernel | None = 
     """Serve the editor that has started this process; see `Session` for the parameters.
 
     Raises:
-        ReadError: it sends something that is no message.
+        ReadError: the editor sends something that is not a message.
     """
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     with sink:
@@ -676,10 +676,10 @@ def serve(launch: SteppedLaunch | None, number: Number, kernel: Kernel | None = 
 
 
 def serve_port(port: int, launch: SteppedLaunch | None, number: Number, kernel: Kernel | None = None) -> None:
-    """Wait for one editor at a port, 0 for any that is free, and serve it.
+    """Wait for one editor at a port (0: any free port), and serve it.
 
     Raises:
-        ReadError: the port is taken; something that is no message comes.
+        ReadError: the port is taken, or the editor sends something that is not a message.
     """
     with socket.socket() as waiting:
         waiting.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

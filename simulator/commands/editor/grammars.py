@@ -1,6 +1,6 @@
-"""TextMate grammars of both languages, made from the tables of their operations; `docs/editors/` holds them as files.
+"""TextMate grammars of both languages, generated from the tables of their operations into files in `docs/editors/`.
 
-python -m castsim.commands.editor.grammars docs/editors/vscode/syntaxes   # writes them anew
+python -m castsim.commands.editor.grammars docs/editors/vscode/syntaxes   # writes them again
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from castsim.isa.tpc.instructions import ALIASES, FORMS
 Grammar = Mapping[str, object]
 
 FILES = {"pto": "pto.tmLanguage.json", "tpc": "tpc.tmLanguage.json"}
-"""Files of the grammars by language."""
+"""Grammar files by language."""
 
 _COMMENT = {"name": "comment.line.double-slash", "match": "//.*$"}
 
@@ -92,11 +92,11 @@ _CLASSES = {
     "comment": "comment", "keyword": "keyword", "support": "name", "entity.name.type": "type", "entity": "name",
     "storage": "type", "constant": "constant", "string": "constant", "variable.language": "type",
 }  # fmt: skip
-"""The beginnings of scopes, and how pages call what they colour alike."""
+"""The beginnings of scopes, and the pages' names for the same colours."""
 
 
 def page_grammar(language: str) -> tuple[tuple[str, str], ...]:
-    """Return the patterns of a language for a page: its name for what a pattern matches, and the pattern."""
+    """Return the patterns of a language for a page: the name of each pattern's matches, and the pattern."""
     grammar = pto_grammar() if language == "pto" else tpc_grammar()
     rules = [rule for rule in grammar["patterns"] if "match" in rule]  # type: ignore[attr-defined]
     kept = [
@@ -108,7 +108,7 @@ def page_grammar(language: str) -> tuple[tuple[str, str], ...]:
 
 
 def written(language: str) -> str:
-    """Return the file of a grammar."""
+    """Return the text of a grammar's file."""
     grammar = pto_grammar() if language == "pto" else tpc_grammar()
     return json.dumps(grammar, indent=2) + "\n"
 

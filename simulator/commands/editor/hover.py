@@ -62,9 +62,9 @@ from castsim.tpc_compiler.tpc_c.language import (
 
 _MEANINGS = {row["word"]: row["meaning"] for row in table_rows(Path(__file__).with_name("word_meanings.csv"))}
 SHAPES: Mapping[Kind, str] = {kind: _MEANINGS.pop(kind) for kind in Kind}
-"""What an operation of each kind does."""
+"""Description of an operation, by its kind."""
 OTHERS: Mapping[str, str] = _MEANINGS
-"""What operations do that are in no table of vector operations."""
+"""Descriptions of operations that are not in a table of vector operations."""
 
 ROUNDINGS: Mapping[Rounding, str] = {
     Rounding.RINT: "to nearest, ties to even",
@@ -77,12 +77,12 @@ ROUNDINGS: Mapping[Rounding, str] = {
     Rounding.STOCHASTIC: "up with the probability of the dropped part",
     Rounding.HYBRID: "ties away from zero near one, pseudo-stochastic elsewhere",
 }
-"""What each rounding mode does."""
+"""Description of each rounding mode."""
 
 # What a target makes of the values by which conversions differ: NaN, infinities, ends of ranges, ties.
 
 _LONGEST = 20
-"""Characters of a number that is shown as a plain decimal."""
+"""Maximum number of characters of a number that is shown as a plain decimal."""
 
 _TIES = ("0.5", "1.5", "2.5", "-2.5")
 _OVERFLOWS = {
@@ -110,7 +110,7 @@ def _shown(codes: Codes, fmt: Format) -> list[str]:
 
 
 def _codes(src: Format, dst: Format) -> Codes:
-    """Return codes of the source: its special ones, what lies just outside of the destination, ties."""
+    """Return sample codes of the source: special values, values just outside the destination's range, ties."""
     found = [code for text in _texts(src) for code in _code(text, src)]
     if isinstance(dst, IntFormat) and isinstance(src, FloatFormat):
         found += [code for end in (dst.maximum + 1, dst.minimum - 1) for code in _code(str(end), src)]
@@ -133,7 +133,7 @@ def _texts(src: Format) -> Iterator[str]:
 
 
 def _code(text: str, src: Format) -> Iterator[int]:
-    """Yield the code of a value in a format; nothing if the format does not have it."""
+    """Yield the code of a value in a format; empty if the format lacks it."""
     try:
         codes = codes_from_strings([text], src)
     except (CastsimError, ValueError):
@@ -146,7 +146,7 @@ def _code(text: str, src: Format) -> Iterator[int]:
 
 @dataclass(slots=True)
 class Said:
-    """Paragraphs in Markdown; `of_operation` tells whether they are about what the line executes."""
+    """Paragraphs in Markdown; `of_operation` tells whether they describe the line's operation."""
 
     parts: list[str]
     of_operation: bool = False
@@ -210,7 +210,7 @@ _DEFINES = r"\s*(?:%[\w.$-]+(?::\d+)?\s*,\s*)*%{}\s*(?::\d+)?\s*(?:,[^=]*)?="
 
 
 def tile_hover(text: EditedText, line: int, word: str, settings: Settings) -> Said | None:
-    """Return the hover text of a word; None if it has none."""
+    """Return the hover text of a word in a tile program; None if it has none."""
     if word.startswith("%"):
         return _value(text, line, word)
     name = word.removeprefix("pto.")
@@ -333,7 +333,7 @@ _UNITS = {"v": "vectors", "s": "scalars", "i": "coordinates"}
 
 
 def kernel_hover(text: EditedText, line: int, word: str, settings: Settings) -> Said | None:
-    """Return the hover text of a word; None if it has none."""
+    """Return the hover text of a word in a kernel in C; None if it has none."""
     del line
     call = call_named(word)
     if isinstance(call, IntrinsicCall):
@@ -396,7 +396,7 @@ _FILES = {
 
 
 def assembly_hover(text: EditedText, line: int, word: str, settings: Settings) -> Said | None:
-    """Return the hover text of a word; None if it has none."""
+    """Return the hover text of a word in assembly; None if it has none."""
     target = target_of_text(text, settings)
     register = _REGISTER.match(word)
     if register is not None:
@@ -487,7 +487,7 @@ _WORD = re.compile(r"[%!@#]?[\w.$]+(?:-(?!>)[\w.$]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Hover:
-    """Markdown on a word, from column to column of its line, from 1, the end exclusive."""
+    """Markdown on a word, with its columns in the line (from 1, the end exclusive)."""
 
     text: str
     column: int
@@ -497,7 +497,7 @@ class Hover:
 def hover(
     text: EditedText, line: int, column: int, settings: Settings, cycles: Sequence[CheckedLine] = ()
 ) -> Hover | None:
-    """Return the hover text of the word at a position; None if it has none. `cycles` are costs of lines."""
+    """Return the hover text of the word at a position; None if it has none. `cycles` are the costs of lines."""
     written = text.lines[line - 1]
     found = next((one for one in _WORD.finditer(written) if one.start() < column <= one.end() + 1), None)
     if found is None or "//" in written[: found.start()]:

@@ -49,7 +49,7 @@ _QUALIFIERS = frozenset((
     "__local", "__global__", "__global", "__inline__", "__forceinline",
 ))  # fmt: skip
 WORDS = _FLOW | _QUALIFIERS
-"""Words that name nothing of a program's own."""
+"""Words that never name anything in a program."""
 _ENDS = frozenset("=,;[():") | {""}
 _FUNCTION = "func.func"
 _DIRECTIVES = frozenset(("define", "undef", "include", "pragma", "if", "ifdef", "ifndef", "elif", "else", "endif"))
@@ -70,9 +70,9 @@ class _Token(NamedTuple):
 
 @dataclass(slots=True)
 class _Open:
-    """An open block: it waits for the end of its head or for its body, in braces or as one statement.
+    """An open block that waits for the end of its head or for its body, in braces or as one statement.
 
-    `depth` is that of parentheses around it; without a block it is an initialiser or the members of a type.
+    `depth` is the depth of parentheses around it; without a block it is an initialiser or the members of a type.
     """
 
     block: TextBlock | None
@@ -89,18 +89,18 @@ class _CState:
     depth: int = 0
     words: int = 0
     declaring: int = -1
-    """Depth of a list of declared names, -1 outside of one."""
+    """Depth of a list of declared names, -1 outside a list."""
     kind: SymbolKind = SymbolKind.VALUE
     condition: int = -1
     """Depth of the statement whose condition is open, -1 if there is none."""
     labelled: bool = False
-    """Whether a colon that comes ends a label of a switch."""
+    """Whether the next colon ends a label of a switch."""
     enumerated: bool = False
     directive: bool = False
 
     @property
     def between(self) -> bool:
-        """Whether a statement or a declaration begins here, in a body in braces or outside of all."""
+        """Whether a statement or a declaration may begin here, in a body in braces or at file level."""
         return (
             not (self.words or self.depth or self.directive)
             and self.declaring < 0
@@ -111,14 +111,14 @@ class _CState:
 
 @dataclass(slots=True)
 class _CLine(SymbolLine):
-    """A line with its tokens; `own` are its items if they all hold in the block around it, whatever that is."""
+    """A line with its tokens; `own` are its items if all of them belong to the block around it, whatever that is."""
 
     tokens: tuple[_Token, ...] = ()
     own: bool = False
 
 
 class CIndex(SymbolIndex):
-    """The names of a kernel in C."""
+    """Symbol index of a kernel in C."""
 
     language = "c"
 
@@ -138,7 +138,7 @@ class CIndex(SymbolIndex):
 
 
 def _without_comments(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines with comments in `/* */`, which may go over several, blanked out."""
+    """Return lines with `/* */` comments blanked out, which may span several lines."""
     text = "\n".join(lines)
     if "/*" not in text:
         return lines
@@ -185,7 +185,7 @@ def _coloured(tokens: Sequence[_Token]) -> Iterator[Coloured]:
 
 
 class _CReader:
-    """Reads a line: what its names are, and which blocks it opens and closes."""
+    """Reader of a line: the names in it, and the blocks that it opens and closes."""
 
     def __init__(self, index: SymbolIndex, number: int, tokens: Sequence[_Token], state: _CState) -> None:
         self.index, self.number, self.tokens, self.state = index, number, tokens, state
@@ -209,7 +209,7 @@ class _CReader:
         self.placed.append((Item(one.text, one.column, one.end, defines, kind), block))
 
     def _directive(self) -> None:
-        """Read `#define` and the names that other directives use; its parameters are those of its line."""
+        """Read `#define` and the names in other directives; macro parameters are local to their line."""
         words = [one for one in self.tokens if one.word]
         skipped = 1 if not self.state.directive and words and words[0].text in _DIRECTIVES else 0
         defined = words[1] if skipped and words[0].text == "define" and len(words) > 1 else None
@@ -231,7 +231,7 @@ class _CReader:
         self.state.directive = bool(self.tokens) and self.tokens[-1].text == "\\"
 
     def _await(self, text: str) -> None:
-        """Let a head that has ended have its body."""
+        """Give a head that has ended its body."""
         state = self.state
         top = state.open[-1] if state.open else None
         if top is None or top.stage != "waits" or text == "{":
@@ -270,7 +270,7 @@ class _CReader:
             state.words += state.words >= 0
 
     def _is_type(self, place: int, before: str, after: str) -> bool:
-        """Whether the name of a type stands for it: in a declaration or a cast; `half` may also name a variable."""
+        """Whether a type's name denotes the type: in a declaration or a cast; `half` may also name a variable."""
         if self.state.words >= 0 and after not in _ENDS:
             return after == "*" or self.tokens[place + 1].word
         return before == "(" and (after == ")" or (after == "*" and self._after(place + 1) in (")", "*")))
@@ -287,7 +287,7 @@ class _CReader:
         state.words = 0 if word in ("else", "do") else -1
 
     def _declared(self, one: _Token, after: str) -> None:
-        """Take note of the name that a declaration declares."""
+        """Record the name that a declaration declares."""
         state = self.state
         top = state.open[-1] if state.open else None
         if after == "(" and top is None:
@@ -376,7 +376,7 @@ class _CReader:
         self._leave_statements(place)
 
     def _leave_statements(self, place: int) -> None:
-        """Leave loops whose body was the statement that has ended."""
+        """Leave loops whose body was the statement that just ended."""
         if self._after(place) != "else":
             while self.state.open and self.state.open[-1].stage == "statement":
                 self._leave()
@@ -388,12 +388,12 @@ class _CReader:
 
 
 def means_something(name: str) -> bool:
-    """Whether a name is a word, a type, a constant or a function of the language."""
+    """Whether a name is a word, type, constant or function of the language."""
     return name in WORDS or name in constants() or type_named(name) is not None or call_named(name) is not None
 
 
 class Indexes:
-    """The symbol indexes of open texts, each made of the one of the version before."""
+    """The symbol indexes of open texts, each derived from that of the previous version."""
 
     def __init__(self) -> None:
         self._held: dict[str, tuple[EditedText, SymbolIndex]] = {}
@@ -413,7 +413,7 @@ class Indexes:
         return found
 
     def forget(self, uri: str) -> None:
-        """Forget a text that is closed."""
+        """Remove a text that is closed."""
         self._held.pop(uri, None)
 
 
@@ -427,9 +427,9 @@ def _index(text: EditedText, earlier: SymbolIndex | None) -> SymbolIndex:
 
 @contextmanager
 def _kept_for_long() -> Iterator[None]:
-    """Keep the garbage collector from what is made within: to look it through takes longer than an answer may.
+    """Keep the garbage collector from scanning objects made within: the scan takes longer than an answer may.
 
-    An index has no cycles, so that it goes with its last reference.
+    An index has no cycles, so its memory is freed with its last reference.
     """
     gc.collect()
     gc.disable()
@@ -446,7 +446,7 @@ def range_of(found: Occurrence, places: TextPlaces) -> lsp.Range:
 
 
 def highlights(symbol: Symbol, places: TextPlaces) -> list[lsp.DocumentHighlight]:
-    """Return the occurrences of a symbol, told apart as writes and reads."""
+    """Return the occurrences of a symbol, marked as writes or reads."""
     kinds = lsp.DocumentHighlightKind
     return [
         lsp.DocumentHighlight(range_of(one, places), kinds.Write if one.defines else kinds.Read)
@@ -465,10 +465,10 @@ _VALUE_NAME = re.compile(r"%?(?:[\w.$]|-(?!>))+", re.ASCII), "a name of letters,
 
 
 def renamable(index: SymbolIndex, line: int, column: int) -> tuple[Symbol, Item]:
-    """Return the symbol at a position, and the name as it is written there.
+    """Return the symbol at a position, and its name as written there.
 
     Raises:
-        ReadError: nothing that can be renamed is there.
+        ReadError: the position has nothing that can be renamed.
     """
     found = index.item_at(line, column)
     if found is None:
@@ -489,7 +489,7 @@ def renamed(index: SymbolIndex, symbol: Symbol, new: str) -> list[tuple[Occurren
     """Return the replacement of each occurrence of a symbol under a new name.
 
     Raises:
-        ReadError: the name is not one, or it is taken.
+        ReadError: the name is malformed or taken.
     """
     if symbol.kind is SymbolKind.REGISTER:
         written = new if new.startswith("%") == symbol.name.startswith("%") else new.removeprefix("%")
@@ -523,7 +523,7 @@ _SYMBOL_KINDS = {
     SymbolKind.ARGUMENT: lsp.SymbolKind.Variable,
 }
 _LISTED = re.compile(r"=\s*(pto\.(?:alloc_\w+|make_tensor_view|castptr|subview))")
-"""Operations whose results an outline lists; of scalars and lanes there are too many."""
+"""Operations whose results an outline lists; scalars and lanes are too many."""
 
 
 _TYPE_BEFORE = re.compile(r"[^,(;{#]*$")
@@ -549,7 +549,7 @@ class _Outline:
     def _below(
         self, outer: TextBlock | None, defined: Mapping[TextBlock | None, list[tuple[Item, int]]]
     ) -> list[lsp.DocumentSymbol]:
-        """Return the symbols straight inside of a block."""
+        """Return the symbols directly inside a block."""
         found = [self._value(item, line) for item, line in defined.get(outer, ()) if self._is_listed(item, line, outer)]
         for block in self.inner[outer]:
             inner = self._below(block, defined)
@@ -629,12 +629,12 @@ def colours(index: SymbolIndex, places: TextPlaces, lines: range) -> list[int]:
 
 
 def _by_line(index: SymbolIndex, places: TextPlaces, lines: range) -> list[list[int]]:
-    """Return the numbers of each line without the first, which depends on the lines before."""
+    """Return the numbers of each line except the first number, which depends on the previous lines."""
     return [_encoded(index, index.lines[number], number, places) for number in lines]
 
 
 def _packed(by_line: Sequence[list[int]], first: int, before: int) -> list[int]:
-    """Return the colours of lines from `first` on; `before` is the last line before them that has colours."""
+    """Return the colours of lines from `first` on; `before` is the last previous line that has colours."""
     data: list[int] = []
     for number, encoded in enumerate(by_line, first):
         if encoded:
@@ -645,14 +645,14 @@ def _packed(by_line: Sequence[list[int]], first: int, before: int) -> list[int]:
 
 
 class Colours:
-    """The colours that the client holds for each text, by line; it receives only the changes."""
+    """The colours that the client has for each text, by line; the client receives only changes."""
 
     def __init__(self) -> None:
         self._sent: dict[str, tuple[str, list[list[int]]]] = {}
         self._count = 0
 
     def _held(self, uri: str, by_line: list[list[int]]) -> str:
-        """Take note of the colours that a client is given; return what these are called."""
+        """Store the colours that a client receives; return their identifier."""
         self._count += 1
         self._sent[uri] = str(self._count), by_line
         return str(self._count)
@@ -665,7 +665,7 @@ class Colours:
     def changed(
         self, uri: str, index: SymbolIndex, places: TextPlaces, known: str
     ) -> lsp.SemanticTokens | lsp.SemanticTokensDelta:
-        """Return how colours differ from the `known` ones; all if these are no longer held."""
+        """Return the changes of colours since the `known` ones; all colours if those are no longer stored."""
         before, old = self._sent.get(uri, ("", []))
         if before != known:
             return self.all(uri, index, places)
@@ -674,14 +674,14 @@ class Colours:
         return lsp.SemanticTokensDelta([] if edit is None else [edit], self._held(uri, new))
 
     def forget(self, uri: str) -> None:
-        """Forget a text that is closed."""
+        """Remove a text that is closed."""
         self._sent.pop(uri, None)
 
 
 def _edit(old: list[list[int]], new: list[list[int]]) -> lsp.SemanticTokensEdit | None:
     """Return the edit that turns the colours of the `old` lines into the colours of the `new` lines; None if equal.
 
-    Lines that are as they were share their list, so that 10,000 of them are compared in a millisecond.
+    Unchanged lines share their list, so 10,000 of them are compared in a millisecond.
     """
     if old == new:
         return None
@@ -699,7 +699,7 @@ def _edit(old: list[list[int]], new: list[list[int]]) -> lsp.SemanticTokensEdit 
 
 
 def _encoded(index: SymbolIndex, line: SymbolLine, number: int, places: TextPlaces) -> list[int]:
-    """Return the numbers of a line without the first, which depends on the lines before."""
+    """Return the numbers of a line except the first, which depends on the previous lines."""
     if number in index.placed:  # what its names are rests on the lines around it
         return [*_numbers(index, line, number, places)][1:]
     key = index.colour_key(number)

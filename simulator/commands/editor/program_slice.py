@@ -1,8 +1,8 @@
-"""A few statements of a long text with all that they rest on, everything else blanked out.
+"""A few statements of a long text with everything that they depend on; the rest is blanked out.
 
-Lines keep their numbers. What is kept around the statements of a `.pto` text: the heads and ends of the blocks that
-they stand in, and the definitions of the values that they name; of assembly: declarations and labels. So a statement
-of a text of ten thousand lines is read in milliseconds, with the errors that the whole text gives it.
+Lines keep their numbers. Around the statements of a `.pto` text, the heads and ends of the enclosing blocks and the
+definitions of the named values remain; of assembly, declarations and labels. A statement
+of a text of ten thousand lines is therefore read in milliseconds, with the errors that it has in the whole text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from castsim.targets.loader import Target, load_target
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the editor asks for beyond a text: a target by name or path, values of scalar arguments; of kernels in C
+    """The editor's settings for a text: a target by name or path, values of scalar arguments; for kernels in C also
     macros and folders of headers.
     """
 
@@ -58,7 +58,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class EditedText:
-    """One version of a text. `name` is what messages call it, `language` one of `checking.LANGUAGES`."""
+    """One version of a text. `name` is its name in messages, `language` one of `checking.LANGUAGES`."""
 
     name: str
     language: str
@@ -67,7 +67,7 @@ class EditedText:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Its lines, without their ends."""
+        """The lines of the text, without their ends."""
         return self.text.split("\n")
 
     def with_lines(self, lines: list[str]) -> EditedText:
@@ -86,7 +86,7 @@ _ARCHITECTURE = re.compile(r'pto\.target_arch\s*=\s*"([^"\n]*)"')
 
 
 def target_of_text(text: EditedText, settings: Settings) -> Target | None:
-    """Return the target that is asked for, else the one that a text names; None if it cannot be told."""
+    """Return the requested target, or else the one that a text names; None if there is neither."""
     try:
         asked = settings.request().target
         if text.language == "pto":
@@ -102,7 +102,7 @@ def target_of_text(text: EditedText, settings: Settings) -> Target | None:
 
 @dataclass(frozen=True, slots=True)
 class TextPlaces:
-    """The lines of a text; `units` is the length of a string as the client counts, in UTF-16 units by default."""
+    """The lines of a text; `units` is the length of a string as the client counts it, by default in UTF-16 units."""
 
     lines: Sequence[str]
     units: Callable[[str], int]
@@ -113,7 +113,7 @@ class TextPlaces:
         return Position(number, self.units(self.lines[number][: column - 1]))
 
     def range(self, line: int, column: int, end: int) -> Range:
-        """Return the range from a column to another of the same line, that one exclusive."""
+        """Return the range between two columns of a line, the end exclusive."""
         return Range(self.position(line, column), self.position(line, max(end, column)))
 
     def place(self, position: Position) -> tuple[int, int]:
@@ -129,33 +129,33 @@ class TextPlaces:
 
 
 _STARTS = re.compile(r'\s*(?:%[^=\n]*=|[A-Za-z_]\w*\.\w|"|[{}^]|(?:return|module|tcvt)\b|//|$)')
-"""How a line begins that continues none before it."""
+"""Beginning of a line that never continues the previous one."""
 
 _DEFINED = re.compile(r"\s*((?:%[\w.$-]+(?::\d+)?\s*,?\s*)+)=")
 _NAME = re.compile(r"%[\w.$-]+")
 _OUTSIDE = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"')
 _ENDS = ("scf.yield", "scf.condition", "return")
 _MOST_CONTINUED = 60
-"""Lines of one statement."""
+"""Maximum number of lines of a statement."""
 
 _LABEL = re.compile(r"\s*[A-Za-z_.$][\w.$]*\s*:")
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A text of the same number of lines; `first` to `last` are those asked for, made whole statements, from 0."""
+    """A text of the same length; `first` to `last` are the requested lines, extended to whole statements, from 0."""
 
     text: EditedText
     first: int
     last: int
 
     def holds(self, line: int | None) -> bool:
-        """Whether a line, counted from 1, is one of those asked for."""
+        """Whether a line, counted from 1, is one of the requested lines."""
         return line is not None and self.first < line <= self.last + 1
 
 
 def excerpt(text: EditedText, first: int, last: int) -> Excerpt | None:
-    """Return the excerpt for lines `first` to `last`, counted from 0; None where only the whole text tells."""
+    """Return the excerpt for lines `first` to `last`, counted from 0; None if it needs the whole text."""
     if text.language == "pto":
         return _Tiles(text.lines).excerpt(text, first, last)
     return _of_assembly(text, first, last) if text.language == "tpc" else None
@@ -188,7 +188,7 @@ def _is_open(lines: list[str], number: int) -> bool:
 
 @dataclass(slots=True)
 class _Region:
-    """A block: the lines of its head and of what divides it, its end, the lines of terminators straight inside."""
+    """A block: the lines of its head and its dividers, its end, and the lines of terminators directly inside."""
 
     heads: list[int]
     outer: _Region | None
@@ -230,7 +230,7 @@ class _Tiles:
     # ---------------------------------------------------------------------------------------------------- the scan
 
     def _scan(self, first: int, last: int) -> None:
-        """Find the blocks and definitions of the module's head and of the functions that the lines stand in."""
+        """Find the blocks and definitions of the module's head and of the functions that contain the lines."""
         heads = [number for number, line in enumerate(self.lines) if "func.func" in line]
         before = [number for number in heads if number <= first]
         behind = [number for number in heads if number > last]
@@ -284,7 +284,7 @@ class _Tiles:
     # -------------------------------------------------------------------------------------------------- what is kept
 
     def _keep(self, first: int, last: int) -> None:
-        """Keep lines, the definitions of what they name, and those of what these name."""
+        """Keep lines, the definitions of the values that they name, and the definitions that those need."""
         waiting = [(first, last)]
         while waiting:
             start, end = waiting.pop()
@@ -299,7 +299,7 @@ class _Tiles:
                 waiting += self._around(number)
 
     def _definitions(self, name: str, number: int) -> list[int]:
-        """Return the lines of the definitions of a name, the one that a line sees last."""
+        """Return the lines that define a name, the last visible one for each use."""
         places = self.defined.get(name, [])
         seen = []
         region = self.regions.get(number)
@@ -311,7 +311,7 @@ class _Tiles:
         return before[-1:] + [each for each in visible if each == number]
 
     def _whole(self, number: int) -> int:
-        """Return the last line of a statement; of one with a block, the end of that."""
+        """Return the last line of a statement, including its block."""
         last = self._end(number)
         inner = [self.regions.get(each + 1) for each in range(number, last + 1) if each + 1 < len(self.lines)]
         for region in inner:
@@ -335,7 +335,7 @@ class _Tiles:
         return place if "{" in self.lines[place] or "}" in self.lines[place] else self._end(place)
 
     def _close(self, asked: range) -> None:
-        """Leave nothing out between the head of a function and its first line where the head goes over lines."""
+        """Keep every line between the head of a function and its first line if the head spans lines."""
         for number in list(self.kept):
             if number not in asked and "func.func" in self.lines[number]:
                 while "{" not in self.lines[number] and number + 1 < len(self.lines) and number + 1 not in asked:
@@ -348,7 +348,7 @@ class _Tiles:
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
-    """`added` lines of the new text, from number `first`, stand for `removed` lines of the old one; from 0."""
+    """`added` lines of the new text, from number `first`, replace `removed` lines of the old one; from 0."""
 
     first: int
     added: int
@@ -370,7 +370,7 @@ def quick_findings(
 ) -> tuple[Finding, ...]:
     """Return the earlier findings that an edit keeps, at their new positions, and the findings in the new lines.
 
-    Only their syntax and types are read; `castsim.check_text` on the whole text finds the rest.
+    Only syntax and types are checked; `castsim.check_text` on the whole text finds the rest.
     """
     moved = edit.added - edit.removed
     start = min(edit.first, len(text.lines) - 1)
@@ -390,7 +390,7 @@ def quick_findings(
 
 
 def findings_in(text: EditedText, first: int, last: int, settings: Settings) -> list[Finding] | None:
-    """Return the syntax and type errors of lines, from 0; None if only the whole text decides."""
+    """Return the syntax and type errors of lines, from 0; None if that needs the whole text."""
     found = excerpt(text, first, last)
     return None if found is None else [one for one in _read(found, settings) if found.holds(one.line)]
 
@@ -422,7 +422,7 @@ def _read_assembly(text: EditedText, settings: Settings) -> list[Finding]:
 
 _SCOPE = re.compile(r"^( *)pto\.vecscope \{\n.*?^\1\}\n", re.MULTILINE | re.DOTALL)
 _MOST_LINES = 24
-"""Lines of vector instructions that are shown."""
+"""Maximum number of lines of vector instructions that are shown."""
 
 
 def node_at(text: EditedText, line: int) -> tuple[Operation | None, str]:
@@ -442,7 +442,7 @@ def node_at(text: EditedText, line: int) -> tuple[Operation | None, str]:
 def work(node: Operation, statement: str, target: Target) -> tuple[str, int | None] | None:
     """Return the instructions that a target executes for a cast or a vector operation, and their cycles alone.
 
-    The former as text of its vector instructions. None for other operations, and where it is refused.
+    The instructions are text. None for other operations, and for refused ones.
     """
     declared = _declarations(node)
     if declared is None:
@@ -461,7 +461,7 @@ def work(node: Operation, statement: str, target: Target) -> tuple[str, int | No
 
 
 def _declarations(node: Operation) -> str | None:
-    """Return definitions of all that a statement names; None if it names more than tiles and numbers."""
+    """Return definitions for everything that a statement names; None if it names more than tiles and numbers."""
     used: dict[str, pto.Type]
     if isinstance(node, pto.Tcvt):
         used = {node.src: node.src_type}
@@ -499,7 +499,7 @@ def _cycles(node: Operation, target: Target) -> int | None:
 
 
 def _instructions(program: TileProgram, function: pto.Function) -> str:
-    """Return vector instructions: as `castsim expand` writes them, else the names of those that work on memory."""
+    """Return vector instructions: as `castsim expand` writes them, or else the names of those that work on memory."""
     try:
         written, _ = vector_units_of(program.target).expanded(function, program.tree)
     except CastsimError:
@@ -512,7 +512,7 @@ def _instructions(program: TileProgram, function: pto.Function) -> str:
 
 
 def _counted(root: Node) -> list[str]:
-    """Return the instructions of a tree in the order of their first execution, each with how often it is executed."""
+    """Return the instructions of a tree in the order of their first execution, each with its number of executions."""
     counts: dict[str, int] = {}
     _count(root, 1, counts)
     return [f"{name} x {count:,}" if count > 1 else name for name, count in counts.items()]

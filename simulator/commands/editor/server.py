@@ -1,4 +1,4 @@
-"""The language server: what a client asks, and who answers it."""
+"""The language server: requests of a client, and the functions that answer them."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ if sys.platform == "linux":
 # Findings as the diagnostics of an editor.
 
 SOURCE = "castsim"
-"""What diagnostics name as their origin."""
+"""Source that diagnostics name."""
 
 MOST = 500
-"""Diagnostics of a text that are shown, errors before all others."""
+"""Maximum number of diagnostics shown for a text; errors come first."""
 
 _SEVERITIES = {
     Severity.ERROR: DiagnosticSeverity.Error,
@@ -69,7 +69,7 @@ _TOP = Range(Position(0, 0), Position(0, 0))
 
 
 def diagnostics(findings: Sequence[Finding], places: TextPlaces) -> list[Diagnostic]:
-    """Return findings as diagnostics; of more than `MOST` the last one says how many are left out."""
+    """Return findings as diagnostics; beyond `MOST`, the last one gives the number of those left out."""
     shown = findings
     if len(findings) > MOST:
         shown = sorted(findings, key=lambda one: list(_SEVERITIES).index(one.severity))[:MOST]
@@ -81,7 +81,7 @@ def diagnostics(findings: Sequence[Finding], places: TextPlaces) -> list[Diagnos
 
 
 def diagnostic(found: Finding, places: TextPlaces) -> Diagnostic:
-    """Return a finding as a diagnostic; a finding about the whole text is placed at its beginning."""
+    """Return a finding as a diagnostic; a finding about the whole text is at its beginning."""
     message = found.message
     message += f"\nlegal: {legal_text(found.legal, found.message, found.span)}" if found.legal else ""
     message += f"\nhelp: {found.help}" if found.help else ""
@@ -98,13 +98,13 @@ def finding_range(found: Finding, places: TextPlaces) -> Range:
 
 
 CHECKED = "castsim/checked"
-"""A request with `{"uri": ...}`; answered when the last version of that text has been checked as a whole, and timed."""
+"""Request with `{"uri": ...}`; answered when the last version of that text has been checked and timed completely."""
 
 LANGUAGES = {".pto": "pto", ".tpc": "tpc", ".s": "tpc", ".c": "c"}
-"""Languages by suffix; a text without one is in the language that the client names."""
+"""Languages by suffix; a text without a suffix is in the language that the client names."""
 
 MOST_BYTES = 16 << 20
-"""Bytes of a message: far more than any kernel has, little enough to be held several times."""
+"""Maximum number of bytes of a message: far more than any kernel has, few enough to store several times."""
 
 _LONGEST_HEADER = 4096
 _WIDEST_PIPE = 1 << 20
@@ -120,13 +120,13 @@ _KINDS = {
 
 
 class Refused(JsonRpcException):
-    """A request that cannot be carried out, for a reason that the user can do something about."""
+    """A request that fails for a reason that the user can remedy."""
 
     CODE = lsp.LSPErrorCodes.RequestFailed.value
 
 
 class CastsimServer(LanguageServer):
-    """A server of the open texts of one client."""
+    """A language server for the open texts of one client."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__("castsim", __version__)
@@ -137,19 +137,19 @@ class CastsimServer(LanguageServer):
         """The last message."""
 
     def named(self, uri: str) -> tuple[SymbolIndex, TextPlaces] | None:
-        """Return the symbol index of an open text, with its places; None if it is not open."""
+        """Return the symbol index of an open text, with its positions; None if it is not open."""
         known = self.checker.texts.get(uri)
         return None if known is None else (self.indexes.of(uri, known.text), self.places(known))
 
     def report_server_error(self, error: Exception, source: object) -> None:
-        """Tell the client of defects; a request that is refused has its answer, or gets it here if it is malformed."""
+        """Report defects to the client; a malformed request gets its answer here, others have one already."""
         if source is JsonRpcException and isinstance(error, JsonRpcException):
             self._answer_malformed()
         elif not isinstance(error, Refused | JsonRpcInvalidParams):
             self._log(f"{type(error).__name__}: {error}")
 
     def _answer_malformed(self) -> None:
-        """Answer the last request, whose parameters are not those of its method; notifications have no answer."""
+        """Answer the last request, whose parameters do not fit its method; notifications have no answer."""
         try:
             request = json.loads(self.received)
         except (ValueError, RecursionError):
@@ -164,7 +164,7 @@ class CastsimServer(LanguageServer):
         return TextPlaces(known.text.lines, self.workspace.position_codec.client_num_units)
 
     def text(self, uri: str) -> EditedText | None:
-        """Return a text as the client has it; None if it is in no language that is served."""
+        """Return a text as the client has it; None if its language is not supported."""
         document = self.workspace.get_text_document(uri)
         name = to_fs_path(uri) or uri
         language = LANGUAGES.get(Path(name).suffix.lower(), document.language_id)
@@ -203,27 +203,27 @@ def serve(settings: Settings) -> None:
 
 
 def _widen(pipe: int) -> None:
-    """Let a pipe take large answers whole, where the system has that."""
+    """Enlarge a pipe so that it takes large answers whole, if the system supports that."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _WIDEST_PIPE)
 
 
 class _Bounded:
-    """Standard input, of which no message makes the server reserve more memory than a text can need."""
+    """Standard input that limits the memory that a message can make the server reserve."""
 
     def __init__(self, source: BinaryIO, server: CastsimServer) -> None:
         self._source, self._server = source, server
 
     def readline(self) -> bytes:
-        """Return a line of a header, or what is read of one that is too long."""
+        """Return a line of a header, or the beginning of one that is too long."""
         return self._source.readline(_LONGEST_HEADER)
 
     def read(self, size: int) -> bytes:
         """Return a message.
 
         Raises:
-            ReadError: it is too long.
+            ReadError: the message is too long.
         """
         if size > MOST_BYTES:
             raise ReadError(f"a message of {size} bytes", legal=(f"up to {MOST_BYTES} bytes",))
@@ -232,7 +232,7 @@ class _Bounded:
 
 
 def server_of(settings: Settings) -> CastsimServer:
-    """Return a server with all that it answers."""
+    """Return a server with all its request handlers."""
     server = CastsimServer(settings)
     _follow_texts(server)
     _answer_words(server)
@@ -245,7 +245,7 @@ def server_of(settings: Settings) -> CastsimServer:
 
 
 def _texts(defines: object) -> dict[str, str]:
-    """Return macros as an editor gives them; what is no text is written as one."""
+    """Return macros as an editor gives them; values that are not text are converted."""
     return {str(name): str(text) for name, text in defines.items()} if isinstance(defines, dict) else {}
 
 

@@ -1,8 +1,8 @@
-"""The symbol index of a text: what defines a name, what uses it, and in which block that holds.
+"""The symbol index of a text: the definitions and uses of each name, and the block that each is valid in.
 
-One index per version of a text answers definition, references, rename, outline, folding and colours. It stands on the
-tokens of the readers and goes on where these refuse a statement, so that it also answers while a line is being typed.
-What is made of a line is kept for the next version: after an edit, only lines that differ are read again.
+One index per version of a text answers definition, references, rename, outline, folding and colours. It uses the
+readers' tokens and continues where these refuse a statement, so it also answers while a line is being typed.
+Data about a line is kept for the next version: after an edit, only changed lines are read again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from castsim.tpc_compiler.virtual_registers import NAME
 
 
 class SymbolKind(StrEnum):
-    """Kind of thing that a name denotes."""
+    """The kind of thing that a name denotes."""
 
     FUNCTION = "function"
     ARGUMENT = "argument"
@@ -39,9 +39,9 @@ class SymbolKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A name in a line: columns from 1, the end exclusive; `name` is how it is looked up.
+    """A name in a line: columns from 1, the end exclusive; `name` is its key in the index.
 
-    `grouped` is a register named within a group.
+    `grouped` marks a register named within a group.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Occurrence(Item):
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """One named thing, with all its occurrences in the order of the text."""
+    """A named thing with all its occurrences in the order of the text."""
 
     name: str
     kind: SymbolKind
@@ -79,7 +79,7 @@ class Symbol:
 
 @dataclass(slots=True, eq=False)
 class TextBlock:
-    """A region of a text: lines from 1, what opens it, the block around it; `end` is 0 while nothing closes it."""
+    """A region of a text: lines from 1, its opening, the block around it; `end` is 0 while it is open."""
 
     head: str
     line: int
@@ -88,7 +88,7 @@ class TextBlock:
     end: int = 0
 
     def within(self) -> Iterator[TextBlock]:
-        """Yield the block and those around it."""
+        """Yield the block and all blocks around it."""
         block: TextBlock | None = self
         while block is not None:
             yield block
@@ -96,7 +96,7 @@ class TextBlock:
 
 
 class TokenType(StrEnum):
-    """The colours of words, by the names that editors know."""
+    """Colours of words, by the names that editors use."""
 
     FUNCTION = "function"
     VARIABLE = "variable"
@@ -121,7 +121,7 @@ class SymbolLine:
     colours: tuple[Coloured, ...]
     names: frozenset[str] = frozenset()
     encoded: dict[object, list[int]] = field(default_factory=dict)
-    """The colours as the client takes them, kept by `castsim.commands.editor.navigation`."""
+    """The colours in the client's encoding, cached by `castsim.commands.editor.navigation`."""
 
     def __post_init__(self) -> None:
         self.names = frozenset(one.name for one in self.items)
@@ -130,8 +130,8 @@ class SymbolLine:
 class SymbolIndex:
     """The names of one version of a text.
 
-    A subclass for each language fills `lines`, `blocks` and, where an item does not lie in the block of its line,
-    `placed`; it takes the index of the version before, for lines that are as they were.
+    A subclass for each language fills `lines`, `blocks` and, for items outside the block of their line,
+    `placed`; it takes the index of the previous version to reuse unchanged lines.
     """
 
     language: ClassVar[str]
@@ -142,11 +142,11 @@ class SymbolIndex:
         self.blocks: list[TextBlock] = []
         self.block_of: list[TextBlock | None] = []
         self.placed: dict[int, list[tuple[Item, TextBlock | None]]] = {}
-        """By number of line, from 0: items with the blocks that they hold in."""
+        """Items with the blocks that they belong to, by line number from 0."""
         self._found: dict[str, list[tuple[Occurrence, TextBlock | None]]] = {}
 
     def items(self, number: int) -> Iterator[tuple[Item, TextBlock | None]]:
-        """Yield the items of a line, counted from 0, with the blocks that they hold in."""
+        """Yield the items of a line, counted from 0, with the blocks that they belong to."""
         if number in self.placed:
             yield from self.placed[number]
         else:
@@ -154,14 +154,14 @@ class SymbolIndex:
             yield from ((item, block) for item in self.lines[number].items)
 
     def item_at(self, line: int, column: int) -> tuple[Item, TextBlock | None] | None:
-        """Return the name at a place, from 1; the end of a name still belongs to it."""
+        """Return the name at a position, from 1; the end of a name still belongs to it."""
         if not 1 <= line <= len(self.lines):
             return None
         found = [one for one in self.items(line - 1) if one[0].column <= column <= one[0].end]
         return next((one for one in found if column < one[0].end), found[0] if found else None)
 
     def symbol_at(self, line: int, column: int) -> Symbol | None:
-        """Return the symbol of the name at a position; None where no name stands."""
+        """Return the symbol of the name at a position; None if there is no name."""
         found = self.item_at(line, column)
         return None if found is None else self.symbol(found[0].name, found[1])
 
@@ -175,7 +175,7 @@ class SymbolIndex:
         return Symbol(name, kinds[0], tuple(sorted(mine, key=lambda one: (one.line, one.column))))
 
     def occurrences(self, name: str) -> list[tuple[Occurrence, TextBlock | None]]:
-        """Return all occurrences of a name, with the blocks that they hold in."""
+        """Return all occurrences of a name, with the blocks that they belong to."""
         if name not in self._found:
             self._found[name] = [
                 (item.at(number + 1), block)
@@ -192,7 +192,7 @@ class SymbolIndex:
         return () if symbol is None else symbol.definitions
 
     def key(self, written: str) -> str:
-        """Return how a name is looked up."""
+        """Return the key of a name in the index."""
         return written
 
     def taken(self, symbol: Symbol, new: str) -> Occurrence | None:
@@ -206,7 +206,7 @@ class SymbolIndex:
         return None
 
     def all_definitions(self) -> Mapping[TextBlock | None, list[tuple[Item, int]]]:
-        """Return all that is defined, with its line from 1, by block."""
+        """Return all definitions, with their lines from 1, by block."""
         found: dict[TextBlock | None, list[tuple[Item, int]]] = defaultdict(list)
         for number in range(len(self.lines)):
             for item, block in self.items(number):
@@ -230,18 +230,18 @@ class SymbolIndex:
             first = None
 
     def colour(self, number: int, colour: Coloured) -> TokenType:
-        """Return the colour of a word in a line, from 0, where that depends on its neighbours."""
+        """Return the colour of a word in a line, from 0, if its neighbours decide it."""
         del number
         return colour[2]
 
     def colour_key(self, number: int) -> object:
-        """Return the key on which the colours of a line, from 0, depend besides its text."""
+        """Return the key that decides the colours of a line, from 0, besides its text."""
         del number
         return None
 
 
 def _home(block: TextBlock | None, homes: set[TextBlock | None]) -> TextBlock | None:
-    """Return the block around another, that one included, in which a name is defined; else the outermost one."""
+    """Return the nearest block, from this one outwards, that defines a name; else the outermost one."""
     last = None
     for each in block.within() if block is not None else ():
         if each in homes:
@@ -266,7 +266,7 @@ _BLOCK = "bundle"
 
 
 class AssemblyIndex(SymbolIndex):
-    """The names of a TPC assembly text."""
+    """Symbol index of a TPC assembly text."""
 
     language = "tpc"
 
@@ -284,7 +284,7 @@ class AssemblyIndex(SymbolIndex):
         self._find_blocks(plain)
 
     def _find_blocks(self, lines: Sequence[str]) -> None:
-        """Find loops, from the instruction to the label of their end, and bundles that go over lines."""
+        """Find loops, from the instruction to the label of their end, and bundles that span lines."""
         labels = {item.name: n for n, line in enumerate(self.lines) for item in line.items
                   if item.defines and item.kind is SymbolKind.LABEL}  # fmt: skip
         for number, text in enumerate(lines):
@@ -317,7 +317,7 @@ class AssemblyIndex(SymbolIndex):
         return found or list(writes)[:1]
 
     def key(self, written: str) -> str:
-        """Return how a name is looked up."""
+        """Return the key of a name in the index."""
         return (_registers(written) or (written,))[0]
 
     def taken(self, symbol: Symbol, new: str) -> Occurrence | None:
@@ -327,7 +327,7 @@ class AssemblyIndex(SymbolIndex):
 
 
 def _without_blocks(lines: Sequence[str]) -> Sequence[str]:
-    """Return lines with comments in `/* */`, which may go over several, blanked out; others stay."""
+    """Return lines with `/* */` comments blanked out, which may span several lines."""
     text = "\n".join(lines)
     if "/*" not in text:
         return lines
@@ -451,7 +451,7 @@ _COLOURS = {
 
 @dataclass(slots=True)
 class TileLine(SymbolLine):
-    """A line with its tokens; one that is `plain` opens, closes and continues nothing."""
+    """A line with its tokens; a `plain` line opens, closes and continues nothing."""
 
     tokens: Tokens = field(default_factory=lambda: Tokens([], [], [], []))
     plain: bool = True
@@ -459,7 +459,7 @@ class TileLine(SymbolLine):
 
 @dataclass(slots=True)
 class _State:
-    """How far the lines are read: the block reached, what is open, definitions that wait for the next block."""
+    """State of the reader: the current block, open constructs, definitions that wait for the next block."""
 
     block: TextBlock | None = None
     braces: list[TextBlock | None] = field(default_factory=list)
@@ -477,7 +477,7 @@ class _State:
 
 
 class TileIndex(SymbolIndex):
-    """The names of a `.pto` text."""
+    """Symbol index of a `.pto` text."""
 
     language = "pto"
 
@@ -504,7 +504,7 @@ class TileIndex(SymbolIndex):
         return self.known[self.texts[number]]
 
     def _follow(self, number: int, tokens: Tokens, state: _State) -> None:
-        """Read a line with blocks, heads or statements that go over lines."""
+        """Read a line with blocks, heads or statements that span lines."""
         placed = self.placed.setdefault(number, [])
         results = _results(tokens)
         for index, (kind, text) in enumerate(zip(tokens.kinds, tokens.texts, strict=True)):
@@ -649,7 +649,7 @@ def _results(tokens: Tokens) -> frozenset[int]:
 
 
 def _value(tokens: Tokens, index: int, results: frozenset[int], state: _State | None) -> tuple[Item, bool]:
-    """Return a value, and whether what it defines belongs to the block that follows."""
+    """Return a value, and whether its definition belongs to the following block."""
     text, start = tokens.texts[index], tokens.starts[index]
     name = text.partition("#")[0].partition(":")[0]
     column, end = start + 1, start + 1 + len(name)
@@ -675,7 +675,7 @@ def _function(tokens: Tokens, index: int) -> Item:
 
 
 def _opens_block(tokens: Tokens, index: int) -> bool:
-    """Whether a brace begins a block, not attributes."""
+    """Whether a brace begins a block rather than attributes."""
     if index and tokens.texts[index - 1] == "attributes":
         return False
     kind, first, second = tokens.kinds[index + 1], tokens.texts[index + 1], ""

@@ -1,4 +1,4 @@
-"""Comparing two ways to compute the same casts, code by code and bit by bit."""
+"""Comparison of two computations of the same casts, code by code and bit by bit."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _POWER_MODES = {
     Rounding.ROUND: "nearest",
     Rounding.HALF_UP: "nearest",
 }
-"""Modes towards powers of two have the names of ONNX in the oracle: only positive numbers reach the rounding."""
+"""Modes towards powers of two, by their ONNX names in the oracle: only positive numbers reach the rounding."""
 
 
 def oracle_folder() -> Path | None:
-    """Return the folder of the oracle: `tests/` beside the packages; None if they are installed without it."""
+    """Return the folder of the oracle: `tests/` beside the packages; None if castsim is installed without it."""
     folder = Path(castsim.__file__).resolve().parent.parent / "tests"
     return folder if (folder / "oracle.py").is_file() else None
 
@@ -65,10 +65,10 @@ def load_oracle() -> ModuleType:
 
 
 def check_oracle(part: VerificationPart) -> None:
-    """Reject a pair that the oracle does not know.
+    """Reject a pair that the oracle does not support.
 
     Raises:
-        IllegalError: as said, or no oracle.
+        IllegalError: the pair is not supported, or there is no oracle.
     """
     known = {**load_oracle().FLOATS, **load_oracle().INTS}
     for name in (part.source.name, part.destination.name):
@@ -96,7 +96,7 @@ def undecided(part: VerificationPart, codes: Codes) -> NDArray[np.bool_] | None:
 
     Between 2**127 and 2**128 without saturation, down and nearest to a power of two: onnxruntime overflows before
     rounding, the reference evaluator of ONNX after it. Hybrid of subnormal f16: neither the instruction's description
-    nor the vendor's script tells.
+    nor the vendor's script decides.
     """
     src, dst = part.source, part.destination
     if is_power_format(dst) and part.overflow is Overflow.SPECIAL and part.rounding is not Rounding.CEIL:
@@ -112,15 +112,15 @@ def _subnormal(codes: Codes, src: Format) -> NDArray[np.bool_]:
 
 
 BLOCK = 1 << 18
-"""Codes compared at a time: inputs and both results stay in the caches."""
+"""Number of codes compared at a time: inputs and both results stay in the caches."""
 
 SHOWN = 10
-"""Mismatches that are kept of a part; all are counted."""
+"""Maximum number of mismatches stored per part; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A code for which the two disagree. `position` is that in the input set, `random` the word if one was used."""
+    """A code for which both sides disagree. `position` is that in the input set, `random` the word if one was used."""
 
     position: int
     code: int
@@ -133,8 +133,8 @@ class Mismatch:
 class ComparisonResult:
     """The result of comparing positions `start` to `stop - 1`.
 
-    `undecided` counts the codes that were left out, because the sources contradict each other or are silent.
-    `cpu_seconds` is processor time of making the codes, computing both results and comparing them.
+    `undecided` counts the codes left out because the sources contradict each other or are silent.
+    `cpu_seconds` is the processor time for generating the codes, computing both results and comparing them.
     """
 
     start: int
@@ -154,7 +154,7 @@ def probe(part: VerificationPart) -> None:
     """Reject a part that cannot be computed, by trying one code.
 
     Raises:
-        ReadError, IllegalError: as `VerificationPart.check`; an input set, tier or oracle that does not have the cast,
+        ReadError, IllegalError: see `VerificationPart.check`; also an input set, tier or oracle that lacks the cast,
             or a tier that is not installed.
     """
     part.check()
@@ -178,7 +178,7 @@ def compare(part: VerificationPart, start: int, stop: int) -> ComparisonResult:
 
 
 def _compare_block(part: VerificationPart, start: int, stop: int, found: list[Mismatch]) -> tuple[int, int]:
-    """Return the numbers of differing and of undecided codes; append the first differing ones while few are kept."""
+    """Return the numbers of differing and of undecided codes; append the first differing ones up to the maximum."""
     inputs, policy = _prepared(part)
     codes = inputs.codes(start, stop)
     random = random_words(part, start, stop) if part.rounding is Rounding.STOCHASTIC else None

@@ -1,7 +1,7 @@
-"""The codes that a cast is tried on: all of them, the structured set, or samples.
+"""The codes on which a cast is tried: all of them, the structured set, or samples.
 
-A set is a sequence of codes in a fixed order; any stretch of it can be generated at any time, so that work can be split
-among processes and taken up again.
+A set is a sequence of codes in a fixed order; any stretch of it can be generated at any time, so work can be split
+among processes and resumed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from castsim.numerics.tiers import Tier
 # One part of a verification: a cast, the two implementations of it, and the codes it is tried on.
 
 DEFAULT_TIER = "default"
-"""The tier that `convert_codes` chooses by itself."""
+"""The tier that `convert_codes` chooses by default."""
 
 ORACLE = "oracle"
 """The independent oracle in place of a second tier."""
@@ -78,7 +78,7 @@ class VerificationPart:
         """The abstract cast's policy under the part's modes.
 
         Raises:
-            IllegalError: a mode that is not defined for the pair.
+            IllegalError: a mode is not defined for the pair.
         """
         return abstract_policy(self.source, self.destination, self.rounding, self.overflow)
 
@@ -86,8 +86,8 @@ class VerificationPart:
         """Reject an inconsistent part.
 
         Raises:
-            ReadError: an unknown format, tier or kind of input set; a tier against itself.
-            IllegalError: a mode that is not defined for the pair.
+            ReadError: a format, tier or kind of input set is unknown, or a tier is compared with itself.
+            IllegalError: a mode is not defined for the pair.
         """
         _ = self.policy
         tier_named(self.tier)
@@ -117,7 +117,7 @@ def tier_named(name: str, also: tuple[str, ...] = ()) -> Tier | None:
     """Return a tier; None for the default one.
 
     Raises:
-        ReadError: no such tier; the legal names are listed.
+        ReadError: the tier does not exist; the message lists the legal names.
     """
     if name == DEFAULT_TIER:
         return None
@@ -135,7 +135,7 @@ def tier_named(name: str, also: tuple[str, ...] = ()) -> Tier | None:
 # each with a handful of patterns below that realise all cases of half and sticky.
 
 LARGEST = 1 << 34
-"""Codes of the largest set that is worth trying: an hour or so at the speed of the reference."""
+"""Maximum number of codes of a set: about an hour at the speed of the reference."""
 
 NARROW = 16
 """Sources of up to this many bits are tried on all their codes instead."""
@@ -151,7 +151,7 @@ class MagnitudeSegment:
 
     @property
     def endings(self) -> tuple[int, ...]:
-        """The patterns of the bits that do not stay: 0, 1, half - 1, half, half + 1, all ones, each once."""
+        """The patterns of the dropped bits: 0, 1, half - 1, half, half + 1, all ones, without duplicates."""
         dropped = self.width - self.kept
         half, end = (1 << dropped) >> 1, 1 << dropped
         wanted = (0, 1, half - 1, half, half + 1, end - 1)
@@ -159,14 +159,14 @@ class MagnitudeSegment:
 
     @property
     def size(self) -> int:
-        """How many codes of the segment are tried."""
+        """Number of codes of the segment that are tried."""
         return len(self.endings) << self.kept
 
 
 def kept_bits(dst: Format, overflow: Overflow, exponent: int, width: int) -> int:
-    """Return the number of the `width` bits below a leading one of weight 2**exponent that can stay.
+    """Return how many of the `width` bits below a leading one of weight 2**exponent can be kept.
 
-    Nothing stays of an integer that is clamped, nor of one whose bits all lie above those that wrapping takes.
+    No bits of an integer that is clamped are kept, nor of one whose bits all lie above those that wrapping takes.
     """
     if isinstance(dst, IntFormat):
         beyond = dst.bits + (width if overflow is Overflow.WRAP else 0)
@@ -222,7 +222,7 @@ class Structured:
     """The structured set of a pair, in a fixed order: positive codes, then negative ones.
 
     Raises:
-        IllegalError: a source that is tried on all codes anyway, or a set too large to try.
+        IllegalError: the source is tried on all codes anyway, or the set is too large to try.
     """
 
     src: Format
@@ -244,7 +244,7 @@ class Structured:
 
     @property
     def argument(self) -> str:
-        """Why the set suffices."""
+        """The reason why the set suffices."""
         return (
             "Every sign and exponent (for subnormals and integers: every place of the leading one) with every pattern"
             " of the bits that can stay in the result, each followed by dropped bits 0, 1, half-1, half, half+1 and"
@@ -272,7 +272,7 @@ class Structured:
 
     @property
     def size(self) -> int:
-        """How many codes there are, the doubles of an integer's zero and extreme included."""
+        """Number of codes, including the duplicates of an integer's zero and extreme."""
         return self._runs[1][-1] << self.src.signed
 
     def codes(self, start: int, stop: int) -> Codes:
@@ -285,7 +285,7 @@ class Structured:
         return result
 
     def _fill(self, result: Codes, start: int, *, negative: bool) -> None:
-        """Write the codes of one sign from position `start` among them on."""
+        """Write the codes of one sign, starting at position `start` among them."""
         runs, ends = self._runs
         number, done = bisect_right(ends, start), 0
         while done < len(result):
@@ -299,7 +299,7 @@ class Structured:
 
 
 def _fill_run(result: Codes, first: int, dropped: int) -> None:
-    """Write `first` and what follows in steps of 2**dropped."""
+    """Write `first` and the following values in steps of 2**dropped."""
     dtype = result.dtype.type
     result[...] = ramp(1 << (len(result) - 1).bit_length(), result.dtype)[: len(result)]
     result <<= dtype(dropped)
@@ -308,7 +308,7 @@ def _fill_run(result: Codes, first: int, dropped: int) -> None:
 
 @lru_cache(maxsize=64)
 def ramp(count: int, dtype: np.dtype[Any]) -> Codes:
-    """Return 0 to `count - 1`, to be read only; kept, because few lengths occur again and again."""
+    """Return 0 to `count - 1`, read-only and cached, because few lengths occur repeatedly."""
     return np.arange(count, dtype=dtype)
 
 
@@ -326,7 +326,7 @@ def _give_sign(magnitudes: Codes, src: Format, *, negative: bool) -> None:
 
 
 GRAIN = 1 << 12
-"""Samples are drawn in stretches of this length, each from a generator of its own."""
+"""Samples are drawn in stretches of this length, each from its own generator."""
 
 
 class InputSet(Protocol):
@@ -334,7 +334,7 @@ class InputSet(Protocol):
 
     @property
     def size(self) -> int:
-        """How many codes there are."""
+        """Number of codes."""
         ...
 
     @property
@@ -351,7 +351,7 @@ def input_set(part: VerificationPart) -> InputSet:
     """Return the codes that a part is tried on.
 
     Raises:
-        IllegalError: a set that the source does not have, or that is too large to try.
+        IllegalError: the source lacks the set, or the set is too large to try.
     """
     if part.inputs == EXHAUSTIVE:
         return Exhaustive(part.source)
@@ -361,13 +361,13 @@ def input_set(part: VerificationPart) -> InputSet:
 
 
 def random_words(part: VerificationPart, start: int, stop: int) -> NDArray[np.uint32]:
-    """Return the random words that go with the codes at positions `start` to `stop - 1`."""
+    """Return the random words for the codes at positions `start` to `stop - 1`."""
     return _sample_range(start, stop, lambda rng: rng.integers(0, 1 << 32, GRAIN, dtype=np.uint32), (part.seed, 1))
 
 
 @dataclass(frozen=True)
 class Exhaustive:
-    """All codes of a format, by rising code; position and code are the same.
+    """All codes of a format, in rising order; position and code are the same.
 
     Raises:
         IllegalError: more than 2**32 codes.
@@ -383,7 +383,7 @@ class Exhaustive:
 
     @property
     def size(self) -> int:
-        """How many codes there are; a boolean may be any byte."""
+        """Number of codes; a boolean may be any byte."""
         is_boolean = isinstance(self.src, IntFormat) and self.src.boolean
         return 1 << (self.src.storage_bits if is_boolean else code_bits(self.src))
 
@@ -403,7 +403,7 @@ class Exhaustive:
 class Samples:
     """Pseudo-random codes: for wide sources, every second one near a rounding boundary of the pair.
 
-    Those have a random sign, a random place of the leading one and random bits where the result keeps them, above
+    The former have a random sign, a random position of the leading one and random bits that the result keeps, above
     one of the endings of the structured set; the others are any code.
     """
 

@@ -1,4 +1,4 @@
-"""The records of verifications: JSON files that are written whole, and the sources and versions that they are about."""
+"""Records of verifications: JSON files that are written completely or not at all, with their sources and versions."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ PACKAGES = {
     "castsim.targets": Path(castsim.targets.__file__).resolve().parent,
     "castsim": Path(castsim.__file__).resolve().parent,
 }
-"""The folders of modules, the longest name first: a checkout has three folders side by side, an installation one.
+"""Package folders, the longest name first: a checkout has three folders side by side, an installation one.
 
 Modules of any other name are third-party, and their sources are not part of a proof.
 """
 
 PROVEN = ("castsim.numerics.tiers", "castsim.evidence.verification.comparison")
-"""The modules at which following the imports starts."""
+"""Modules at which the search for imports starts."""
 
 _OWN = frozenset({"castsim", "simulator", "isa", "targets"})
-"""Today's name, and those of the three folders, by which sources imported each other before."""
+"""The current package name, and the three former folder names in imports."""
 
 BITLESS = frozenset({"castsim.isa.errors", "castsim"})
-"""Modules that only name errors or the version: they decide neither a bit nor what is tried."""
+"""Modules that only define errors or the version: they decide neither results nor which codes are tried."""
 
 
 def source_digests(*, oracle: bool) -> dict[str, str]:
-    """Return the SHA-256 of every source file of a proof by its path; with `oracle` those of the oracle too.
+    """Return the SHA-256 of every source file of a proof by its path; with `oracle`, also the oracle's files.
 
     Paths are those of the modules (`castsim/isa/formats.py`), wherever castsim is installed; the oracle's begin with
     `tests/`.
@@ -70,22 +70,22 @@ SUBSTITUTED = (
     "castsim.lowering.tile_casts",
     "castsim.lowering.vector_steps",
 )
-"""The modules at which following the imports starts for proofs that a function may stand in for an instruction."""
+"""Modules at which the search for imports starts for proofs of substitutions for instructions."""
 
 LEFT_OUT = (
     *("castsim.isa.pto.", "castsim.isa.tpc.", "castsim.targets"),
     *("castsim.execution.", "castsim.execution.tree", "castsim.execution.tree"),
     "castsim.machines.vliw.semantics.moves",
 )
-"""Beginnings of modules that decide nothing: they read text or say what a target is, and what a proof takes from them
-stands in its entry; or they do other instructions than arithmetic with a constant."""
+"""Prefixes of modules that decide no result: they read text or describe targets, and the proof's entry contains
+what it uses of them; or they implement other instructions than arithmetic with a constant."""
 
 _SAYING_WHAT = frozenset({"castsim.isa.pto.vector_operations"})
-"""Modules among those that decide what an instruction does."""
+"""Exceptions among those modules, which decide what an instruction does."""
 
 
 def substitution_digests() -> dict[str, str]:
-    """Return the SHA-256 of every source file that decides whether a substitute gives what an instruction gives."""
+    """Return the SHA-256 of every source file that decides whether a substitute equals its instruction."""
 
     def left_out(module: str) -> bool:
         return module.startswith(LEFT_OUT) and module not in _SAYING_WHAT
@@ -104,7 +104,7 @@ def digest_of(files: Mapping[str, str]) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a source file without what decides no bit (`HASH_RULE`)."""
+    """Return the SHA-256 of a source file without the parts that decide no bit (`HASH_RULE`)."""
     return _text_digest(path.read_text(encoding="utf-8"))
 
 
@@ -116,7 +116,7 @@ def _text_digest(source: str) -> str:
 
 
 def stripped(source: str, rows: Collection[int] = ()) -> str:
-    """Return source text without comments, strings that are statements, trailing and empty lines, and `rows`."""
+    """Return source text without comments, docstrings, trailing blanks and empty lines, and the `rows`."""
     lines = source.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
@@ -131,7 +131,7 @@ def stripped(source: str, rows: Collection[int] = ()) -> str:
 
 
 def own_imports(source: str) -> tuple[list[str], set[int]]:
-    """Return the names that a source imports from our own modules, and the lines of these imports.
+    """Return the names that a source imports from castsim's modules, and the lines of these imports.
 
     A module is identified by its last name: one that moves to another folder decides the same bits. The list
     of files gives the modules.
@@ -146,7 +146,7 @@ def own_imports(source: str) -> tuple[list[str], set[int]]:
 
 
 def imports_for_annotations(source: str) -> set[int]:
-    """Return the lines of imports that decide no bit: from modules of types alone, or for type checkers only."""
+    """Return the lines of imports that decide no bit: from modules with only types, or only for type checkers."""
     rows: set[int] = set()
     for node in ast.parse(source).body:
         types = isinstance(node, ast.ImportFrom) and node.module in ("typing", "numpy.typing")
@@ -173,14 +173,14 @@ def _files(
 
 
 def _shown(module: str, path: Path) -> str:
-    """Return the path of a module's file below the folder from which it is imported."""
+    """Return the path of a module's file below its import folder."""
     name = module.replace(".", "/")
     name += "/__init__.py" if path.name == "__init__.py" else ".py"
     return name if name.startswith("castsim/") else f"tests/{name}"
 
 
 def _path_of(module: str, tests: Path | None) -> Path | None:
-    """Return the file of a module of ours, None for one from elsewhere."""
+    """Return the file of a castsim module, None for any other."""
     base = None if tests is None else tests.joinpath(*module.split("."))
     for package, folder in PACKAGES.items():
         if module == package or module.startswith(f"{package}."):
@@ -193,13 +193,13 @@ def _path_of(module: str, tests: Path | None) -> Path | None:
 
 
 def _imported(path: Path, tests: Path | None) -> Iterator[str]:
-    """Yield the modules that a file names in its imports; a package stands for the modules its names come from."""
+    """Yield the modules that a file names in its imports; for a package, the modules that define its names."""
     for module, name in _imports(path.read_text(encoding="utf-8")):
         yield module if name is None else _home_of(module, name, tests)
 
 
 def _home_of(module: str, name: str, tests: Path | None) -> str:
-    """Return the module that defines a name, looking through packages that hand it on."""
+    """Return the module that defines a name, following packages that re-export it."""
     if _path_of(f"{module}.{name}", tests) is not None:
         return f"{module}.{name}"
     path = _path_of(module, tests)
@@ -212,7 +212,7 @@ def _home_of(module: str, name: str, tests: Path | None) -> str:
 
 @lru_cache(maxsize=256)
 def _imports(source: str) -> tuple[tuple[str, str | None], ...]:
-    """Return the (module, name) of everything imported, also inside functions; a whole module has no name."""
+    """Return the (module, name) of everything imported, also inside functions; an entire module has no name."""
     found: list[tuple[str, str | None]] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -233,7 +233,7 @@ HASH_RULE = (
 
 
 class KeptRecord(ABC):
-    """A record that is kept in a file. `KIND` tells the files apart; `runs`: when, and with which versions of what."""
+    """A record that is stored in a file. `KIND` identifies the files; `runs`: dates and versions of all runs."""
 
     __slots__ = ()
 
@@ -255,7 +255,7 @@ class KeptRecord(ABC):
 
     @abstractmethod
     def content(self, origins: Origins) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what the record says in all, and its results, which name who computed by places among `origins`."""
+        """Return the record's overall statements, and its results, which name workers by their index in `origins`."""
 
     @classmethod
     @abstractmethod
@@ -263,18 +263,18 @@ class KeptRecord(ABC):
         """Return the record that a document describes.
 
         Raises:
-            ReadError, ValueError, KeyError, TypeError, AttributeError: it describes none.
+            ReadError, ValueError, KeyError, TypeError, AttributeError: the document is not a record.
         """
 
     def note_run(self) -> None:
-        """Record that work goes on now, with these versions."""
+        """Record the start of a run with these versions."""
         self.runs.append({"date": today(), **versions()})
 
     def save(self, path: Path) -> None:
         """Write the record atomically: after a crash the file is the old or the new one.
 
         Raises:
-            ReadError: it cannot be written.
+            ReadError: the file cannot be written.
         """
         text = self.text()
         try:
@@ -284,7 +284,7 @@ class KeptRecord(ABC):
             raise ReadError(f"cannot write record '{path}': {error.strerror or error}") from None
 
     def text(self) -> str:
-        """Return the record as its file holds it."""
+        """Return the record in the form of its file."""
         return json.dumps(self.document(), indent=1) + "\n"
 
     @classmethod
@@ -292,7 +292,7 @@ class KeptRecord(ABC):
         """Read a record.
 
         Raises:
-            ReadError: it is missing or no such record.
+            ReadError: the file is missing or is not such a record.
         """
         try:
             held = json.loads(read_text(path, "record"))
@@ -306,7 +306,7 @@ class KeptRecord(ABC):
 
 
 def versions() -> dict[str, str | None]:
-    """Return the versions of everything that takes part; None for what is not installed."""
+    """Return the versions of all packages involved; None for packages that are not installed."""
     found: dict[str, str | None] = {"castsim": __version__, "python": platform.python_version()}
     for package in ("numpy", "numba", "llvmlite"):
         try:
@@ -318,47 +318,47 @@ def versions() -> dict[str, str | None]:
 
 @cache
 def oracle_digest() -> str:
-    """Return the SHA-256 of the oracle's files; '' where castsim is installed without it."""
+    """Return the SHA-256 of the oracle's files; '' if castsim is installed without them."""
     folder = oracle_folder()
     paths = [] if folder is None else sorted(folder.glob("oracle*.py"))
     return digest_of({path.name: file_digest(path) for path in paths}) if paths else ""
 
 
 def read_workers(held: Mapping[str, Sequence[Mapping[str, object]]]) -> list[ResultOrigin]:
-    """Return who computed; nobody in records from before that was kept.
+    """Return the workers of a record; empty for records older than that field.
 
     Raises:
-        KeyError, TypeError, AttributeError: what is there are no workers.
+        KeyError, TypeError, AttributeError: the value is not a list of workers.
     """
     return [origin_of(each) for each in held.get("workers", ())]
 
 
 def tally_document(computed_by: Mapping[ResultOrigin, int], origins: Origins) -> list[dict[str, int]]:
-    """Return how many codes each worker has tried, workers by their places among `origins`."""
+    """Return the number of codes that each worker has tried, workers by their index in `origins`."""
     return [{"worker": origins.place(by), "codes": codes} for by, codes in computed_by.items()]
 
 
 def read_tally(
     part: Mapping[str, Sequence[Mapping[str, int]]], workers: Sequence[ResultOrigin]
 ) -> dict[ResultOrigin, int]:
-    """Return how many codes each worker has tried; nothing in records from before that was kept.
+    """Return the number of codes that each worker has tried; empty for records older than that field.
 
     Raises:
-        KeyError, IndexError, TypeError, ValueError: it is not told in that form.
+        KeyError, IndexError, TypeError, ValueError: the value has another form.
     """
     return {workers[each["worker"]]: int(each["codes"]) for each in part.get("computed_by", ())}
 
 
 def changed(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return the files whose digests are no longer the same."""
+    """Return the files whose digests have changed."""
     return sorted(name for name in {*now, *then} if now.get(name) != then.get(name))
 
 
 def sources_document(files: Mapping[str, str]) -> dict[str, Any]:
-    """Return the digests of sources as JSON, and what they are digests of."""
+    """Return the digests of sources as JSON, with a description of the digests."""
     return {"rule": HASH_RULE, "sha256": digest_of(files), "files": dict(files)}
 
 
 def today() -> str:
-    """Return the date."""
+    """Return today's date."""
     return datetime.now(UTC).date().isoformat()

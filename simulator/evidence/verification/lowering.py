@@ -1,8 +1,8 @@
-"""Lowered casts run again, and judged by what does not know the planner.
+"""Independent checks of lowered casts: they run again, and the oracle judges the results.
 
-The program that the planner wrote is read from its text, run on the simulated target like any user's, and its results
-are judged by the oracle of the tests from the wording of the specification. Of a chain that was refuted the same is
-done with its counterexample, whose result must really be wrong.
+The program that the planner wrote is read from its text, run on the simulated target like a user's program, and its
+results are judged by the tests' oracle from the wording of the specification. For a refuted chain, the same is
+done with its counterexample, whose result must be wrong.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from castsim.targets.loader import load_target, target_names
 from castsim.targets.specification import Specification
 
 SAMPLES = 100_000
-"""Codes of a source of more than 16 bits."""
+"""Number of codes of a source of more than 16 bits."""
 _ROWS, _COLS = 32, 256
 _ALL, _SAMPLED, _COUNTEREXAMPLE = "all", "samples", "counterexample"
 
@@ -67,9 +67,9 @@ _ALL, _SAMPLED, _COUNTEREXAMPLE = "all", "samples", "counterexample"
 class Checked:
     """The result of running a lowered cast again.
 
-    `inputs` says which codes were tried: `all`, `samples`, or the `counterexample` of a refuted chain, for which a
-    wrong result is what was claimed. `wrong` counts results against the claim, `first` is the first such code.
-    `options` are those of the target with which the program was run, as `conform` names them.
+    `inputs` says which codes were tried: `all`, `samples`, or the `counterexample` of a refuted chain, which claims
+    a wrong result. `wrong` counts results against the claim, `first` is the first such code.
+    `options` are the target options of the run, named as in `conform`.
     """
 
     cell: Cell
@@ -86,12 +86,12 @@ class Checked:
 
     @property
     def good(self) -> bool:
-        """Whether the claim stands."""
+        """Whether the claim is confirmed."""
         return self.wrong == 0
 
 
 def load_judge() -> ModuleType:
-    """Import the judge of lowered casts, which lives with the tests.
+    """Import the judge of lowered casts, which belongs to the tests.
 
     Raises:
         IllegalError: castsim is installed without its tests.
@@ -112,12 +112,12 @@ def check_cell(
     seed: int = 0,
     targets: HandedTargets | None = None,
 ) -> Checked | None:
-    """Plan a cell, run what was claimed, and judge it; None where nothing leads to the destination.
+    """Plan a cell, run the claimed chain, and judge it; None if no chain reaches the destination.
 
-    `targets` has those of files, where these may not be.
+    `targets` contains those from files, by name, if workers cannot read them.
 
     Raises:
-        IllegalError: no oracle.
+        IllegalError: there is no oracle.
     """
     request = CastRequest(
         cell.src,
@@ -135,7 +135,7 @@ def check_cell(
 
 
 def check_plan(cell: Cell, found: Plan, samples: int = SAMPLES, seed: int = 0) -> Checked | None:
-    """Judge a plan for the target that it is for; see `check_cell`."""
+    """Judge a plan for its target; see `check_cell`."""
     if found.kind.fails and found.counterexample is None:
         return None
     began = time.process_time()
@@ -170,7 +170,7 @@ def check_plan(cell: Cell, found: Plan, samples: int = SAMPLES, seed: int = 0) -
 
 
 def run_text(assembly: Assembly, codes: Codes) -> Codes:
-    """Write a program to a file, run it over codes as a user would; return the codes of its results."""
+    """Write a program to a file, run it over codes as a user would, and return the codes of its results."""
     pieces = []
     with TemporaryDirectory(prefix="castsim-", suffix=PARTIAL) as folder:
         path = Path(folder) / f"lowered{assembly.suffix}"
@@ -200,7 +200,7 @@ def _samples(found: Plan, count: int, seed: int) -> Codes:
 
 @dataclass(slots=True)
 class LoweringRecord(KeptRecord):
-    """Cells of one specification and what running them again gave; a cell that nothing leads to has no result."""
+    """Cells of one specification and the results of running them again; a cell without a chain has no result."""
 
     KIND: ClassVar[str] = "castsim lowering record"
 
@@ -216,7 +216,7 @@ class LoweringRecord(KeptRecord):
 
     @property
     def wrong(self) -> list[Checked]:
-        """The cells whose claim does not stand."""
+        """The cells whose claim is refuted."""
         return [checked for checked in self.checked if not checked.good]
 
     @property
@@ -257,7 +257,7 @@ class LoweringRecord(KeptRecord):
         """Read a record.
 
         Raises:
-            ReadError: it is missing or no such record; the planner has changed since.
+            ReadError: it is missing or not such a record, or the planner has changed since.
         """
         found = super(LoweringRecord, cls).load(path)
         if found.sources != planner_digest():
@@ -293,11 +293,11 @@ def verify_lowering(
     progress: ProgressCallback = lambda *_: None,
     workers: Workers = ALONE,
 ) -> None:
-    """Run every cell of a record that is not done yet.
+    """Run every unfinished cell of a record.
 
     Raises:
-        ReadError, EngineError: as `castsim.execution.distributed`.
-        IllegalError: no oracle.
+        ReadError, EngineError: see `castsim.execution.distributed`.
+        IllegalError: there is no oracle.
     """
     record.sources = planner_digest()
     record.note_run()
@@ -317,12 +317,12 @@ def verify_lowering(
 
 
 def started(spec: Specification, version: str, cells: Iterable[Cell], samples: int | None, seed: int) -> LoweringRecord:
-    """Return a record with nothing done."""
+    """Return a new record without results."""
     return LoweringRecord(spec.name, version, SAMPLES if samples is None else samples, seed, list(cells))
 
 
 def planner_digest() -> str:
-    """Return one SHA-256 over the modules of the planner, comments and docstrings left out."""
+    """Return one SHA-256 over the modules of the planner, without comments and docstrings."""
     folder = Path(castsim.lowering.__file__).parent
     return digest_of({path.name: file_digest(path) for path in sorted(folder.glob("*.py"))})
 
@@ -348,7 +348,7 @@ def _checked(row: Mapping[str, Any]) -> Checked | None:
 
 CODES = 1 << 32
 SHOWN = 10
-"""Codes that are kept of a disagreement; all are counted."""
+"""Maximum number of codes stored of a disagreement; all are counted."""
 
 NEEDED = (
     ("f32", "bool", "f32", ("tcmps+tsels", "sel_neq")),
@@ -359,8 +359,8 @@ NEEDED = (
     ("i32", "i16", "i32", ("and",)),
     ("i32", "i16", "u32", ("and",)),
 )
-"""Source and destination of a cast, the format of the arithmetic, and the instructions: what the chains of the shipped
-specifications on the shipped targets rest on. The operands follow from the cast."""
+"""Source and destination of a cast, the format of the arithmetic, and the instructions on which the chains of the
+shipped specifications on the shipped targets depend. The operands follow from the cast."""
 
 _PIECE = 1 << 24
 
@@ -378,7 +378,7 @@ class Trial:
     computed_by: dict[ResultOrigin, int] = field(default_factory=dict)
 
     def add(self, found: _Found, by: ResultOrigin) -> None:
-        """Take in what the next piece gave, and who computed it."""
+        """Add the results of the next piece, and its worker."""
         self.first = [*self.first, *found.shown][:SHOWN]
         self.mismatches += found.wrong
         self.cpu_seconds += found.seconds
@@ -400,7 +400,7 @@ class Trial:
 
 @dataclass(slots=True)
 class SubstitutionRecord(KeptRecord):
-    """All trials, the digests of the sources they are about, and when and with what they were run."""
+    """All trials, the digests of their sources, and the dates and versions of the runs."""
 
     KIND: ClassVar[str] = "castsim substitution record"
 
@@ -410,25 +410,25 @@ class SubstitutionRecord(KeptRecord):
 
     @classmethod
     def of(cls, identities: Iterable[Identity]) -> Self:
-        """Start a record on today's sources."""
+        """Return a new record for the current sources."""
         return cls([Trial(identity) for identity in dict.fromkeys(identities)], substitution_digests())
 
     @property
     def mismatches(self) -> int:
-        """The number of codes that differed in all."""
+        """The total number of codes that differed."""
         return sum(trial.mismatches for trial in self.trials)
 
     def extend(self, identities: Iterable[Identity]) -> None:
-        """Add what is not there yet."""
+        """Add missing substitutions."""
         held = {trial.identity for trial in self.trials}
         self.trials += [Trial(identity) for identity in dict.fromkeys(identities) if identity not in held]
 
     def changed_files(self) -> list[str]:
-        """Return the sources that are no longer what the record is about."""
+        """Return the sources that have changed since the record was started."""
         return changed(self.files, substitution_digests())
 
     def content(self, origins: Origins) -> tuple[dict[str, Any], dict[str, Any]]:
-        """See `KeptRecord`: `codes` of a part is how many there are, `tried` how many were compared."""
+        """See `KeptRecord`: `codes` of a part is their total, `tried` the number compared."""
         parts = [
             {
                 **asdict(trial.identity),
@@ -460,22 +460,22 @@ class SubstitutionRecord(KeptRecord):
 
 
 class Asked(NamedTuple):
-    """Which substitutes are wanted: those of a cast, or all that the shipped specifications need; of which targets."""
+    """The requested substitutes: those of a cast, or all that the shipped specifications need; for some targets."""
 
     pair: tuple[str, str] | None
     targets: tuple[str, ...]
 
     def substitutes(self) -> list[Substitute]:
-        """Return them; errors as `of_cast`."""
+        """Return the requested substitutes; for errors see `of_cast`."""
         return needed(self.targets) if self.pair is None else of_cast(*self.pair, self.targets)
 
     def by_identity(self) -> Mapping[Identity, Substitute]:
-        """Return them by what a proof of each is known by."""
+        """Return the substitutes by the identity of their proofs."""
         return {substitute.identity: substitute for substitute in self.substitutes()}
 
 
 def needed(targets: Sequence[str] = ()) -> list[Substitute]:
-    """Return the substitutes that the shipped targets (or those named) need for the shipped specifications."""
+    """Return the substitutes that the shipped targets (or the named ones) need for the shipped specifications."""
     found = []
     for target in _named(targets):
         for src, dst, fmt, instructions in NEEDED:
@@ -486,11 +486,11 @@ def needed(targets: Sequence[str] = ()) -> list[Substitute]:
 
 
 def of_cast(src: str, dst: str, targets: Sequence[str] = ()) -> list[Substitute]:
-    """Return the substitutes for all arithmetic on 32 bits that chains of a cast may hold.
+    """Return the substitutes for all 32-bit arithmetic that chains of a cast may contain.
 
     Raises:
-        ReadError: an unknown format or target.
-        IllegalError: there is none.
+        ReadError: the format or target is unknown.
+        IllegalError: there are none.
     """
     pair = format_named(src), format_named(dst)
     found = [substitute for target in _named(targets) for _, substitute in _of_cast(target, *pair)]
@@ -506,12 +506,12 @@ def verify_substitutions(
     progress: ProgressCallback = lambda *_: None,
     workers: Workers = ALONE,
 ) -> None:
-    """Try what a record still lacks of the substitutes asked for, piece by piece, saving after each.
+    """Try what a record still lacks of the requested substitutes, piece by piece, saving after each.
 
-    Here they are tried by threads, which share the tables of the machine models.
+    Threads do the work, because they share the tables of the machine models.
 
     Raises:
-        ReadError, EngineError: as `castsim.execution.distributed`.
+        ReadError, EngineError: see `castsim.execution.distributed`.
     """
     wanted = asked.by_identity()
     record.note_run()
@@ -538,7 +538,7 @@ def verify_substitutions(
 
 
 class _Piece(NamedTuple):
-    """The codes from `start` of a trial by its number."""
+    """The codes of a trial, given by its number, from `start` on."""
 
     number: int
     identity: Identity
@@ -546,7 +546,7 @@ class _Piece(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The first disagreeing codes, how many there are, and the seconds that it took."""
+    """The first disagreeing codes, their number, and the seconds of the piece."""
 
     shown: list[int]
     wrong: int
@@ -560,7 +560,7 @@ def _try(wanted: Mapping[Identity, Substitute], piece: _Piece) -> _Found:
 
 
 def _try_there(asked: Asked, piece: _Piece) -> _Found:
-    """Try a piece elsewhere: functions that stand in for instructions cannot be handed over."""
+    """Fail: substitute functions cannot be sent to another process."""
     return _try(_made(asked), piece)
 
 
@@ -572,7 +572,7 @@ def _made(asked: Asked) -> Mapping[Identity, Substitute]:
 def _in_threads(
     compute: Callable[[_Piece], _Found], pieces: Iterable[_Piece], workers: int
 ) -> Iterator[FinishedPiece[_Piece, _Found]]:
-    """Try pieces in so many threads; yield them in their order."""
+    """Try pieces in a number of threads; yield them in order."""
     with ThreadPoolExecutor(workers) as pool:
         waiting = iter(pieces)
         while taken := tuple(islice(waiting, workers)):
@@ -585,7 +585,7 @@ def _named(targets: Sequence[str]) -> tuple[str, ...]:
 
 
 def _of_cast(target: str, src: Format, dst: Format) -> Iterator[tuple[str, Substitute]]:
-    """Yield instructions with a constant on 32 bits, and what stands in for them."""
+    """Yield 32-bit instructions with a constant, and their substitutes."""
     catalogue = catalogue_of(load_target(target), src, dst)
     for name in catalogue.pairs:
         for step in catalogue.from_format(format_named(name)):

@@ -1,4 +1,4 @@
-"""Verifications: what is compared, the record, and working through it in pieces, in one or several processes."""
+"""Verifications: the parts, the record, and the work in pieces, in one or several processes."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ PENDING, PARTIAL, DONE = "pending", "partial", "done"
 
 @dataclass(slots=True)
 class PartProgress:
-    """The progress of one part. `done` holds disjoint, rising stretches of positions, stop excluded.
+    """The progress of one part. `done` are disjoint, rising stretches of positions, stop excluded.
 
-    `computed_by` tells how many codes each worker has tried, as far as that was kept.
+    `computed_by` maps each worker to its number of tried codes, if that was recorded.
     """
 
     part: VerificationPart
@@ -88,7 +88,7 @@ class PartProgress:
         return self.checked / self.cpu_seconds if self.cpu_seconds > 0 else None
 
     def add(self, finding: ComparisonResult, by: ResultOrigin | None = None) -> None:
-        """Take in what a stretch gave, and who computed it."""
+        """Add the results of a stretch, and its worker."""
         stretches = sorted([*self.done, (finding.start, finding.stop)])
         merged = [stretches[0]]
         for start, stop in stretches[1:]:
@@ -120,8 +120,8 @@ class PartProgress:
 class VerificationRecord(KeptRecord):
     """The progress of all parts of a verification.
 
-    `files` are the digests of the sources it is about, None until `sources` computes them: they take longer
-    than a small verification that is not saved. `runs` lists the times and versions of the work on it.
+    `files` are the digests of its sources, None until `sources` computes them: they take longer
+    than a small verification that is not saved. `runs` lists the dates and versions of the runs.
     """
 
     KIND: ClassVar[str] = "castsim verification record"
@@ -132,16 +132,16 @@ class VerificationRecord(KeptRecord):
 
     @classmethod
     def of(cls, parts: Iterable[VerificationPart]) -> Self:
-        """Start a record on today's sources.
+        """Return a new record for the current sources.
 
         Raises:
-            IllegalError: an input set that cannot be tried.
+            IllegalError: an input set cannot be tried.
         """
         progress = [PartProgress(part, input_set(part).size) for part in parts]
         return cls(progress)
 
     def sources(self) -> Mapping[str, str]:
-        """Return the digests of the sources that the record is about: those of now, where it was just started."""
+        """Return the digests of the record's sources, or of the current ones for a new record."""
         if self.files is None:
             self.files = self._sources_now()
         return self.files
@@ -151,7 +151,7 @@ class VerificationRecord(KeptRecord):
 
     @property
     def mismatches(self) -> int:
-        """The number of codes that differed in all."""
+        """The total number of codes that differed."""
         return sum(one.mismatches for one in self.progress)
 
     @property
@@ -160,13 +160,13 @@ class VerificationRecord(KeptRecord):
         return all(one.status == DONE for one in self.progress)
 
     def changed_files(self) -> list[str]:
-        """Return the sources that are no longer what the record is about, empty while nothing has been tried."""
+        """Return the sources that have changed since the record was started, empty while nothing has been tried."""
         if all(one.status == PENDING for one in self.progress):
             return []
         return changed(self.sources(), self._sources_now())
 
     def begin_run(self) -> None:
-        """Record that work goes on now, with these versions; a record without results moves to today's sources."""
+        """Record the start of a run with these versions; a record without results moves to the current sources."""
         if all(one.status == PENDING for one in self.progress):
             self.files = None
         self.note_run()
@@ -188,7 +188,7 @@ class VerificationRecord(KeptRecord):
         return head, {"parts": [progress_document(one, origins) for one in self.progress]}
 
     def text(self) -> str:
-        """Return the document as JSON with one part per line: readable, and in short differences between versions."""
+        """Return the document as JSON with one part per line: readable, with short differences between versions."""
         document = self.document()
         head = json.dumps({key: value for key, value in document.items() if key != "parts"}, indent=1)
         parts = ",\n".join(f"  {json.dumps(part)}" for part in document["parts"])
@@ -230,7 +230,7 @@ class VerificationRecord(KeptRecord):
 
 
 def progress_document(one: PartProgress, origins: Origins) -> dict[str, Any]:
-    """Return one part and its progress as JSON; codes are numbers, workers their places among `origins`."""
+    """Return one part and its progress as JSON; codes are numbers, workers their index in `origins`."""
     rate = one.codes_per_second
     return {
         **asdict(one.part),
@@ -278,14 +278,14 @@ FIRST_PIECE = 1 << 14
 LARGEST_PIECE = 1 << 28
 
 SAVE_SECONDS = 5.0
-"""At least this long passes between two saves: what a crash can cost. An interrupt costs nothing."""
+"""Minimum time between two saves, which limits the loss in a crash. An interrupt loses nothing."""
 
 
 class VerificationObserver(Protocol):
-    """Receives the progress of the work."""
+    """Observer of the progress of the work."""
 
     def advance(self, one: PartProgress, codes: int) -> None:
-        """Some more codes of a part have been tried."""
+        """Report that more codes of a part have been tried."""
         ...
 
 
@@ -299,13 +299,13 @@ def verify(
 ) -> None:
     """Try everything that the record still lacks, in the order of its parts.
 
-    It is done by so many processes, or by the workers of the Dask scheduler at an address.
-    `save` is called every few seconds and at the end, whatever ends the work. On the first SIGINT the pieces that
-    run are finished and taken in; a second one breaks off at once.
+    A number of processes does the work, or the workers of the Dask scheduler at an address.
+    `save` is called every few seconds and at the end, however the work ends. On the first SIGINT the running
+    pieces are finished and added; a second one stops at once.
 
     Raises:
-        KeyboardInterrupt: interrupted; the record holds all that was found.
-        ReadError, EngineError: as `castsim.execution.distributed`.
+        KeyboardInterrupt: the work was interrupted; the record contains all results.
+        ReadError, EngineError: see `castsim.execution.distributed`.
     """
     saved = time.monotonic()
     try:
@@ -329,7 +329,7 @@ def verify(
 
 
 class _Piece(NamedTuple):
-    """Positions `start` to `stop - 1` of the part of a number."""
+    """Positions `start` to `stop - 1` of a part, given by its number."""
 
     number: int
     part: VerificationPart
@@ -338,7 +338,7 @@ class _Piece(NamedTuple):
 
 
 def _pieces(record: VerificationRecord, interrupted: threading.Event) -> Iterator[_Piece]:
-    """Yield what is missing until interrupted, in pieces that grow until they take long enough."""
+    """Yield the missing work until interrupted, in pieces that grow until they take long enough."""
     for number, one in enumerate(record.progress):
         for first, last in list(one.missing()):
             start = first
@@ -384,13 +384,13 @@ def _patient() -> Iterator[threading.Event]:
 # From words to parts: what is compared when only a pair of formats is named.
 
 SAMPLE_COUNT = 1 << 20
-"""Default number of samples for all modes of a pair together: so that a pair takes some seconds."""
+"""Default number of samples for all modes of a pair together, so a pair takes some seconds."""
 
 LEAST_SAMPLES = 1 << 16
-"""Samples taken at least for each mode."""
+"""Minimum number of samples for each mode."""
 
 QUICK = 1 << 26
-"""A structured set of up to this many codes is taken without being asked for."""
+"""Maximum number of codes of a structured set that is used by default."""
 
 
 def plan(
@@ -405,13 +405,13 @@ def plan(
     count: int | None = None,
     seed: int = 0,
 ) -> tuple[VerificationPart, ...]:
-    """Return one part per mode; what is not given is everything that the pair has.
+    """Return one part per mode; omitted arguments mean everything that the pair has.
 
-    Stochastic rounding is taken only by name.
+    Stochastic rounding is included only by name.
 
     Raises:
-        ReadError: an unknown word.
-        IllegalError: a mode that the pair does not have, or codes that cannot be tried.
+        ReadError: a word is unknown.
+        IllegalError: the pair lacks a mode, or the codes cannot be tried.
     """
     source, destination = format_named(src), format_named(dst)
     modes = [mode_named(Rounding, text, "rounding") for text in roundings]
@@ -442,9 +442,9 @@ def plan(
 
 
 def default_opponent() -> str:
-    """Return the default opponent of a tier: the oracle or, where that is not installed, the reference tier.
+    """Return the default opponent of a tier: the oracle or, if it is not installed, the reference tier.
 
-    The oracle is part of the tests, which an installed package does not bring.
+    The oracle is part of the tests, which an installed package does not contain.
     """
     return str(Tier.REFERENCE) if oracle_folder() is None else ORACLE
 
@@ -467,17 +467,17 @@ SOURCE = "f32"
 DESTINATIONS = ("f16", "bf16", "e4m3fn", "e5m2", "e2m1", "e1m2", "hif8", "i8", "u8", "i16", "i32")
 
 COMPILED = "compiled"
-"""What casts of large arrays take by themselves, asked for by name so that not one code goes through another tier."""
+"""The tier that casts of large arrays use by default, named explicitly so no code goes through another tier."""
 
 GENERIC = "generic"
 REFERENCE = "reference"
 
 
 def required_parts() -> tuple[VerificationPart, ...]:
-    """Return all parts, those first that tell most for their time.
+    """Return all parts, the most informative for their time first.
 
-    The generic kernel against the reference on the structured sets, minutes; the compiled tier against the generic
-    kernel on all codes; the generic kernel against the reference on all codes, for the default rounding, and for
+    These are the generic kernel against the reference on the structured sets (minutes); the compiled tier against the
+    generic kernel on all codes; the generic kernel against the reference on all codes for the default rounding, and for
     hybrid, which no structured set decides.
     """
     structured, fast, slow = [], [], []

@@ -1,1 +1,1 @@
-"""Walking programs: path and addresses are computed here, every tile instruction is lowered where it is met."""
+"""The walk of programs: it computes path and addresses, and lowers every tile instruction when it is reached."""

@@ -73,9 +73,9 @@ def _in_values(axes: tuple[tuple[int, int], ...], count: int) -> tuple[tuple[int
 
 
 class Allocator:
-    """Level-2 placement: tiles in the order of their `alloc_tile`, each at the next aligned byte, none reused.
+    """Level-2 placement: tiles in the order of their `alloc_tile`, each at the next aligned byte, without reuse.
 
-    `placed` may hold addresses decided beforehand, and `placement` says by which rule (`tile_allocation.share_bytes`).
+    `placed` may contain addresses decided beforehand, and `placement` names the rule (`tile_allocation.share_bytes`).
     """
 
     def __init__(self, capacity: int, alignment: int) -> None:
@@ -105,7 +105,7 @@ class Allocator:
 
 
 def slot_bytes(size: int, alignment: int) -> int:
-    """Return the bytes from one of several tiles of a size to the next."""
+    """Return the distance in bytes between several tiles of a size."""
     return -(-size // alignment) * alignment
 
 
@@ -113,7 +113,7 @@ def with_extents(node: SetValidShape, tile: Tile, rows: int, cols: int) -> Tile:
     """Return a tile with other valid extents.
 
     Raises:
-        TileError: its type fixes them at something else, or one is negative.
+        TileError: its type fixes other extents, or one is negative.
     """
     for stated, given in ((node.type.valid_rows, rows), (node.type.valid_cols, cols)):
         if stated is not None and stated != given:
@@ -129,14 +129,14 @@ def with_extents(node: SetValidShape, tile: Tile, rows: int, cols: int) -> Tile:
 # Tensor views of an argument and their parts, in elements (docs/reference/pto.md section 3.5).
 
 RANK = 5
-"""Every view gets leading dimensions of size 1 until it has five, as the library's views have."""
+"""Rank of every view: leading dimensions of size 1 are added up to five, like the library's views."""
 
 
 def make_view(node: pto.MakeView, pointer: ArgumentPointer, shape: tuple[int, ...], strides: tuple[int, ...]) -> View:
     """Return a view of an argument.
 
     Raises:
-        TileError: a negative extent or stride, or an extent that contradicts the type.
+        TileError: an extent or stride is negative, or an extent contradicts the type.
     """
     for what, values in (("shape", shape), ("strides", strides)):
         if min(values, default=0) < 0:
@@ -157,7 +157,7 @@ def partition(node: pto.PartitionView, view: View, offsets: Sequence[int], sizes
     """Return a part of a view, in five dimensions.
 
     Raises:
-        TileError: the part leaves the view, or its extents contradict its type.
+        TileError: the part exceeds the view, or its extents contradict its type.
     """
     _check_type(node, sizes)
     for start, size, extent in zip(offsets, sizes, view.shape, strict=True):
@@ -171,7 +171,7 @@ def partition(node: pto.PartitionView, view: View, offsets: Sequence[int], sizes
 
 
 def whole_view(view: View) -> Part:
-    """Return the part of a view that is all of it."""
+    """Return the part of a view that covers all of it."""
     return _part(view, [0] * len(view.shape), view.shape)
 
 
@@ -224,7 +224,7 @@ def split_arguments(
     """Separate the values of scalar arguments from those of single elements, `NAME[INDEX]`.
 
     Raises:
-        ReadError: an element of an argument that is not a pointer, or a value that its type cannot hold.
+        ReadError: the argument of an element is not a pointer, or its type cannot represent a value.
     """
     kinds = {each.name: each.type for each in function.arguments}
     scalars: dict[str, int | float] = {}
@@ -249,7 +249,7 @@ def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -
     """Return the value of every argument by its name, and of the core's numbers; views are contiguous.
 
     Raises:
-        ReadError: a scalar without a value, a value for none, an argument of another kind.
+        ReadError: a scalar has no value, a value belongs to no argument, or an argument has another kind.
     """
     addresses = is_micro(function)
     known = {each.name for each in function.arguments if isinstance(each.type, pto.ScalarType) or in_buffer(each.type)}
@@ -265,7 +265,7 @@ def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -
 
 
 def in_buffer(kind: pto.Type) -> bool:
-    """Whether an argument points into the buffer of a core: its value is a byte address there."""
+    """Whether an argument points into a core's buffer: its value is then a byte address."""
     return isinstance(kind, pto.PointerType) and kind.space == "ub"
 
 

@@ -1,4 +1,4 @@
-"""Walking a `.pto` program: control flow and addresses first; every tile instruction is lowered where it is met.
+"""The walk of a `.pto` program: control flow and addresses first; tile instructions are lowered when reached.
 
 A loop without carried values is walked as far as its trips are not known to be alike (`rerolling.Pieces`): where its
 variable reaches only view offsets, and those affinely, that is three trips. All other loops are walked trip by
@@ -104,10 +104,10 @@ def is_opaque(node: pto.Operation, named: Cycles) -> TypeGuard[Opaque]:
 
 
 def check_named(body: Sequence[pto.Operation], named: Cycles) -> None:
-    """Refuse names that are no opaque operation of a program.
+    """Reject names that are not opaque operations of a program.
 
     Raises:
-        ReadError: there is one.
+        ReadError: a name is not.
     """
     if not named:
         return
@@ -234,7 +234,7 @@ def named_operands(
 
 
 class _Values(dict[str, object]):
-    """The values met, by name; of a function of which statements are left out, some may be missing."""
+    """The values met, by name; in a function with omitted statements, some may be missing."""
 
     def __missing__(self, name: str) -> object:
         raise FollowUpError(f"%{name} is unknown, because its definition was skipped")
@@ -251,7 +251,7 @@ class Interpreter(Walk):
     environment: dict[str, object] = field(default_factory=_Values)
     instructions: list[Instruction] = field(default_factory=list)
     out: list[Node] = field(default_factory=list)
-    """What the current block has issued."""
+    """Operations that the current block has issued."""
     choices: dict[tuple[ProgramChoice, Span], None] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
     repeating: dict[int, bool] = field(default_factory=dict)
@@ -497,7 +497,7 @@ class Interpreter(Walk):
             self.out = around
 
     def _pieces(self, node: pto.For, values: range, trips: int) -> list[Node]:
-        """Return a loop that carries nothing, walked no further than its trips differ."""
+        """Return a loop without carried values, walked only as far as its trips differ."""
         saved, control, around = _Values(self.environment), self.lowerer.control(), self.out
 
         def walk(trip: int, loop: int | None, period: int) -> Block:
@@ -568,7 +568,7 @@ class Executed:
     choices: tuple[tuple[ProgramChoice, Span], ...] = ()
     """Options that decide what the program computes where its text leaves this open, with their places."""
     placement: str = ""
-    """How its tiles without addresses lie in the buffer (`Allocator.placement`), '' if it has none."""
+    """Placement of its tiles without addresses in the buffer (`Allocator.placement`), '' if it has none."""
 
 
 def execute(
@@ -589,14 +589,14 @@ def execute(
         lowerer: the target's mechanism.
         scalars: values of the scalar arguments by name.
         cycles: the assumed cycles of opaque operations; others take none.
-        max_walk: the limit of trips, and statements inside loops, that are walked.
+        max_walk: maximum number of trips, and statements inside loops, that are walked.
         memory: the memory that the scalar unit reads; None: it is empty, and no values are computed.
 
     Raises:
-        ReadError: an argument without a value, mixed placement levels, a step that never ends a loop, an element that
-            is read and not given.
-        IllegalError, TileError, ScratchError: whatever an instruction is refused for; each carries its place.
-        LimitError: the walk is longer than it may be; the place is that of the loop.
+        ReadError: an argument has no value, placement levels are mixed, a step never ends a loop, or an element is
+            read without a value.
+        IllegalError, TileError, ScratchError: an instruction is refused; the error has its position.
+        LimitError: the walk is too long; the error has the loop's position.
     """
     memory = memory or Memory()
     check_named(function.body or (), cycles or {})

@@ -44,7 +44,7 @@ class LoweredInstruction:
     shortcut: object | None = None
     warnings: Warnings = field(default=())
     choices: tuple[ProgramChoice, ...] = ()
-    """Options that decide what it computes where the text leaves this open."""
+    """Options that decide results which the text leaves open."""
     cast: CastTiles | None = None
     """The tiles of a cast."""
 
@@ -56,7 +56,7 @@ class Lowerer(Protocol):
     """
 
     def completed(self, function: pto.Function) -> tuple[pto.Function, tuple[tuple[ProgramChoice, Span], ...]]:
-        """Return a function with its assembler's additions before tile placement, and its decisions with places."""
+        """Return a function with its assembler's additions before tile placement, and its decisions with positions."""
         ...
 
     def element_bits(self, fmt: Format) -> int:
@@ -64,7 +64,7 @@ class Lowerer(Protocol):
         ...
 
     def control(self) -> int | None:
-        """Return the control register as operations have left it, None where none outlives its operation."""
+        """Return the control register as left by operations, None if none outlives its operation."""
         ...
 
     def set_control(self, value: int | None) -> None:
@@ -72,19 +72,19 @@ class Lowerer(Protocol):
         ...
 
     def buffer(self) -> tuple[str, int, int]:
-        """Return name, allocatable bytes and alignment of the buffer that tiles live in."""
+        """Return name, allocatable bytes and alignment of the tile buffer."""
         ...
 
     def tile_placement(self) -> TilePlacement | None:
-        """Return how tiles without addresses are kept from sharing banks, None where they lie one behind the other."""
+        """Return how tiles without addresses are kept from sharing banks, None if they are adjacent."""
         ...
 
     def spared_scratch(self, node: pto.Tcvt | pto.TileOperation) -> str | None:
-        """Return the tmp tile that an operation has and that is not touched, None if there is none."""
+        """Return the tmp tile of an operation that does not touch it, None if there is none."""
         ...
 
     def check_tile(self, tile: Tile, span: Span) -> None:
-        """Refuse a tile that the buffer or the vector unit cannot take."""
+        """Reject a tile that does not fit the buffer or the vector unit."""
         ...
 
     def cast(self, cast: TileCast) -> LoweredInstruction:
@@ -126,11 +126,11 @@ class Lowerer(Protocol):
         reads: Sequence[Tile | Part],
         writes: Sequence[Tile | Part],
     ) -> LoweredInstruction:
-        """Return the placeholder of an operation of which only pipe and bytes are known."""
+        """Return the placeholder of an operation for which only pipe and bytes are known."""
         ...
 
     def option(self, name: str) -> int | str:
-        """Return the value of an option of the target; KeyError if it has none of that name."""
+        """Return the value of a target option; KeyError if it does not exist."""
         ...
 
     def closing_warnings(self) -> Warnings:
@@ -147,10 +147,10 @@ def is_binary(node: pto.TileOperation) -> bool:
 
 
 def check_form(node: pto.Operation, toolchain: str) -> None:
-    """Refuse an operation without the tmp tile that an older assembler wants.
+    """Reject an operation without the tmp tile that an older assembler requires.
 
     Raises:
-        ReadError: it is such a one.
+        ReadError: the tmp tile is missing.
     """
     operation = VECTOR_OPERATIONS.get(node.mnemonic) if isinstance(node, pto.TileOperation) else None
     if operation is None or not isinstance(node, pto.TileOperation) or toolchain in MAKE_SCRATCH:
@@ -173,9 +173,9 @@ def check_form(node: pto.Operation, toolchain: str) -> None:
 
 
 def repeats_itself(node: pto.For, known: dict[int, bool]) -> bool:
-    """Whether no trip of a loop that carries nothing can differ from another, as far as the text tells.
+    """Whether, by its text, all trips of a loop without carried values are the same.
 
-    This holds if nothing in the loop names its variable, and no trip changes the state of the next one: the valid
+    This is true if nothing in the loop uses its variable, and no trip changes the state of the next one: the valid
     extents of a tile. `known` caches the answers, by the identity of the loop.
     """
     if id(node) not in known:
@@ -208,12 +208,12 @@ def has_flags(body: Sequence[pto.Operation]) -> bool:
 
 
 def is_inserted(node: pto.Operation) -> bool:
-    """Whether an operation is a flag or barrier that the text does not have."""
+    """Whether an operation is an inserted flag or barrier."""
     return isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) and node.inserted
 
 
 def check_level(body: Sequence[pto.Operation], level: int | None) -> None:
-    """Hold a program to a placement level of the vendor's tool (docs/reference/pto.md section 3.3), None to none.
+    """Check a program against a placement level of the vendor's tool (docs/reference/pto.md section 3.3), unless None.
 
     Raises:
         ReadError: a tile has an address below level 3, or lacks one at level 3.
@@ -260,10 +260,10 @@ class Budget:
         self.left = self.limit
 
     def spend(self) -> None:
-        """Take off one trip, or one statement of one.
+        """Deduct one trip, or one of its statements.
 
         Raises:
-            LimitError: nothing is left; the place is the innermost loop of which one execution took most of it.
+            LimitError: nothing is left; the error has the position of the innermost loop that took most of it at once.
         """
         if not self.loops:
             return
@@ -273,10 +273,10 @@ class Budget:
             raise self._spent((most or [self.loops[0][0]])[-1])
 
     def foresee(self, node: pto.For, trips: int) -> None:
-        """Refuse a loop every trip of which is going to be walked if they cannot all be.
+        """Reject a loop whose trips must all be walked if there are too many.
 
         Raises:
-            LimitError: they cannot.
+            LimitError: there are too many.
         """
         statements = sum(not isinstance(each, pto.Yield) and not is_inserted(each) for each in node.body)
         if trips * (1 + statements) > self.left:
@@ -284,7 +284,7 @@ class Budget:
 
     @contextmanager
     def inside(self, node: pto.For | pto.While) -> Iterator[None]:
-        """Count the walk inside as that of a loop."""
+        """Attribute the walk inside to a loop."""
         self.loops.append((node, self.left))
         yield
         self.loops.pop()
@@ -295,9 +295,9 @@ class Budget:
 
 @dataclass(slots=True)
 class Walk:
-    """A walk through one function in program order: its values by name, and the limit that it spends.
+    """A walk through one function in program order: its values by name, and its limit.
 
-    What an operation does is the subclass's (`step`), as is what it notes of a trip (`begin_trip`).
+    Subclasses define the effect of an operation (`step`) and the work of a trip (`begin_trip`).
     """
 
     budget: Budget
@@ -311,7 +311,7 @@ class Walk:
         raise NotImplementedError
 
     def begin_trip(self, node: pto.For | pto.While) -> None:
-        """Note that a trip begins."""
+        """Process the beginning of a trip."""
 
     def walk(self, body: Sequence[pto.Operation]) -> tuple[object, ...]:
         """Walk a region and return its yielded values."""
@@ -327,7 +327,7 @@ class Walk:
         return ()
 
     def branch(self, node: pto.If) -> None:
-        """Walk the region that the condition takes."""
+        """Walk the region that the condition selects."""
         taken = node.then_body if self.constant(node.condition) else node.else_body
         self.bind(node.results, self.walk(taken))
 
@@ -341,14 +341,14 @@ class Walk:
         self.bind(node.results, carried)
 
     def trip(self, node: pto.For, variable: DependentScalar) -> tuple[object, ...]:
-        """Walk one trip; return what it yields."""
+        """Walk one trip; return its yielded values."""
         self.budget.spend()
         self.environment[node.variable] = variable
         self.begin_trip(node)
         return self.walk(node.body)
 
     def while_trips(self, node: pto.While) -> Iterator[None]:
-        """Walk every trip, as its condition is known only then; the last time the first region alone."""
+        """Walk every trip, because its condition is known only then; the last time only the first region."""
         state, goes_on, last = tuple(self.environment[name] for name in node.initial), True, node.before[-1]
         assert isinstance(last, pto.Condition)
         while goes_on:
@@ -375,11 +375,11 @@ class Walk:
         return range(lower, upper, step), max(0, -(-(upper - lower) // step))
 
     def bind(self, names: Sequence[str], values: Sequence[object]) -> None:
-        """Give values their names."""
+        """Bind values to names."""
         self.environment.update(zip(names, values, strict=True))
 
     def scalar(self, name: str) -> DependentScalar:
-        """Return a scalar."""
+        """Return the value of a scalar."""
         value = self.environment[name]
         assert isinstance(value, DependentScalar)
         return value
@@ -405,7 +405,7 @@ class Label:
     spelling: str = ""
 
     def instruction(self, pipe: str, span: Span) -> Instruction:
-        """Return the instruction at a place, whose main work is on a pipe."""
+        """Return the instruction at a position, with its main pipe."""
         return Instruction(pipe=pipe, span=span, **{each.name: getattr(self, each.name) for each in fields(self)})
 
 
@@ -422,7 +422,7 @@ def order_label(node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> Label:
 
 
 def order_text(node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> str:
-    """Return a flag or barrier as a program spells it."""
+    """Return a flag or barrier in program spelling."""
     if isinstance(node, pto.Barrier):
         return f"pto.barrier <{node.pipe}>"
     name = "set_flag" if isinstance(node, pto.SetFlag) else "wait_flag"
@@ -483,7 +483,7 @@ def pipe_of(node: pto.Tcvt | pto.TileOperation, pipes: Pipes) -> str | None:
 
 
 def _is_scalar(node: pto.TileOperation) -> bool:
-    """Whether the tool takes an operation for the scalar unit's.
+    """Whether the tool assigns an operation to the scalar unit.
 
     With a scratch tile it runs on the vector unit, and is ordered there, regardless of the tool.
     """

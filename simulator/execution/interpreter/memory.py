@@ -1,4 +1,4 @@
-"""Memory as the scalar unit finds it while a program is walked.
+"""Memory as the scalar unit reads it during the walk of a program.
 
 The value of an element comes from the inputs, or from earlier instructions of the run, which are computed up to the
 read. A walk without values replaces unknown elements by 0.
@@ -29,7 +29,7 @@ Settle = Callable[[list[Node], Bytes, Mapping[str, Bytes]], None]
 """A function that applies instructions to the buffer and global memory, in place."""
 
 Given = Callable[[str], Bytes | None]
-"""Returns the input of an argument as bytes, None if there is none, or not yet."""
+"""Function that returns the input of an argument as bytes, None if there is none, or not yet."""
 
 
 class Origin(StrEnum):
@@ -51,10 +51,10 @@ def _no_input(name: str) -> Bytes | None:
 class Memory:
     """The contents of arguments and buffer during one walk.
 
-    Without `settle` no values are computed. `elements` are single elements that were given (`--arg NAME[i]=VALUE`),
-    `whole` the arguments whose inputs tell their size, `expected` those whose inputs are made once their size is known:
-    until then they are taken for 0. `capacity` is that of the buffer in bytes, `most` the elements that an argument may
-    have: an index that the program reads may ask for any number.
+    Without `settle` no values are computed. `elements` are given single elements (`--arg NAME[i]=VALUE`),
+    `whole` the arguments whose inputs have a size, `expected` those whose inputs are created once their size is known:
+    until then they count as 0. `capacity` is that of the buffer in bytes, `most` the maximum number of elements of an
+    argument, because a computed index may be any number.
     """
 
     given: Given = _no_input
@@ -63,7 +63,7 @@ class Memory:
     expected: frozenset[str] = frozenset()
     settle: Settle | None = None
     unknown: Callable[[str, int, int], str | None] = lambda *_: None
-    """Returns the opaque operation for which bytes (address space, start, how many) are not computed, None if they are.
+    """Function that returns the opaque operation that makes bytes (address space, start, count) unknown, None if known.
     """
     capacity: int = 0
     most: int = MAX_ELEMENTS
@@ -91,8 +91,8 @@ class Memory:
         """Return the code of an element of an argument.
 
         Raises:
-            ReadError: its value is needed and no input was given.
-            TileError: it is outside.
+            ReadError: its value is needed and has no input.
+            TileError: the element is outside the argument.
         """
         self.check(name, use, index)
         if self.settle is None:
@@ -120,7 +120,7 @@ class Memory:
         return int.from_bytes(self._bytes_of_buffer()[address : address + size].tobytes(), "little"), Origin.COMPUTED
 
     def store(self, name: str, use: ArgumentUse, index: int, code: int | None) -> None:
-        """Take in a store of the scalar unit; without `code` that of no single element."""
+        """Apply a store of the scalar unit; without `code`, a store of no single element."""
         self.check(name, use, index)
         if self.settle is None:
             if code is None:
@@ -134,10 +134,10 @@ class Memory:
         self._stored = {key: code for key, code in self._stored.items() if key[0] != name}
 
     def check(self, name: str, use: ArgumentUse, index: int) -> None:
-        """Refuse an element outside of an argument of known size.
+        """Reject an element outside an argument of known size.
 
         Raises:
-            TileError: it is outside.
+            TileError: the element is outside.
         """
         size = None
         if name in self.whole:
@@ -200,7 +200,7 @@ class Memory:
         return self._buffer
 
     def _bytes(self, name: str, use: ArgumentUse) -> Bytes:
-        """Return the bytes of an argument, at least as many as are known to be used of it."""
+        """Return the bytes of an argument, at least as many as it is known to use."""
         memory = self._arguments.get(name)
         if memory is None:
             found = self.given(name)
@@ -247,7 +247,7 @@ class ReadElement:
 
 @dataclass(slots=True)
 class Accesses:
-    """All accesses of one walk. `active` tells that the program reads elements at all; `reads` are in program order."""
+    """All accesses of one walk. `active` tells whether the program reads elements; `reads` are in program order."""
 
     lowerer: Lowerer
     loops: LoopDependence
@@ -256,11 +256,11 @@ class Accesses:
     active: bool
     reads: list[ReadElement] = field(default_factory=list)
     decided: dict[int, None] = field(default_factory=dict)
-    """Numbers of the reads on which the path, an address or an extent rests."""
+    """Numbers of the reads that decide the path, an address or an extent."""
     _sampling: int = 0
 
     def emitted(self, lowered: Node, accesses: tuple[Access, ...], *, by_scalar_unit: bool) -> None:
-        """Take in an instruction of the walk."""
+        """Process an instruction of the walk."""
         if not self.active:
             return
         if self.memory.settle is not None or not by_scalar_unit:
@@ -269,7 +269,7 @@ class Accesses:
             self.memory.pending.append(lowered)
 
     def sampled(self, walk: Callable[[], list[Node]]) -> list[Node]:
-        """Walk a loop of which only some trips are walked; it reads nothing."""
+        """Walk a loop of which only some trips are walked; such a loop reads no elements."""
         self._sampling += 1
         try:
             nodes = walk()
@@ -280,24 +280,24 @@ class Accesses:
         return nodes
 
     def unknown(self, node: pto.ForeignOperation, name: str) -> DependentScalar:
-        """Return a scalar that an opaque operation gives: it is taken for 0."""
+        """Return a scalar result of an opaque operation, which counts as 0."""
         number = len(self.reads)
         self.reads.append(ReadElement(f"%{name} of {node.mnemonic}", name, node.span, Origin.OPAQUE, 0))
         return DependentScalar(0, reads=frozenset((number,)))
 
     def decide(self, scalar: DependentScalar) -> None:
-        """Note that the path, an address or an extent rests on a value."""
+        """Record that a value decides the path, an address or an extent."""
         if scalar.reads:
             self.decided |= dict.fromkeys(sorted(scalar.reads))
 
     def constant(self, scalar: DependentScalar) -> int | float:
-        """Return a value that no loop of which only some trips are walked may change."""
+        """Return a value that must not depend on a loop of which only some trips are walked."""
         if not scalar.constant:
             raise self.loops.refusal(scalar)
         return scalar.value
 
     def pointer(self, node: pto.AddPointer, base: ArgumentPointer, offset: DependentScalar) -> ArgumentPointer:
-        """Return a pointer some elements further on."""
+        """Return a pointer advanced by some elements."""
         self.decide(offset)
         return replace(base, offset=base.offset + int(self.constant(offset)))
 
@@ -312,8 +312,8 @@ class Accesses:
 
         Raises:
             ReadError: a value that the path needs has no source.
-            TileError: an element outside of its tensor, of the tile or of the buffer.
-            IllegalError: a pointer into the buffer.
+            TileError: an element is outside its tensor, tile or buffer.
+            IllegalError: a pointer points into the buffer.
         """
         self.decide(index)
         if index.periods is not None or (node.reads and not index.constant):
@@ -332,7 +332,7 @@ class Accesses:
         return label, lowered, self._read(node, element) if node.reads else None
 
     def closing_warnings(self) -> list[WarningText]:
-        """Return a warning for each place where undefined elements decided something."""
+        """Return a warning for each position where undefined elements decided something."""
         found: dict[Span, list[str]] = {}
         for number in self.decided:
             read = self.reads[number]
@@ -341,10 +341,10 @@ class Accesses:
         return [WarningText(WarningKind.DEFAULT_READ, _taken_for_zero(texts), span) for span, texts in found.items()]
 
     def check_views(self) -> None:
-        """Refuse elements beyond the end of their argument's views, unless its input is longer.
+        """Reject elements beyond the end of their argument's views, unless its input is longer.
 
         Raises:
-            TileError: one is.
+            TileError: an element is.
         """
         for name, use in self.arguments.items():
             if name not in self.memory.whole and use.touched > use.viewed > 0:
@@ -392,7 +392,7 @@ class Accesses:
 
 
 def _taken_for_zero(texts: list[str]) -> str:
-    """Say which elements nothing gives; of many, the first."""
+    """Return a note about elements without a value; of many, the first."""
     names = list(dict.fromkeys(texts))
     more = len(names) - _SHOWN
     shown = ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
@@ -400,5 +400,5 @@ def _taken_for_zero(texts: list[str]) -> str:
 
 
 def deciding(accesses: Accesses) -> tuple[ReadElement, ...]:
-    """Return the reads on which the path, an address or an extent rests, in program order."""
+    """Return the reads that decide the path, an address or an extent, in program order."""
     return tuple(accesses.reads[number] for number in sorted(accesses.decided))

@@ -1,6 +1,6 @@
 """The walk through a micro program: control flow, scalars, pointers and transfers, in program order.
 
-No value of a register decides the path, so that a walk without values is a whole one.
+No register value decides the path, so a walk without values is complete.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ GATHERS = frozenset(("vgather2", "vgather2_bc", "vgatherb", "vscatter"))
 
 
 def buffer_access(node: MicroOperation, operands: tuple[Value, ...]) -> tuple[int | None, bool, BytePointer | None]:
-    """Return the byte that an instruction begins to access, whether it hands on a pointer, and that pointer.
+    """Return the first byte that an instruction accesses, whether it updates a pointer, and that pointer.
 
-    An instruction that hands one on accesses its base alone; the offset is how far the pointer moves.
+    An instruction that updates its pointer accesses the base; the offset is the pointer's increment.
     """
     pointer = next((each for each in operands if isinstance(each, BytePointer)), None)
     updates = any(isinstance(kind, PointerType) for kind in node.result_types)
@@ -90,7 +90,7 @@ def buffer_access(node: MicroOperation, operands: tuple[Value, ...]) -> tuple[in
 
 
 def left_over(node: MicroOperation, operands: tuple[Value, ...]) -> DependentScalar:
-    """Return the second result of `plt_bN`: how many lanes the next ones have to do."""
+    """Return the second result of `plt_bN`: the number of remaining lanes."""
     (count,) = operands
     assert isinstance(count, DependentScalar)
     width = ROWS[node.mnemonic].width
@@ -108,7 +108,7 @@ _TILE_LEVEL = (
     pto.AllocTile, pto.AllocTiles, pto.Subview, pto.GetTile, pto.MakeView, pto.PartitionView, pto.SetValidShape,
     pto.Tcvt, pto.TileOperation,
 )  # fmt: skip
-"""Statements of the tile level that may stand beside vector instructions, outside of vecscopes."""
+"""Statements of the tile level that may appear between vector instructions, outside vecscopes."""
 _NO_EFFECT = frozenset(("dsb",))
 """Synchronisation that the order of a program already keeps here."""
 _HOLDS = frozenset(("get_buf", "rls_buf"))
@@ -126,7 +126,7 @@ class MicroInterpreter(Walk):
     memory: MicroMemory | None = None
     elements: ReadElements = field(default_factory=ReadElements)
     lowerer: Lowerer | None = None
-    """Lowers tile operations between vector instructions; None: there are none."""
+    """Lowerer of tile operations between vector instructions; None if there are none."""
     _tiles: Interpreter | None = None
     _copies: CopyRegisters = field(default_factory=CopyRegisters)
     _depth: int = 0
@@ -136,10 +136,10 @@ class MicroInterpreter(Walk):
     _waits: dict[tuple[str, str, int], Span] = field(default_factory=dict)
 
     def check_flags(self) -> None:
-        """Refuse a wait for a flag that nothing sets.
+        """Reject a wait for a flag that nothing sets.
 
         Raises:
-            EngineError: there is one; the program would never end.
+            EngineError: there is such a wait; the program would never end.
         """
         for flag, count in self._flags.items():
             if count < 0:
@@ -178,7 +178,7 @@ class MicroInterpreter(Walk):
                 self._refuse(node)
 
     def _compute(self, node: pto.Constant | pto.Arith | pto.Compare | pto.Convert) -> None:
-        """Let the scalar unit compute."""
+        """Execute a computation of the scalar unit."""
         if isinstance(node, pto.Constant):
             self.environment[node.result] = DependentScalar(constant(node.value, node.type.name))
             self._constants.add(node.result)
@@ -207,7 +207,7 @@ class MicroInterpreter(Walk):
     # -------------------------------------------------------------------------------------------- tile operations
 
     def _tile_level(self, node: pto.Operation, lowerer: Lowerer) -> None:
-        """Execute a statement of the tile level, under the CTRL that it finds; the unit gets what it issues."""
+        """Execute a statement of the tile level under the current CTRL; the unit receives the issued operations."""
         if self._depth:
             self._refuse(node, "is not allowed inside a vecscope", ("after the vecscope",))
         if isinstance(node, pto.AllocTile | pto.AllocTiles) and node.address is None:
@@ -423,7 +423,7 @@ class Walked:
 
 
 def argument_format(kind: pto.PointerType) -> Format:
-    """Return the format of an argument's arrays: elements that are pairs are as many bytes as they take."""
+    """Return the format of an argument's arrays: elements that are pairs become bytes."""
     found = element_format(kind.element)
     return FORMATS[f"u{found.storage_bits}"] if isinstance(found, PairFormat) else found
 
@@ -445,17 +445,17 @@ def walk_function(
         function: the entry.
         scalars: values of scalar arguments by name.
         unit: executes vector instructions.
-        capacity: bytes of the buffer.
-        max_walk: the limit of trips and statements inside loops that are walked.
-        control: the CTRL register at the start.
+        capacity: size of the buffer in bytes.
+        max_walk: maximum number of trips and statements inside loops that are walked.
+        control: initial CTRL register.
         memory: the memory of transfers; None: nothing is computed.
-        elements: records the reads of the scalar unit, or supplies them where nothing is computed.
+        elements: records the reads of the scalar unit, or supplies them if nothing is computed.
         lowerer: lowers tile operations of the function; None: it has none.
 
     Raises:
-        ReadError: an argument without a value, a step that never ends a loop.
-        IllegalError, TileError: whatever an instruction is refused for; each carries its place.
-        LimitError: the walk is longer than it may be. EngineError: a wait for a flag that nothing sets.
+        ReadError: an argument has no value, or a step never ends a loop.
+        IllegalError, TileError: an instruction is refused; the error has its position.
+        LimitError: the walk is too long. EngineError: nothing sets a flag that is waited for.
     """
     walker = MicroInterpreter(
         budget=Budget(max_walk), function=function, unit=unit, capacity=capacity, control=control, memory=memory,

@@ -1,4 +1,4 @@
-"""Loops of which only some trips are walked, and finding the loop again: trips that differ by a constant step."""
+"""Loops of which only some trips are walked, and their reconstruction from trips that differ by a constant step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Bounds = tuple[int | None, int | None]
 
 
 class DependentError(Exception):
-    """Something rests on a value that may differ in another way than by its slope: on loop number `loop`.
+    """A value that may differ in another way than by its slope, on loop number `loop`, affects something.
 
     `period` is the known number of units that must be walked together for it to be affine; 0: no number helps. Without
     a loop, the innermost must be walked trip by trip.
@@ -33,7 +33,7 @@ class DependentError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DependentScalar:
-    """An integer, float or truth value, and how it depends on loops, by their numbers.
+    """An integer, float or truth value, with its dependence on loops, by their numbers.
 
     An affine value has nonzero `slopes`: its growth from unit to unit. Any other has `periods`: the number of units
     that must be walked together for it to be affine, 0 if unknown. A constant has neither. `reads` are the numbers of
@@ -73,7 +73,7 @@ def unknown(value: int | float, operands: Iterable[DependentScalar]) -> Dependen
 class _Walked:
     """A loop in progress: it has `units` units, is at `position`, and those before `horizon` are alike.
 
-    `repeats` tells that they do not only take the same path, but do the same.
+    `repeats` tells that they not only take the same path, but have the same effect.
     """
 
     units: int
@@ -83,7 +83,7 @@ class _Walked:
 
 
 class LoopDependence:
-    """The loops that are not walked trip by trip and are being walked now, outermost first."""
+    """The loops in progress that are not walked trip by trip, outermost first."""
 
     def __init__(self) -> None:
         self._walked: dict[int, _Walked] = {}
@@ -103,23 +103,23 @@ class LoopDependence:
         del self._walked[loop]
 
     def move(self, loop: int, position: int) -> None:
-        """Go on to another unit of a loop."""
+        """Continue with another unit of a loop."""
         self._walked[loop].position = position
 
     def repeat(self, loop: int) -> None:
-        """Note that all units of a loop do the same, whatever its variable is."""
+        """Record that all units of a loop have the same effect, whatever its variable is."""
         self._walked[loop].repeats = True
 
     def repeats(self, loop: int) -> bool:
-        """Whether all units of a loop are known to do the same."""
+        """Whether all units of a loop are known to have the same effect."""
         return self._walked[loop].repeats
 
     def alike(self, loop: int) -> int:
-        """Return how many units, from the first one on, take the path of the units walked so far."""
+        """Return the number of units, from the first one on, that take the path of the units walked so far."""
         return self._walked[loop].horizon
 
     def refusal(self, scalar: DependentScalar) -> DependentError:
-        """Return the error for a decision that rests on a value that is not constant.
+        """Return the error for a decision that depends on a value that is not constant.
 
         Among the loops on which it depends, the one with the fewest units is the cheapest to walk trip by trip.
         """
@@ -128,9 +128,9 @@ class LoopDependence:
         return DependentError(loop, periods[loop])
 
     def stays(self, value: int, slopes: Mapping[int, int], bounds: Bounds) -> bool:
-        """Whether an affine value that is within bounds stays so in all units that are assumed alike.
+        """Whether an affine value within bounds stays so in all units that are assumed alike.
 
-        If so, the outermost loop on which it depends is cut where that would end; of the others all units count.
+        If so, the outermost loop on which it depends is cut at its last such unit; for the others all units count.
         """
         outermost = min(slopes)
         low = high = value
@@ -163,7 +163,7 @@ def address_steps(first: Block, second: Block) -> tuple[Deltas, ...] | None:
 
 
 def fold(trips: Iterable[Block]) -> Iterator[Node]:
-    """Yield the trips of a loop as nodes: runs of equal trips as `Loop`, the others as they are."""
+    """Yield the trips of a loop as nodes: runs of equal trips as `Loop`, the others unchanged."""
     run: list[Block] = []
     steps: tuple[Deltas, ...] | None = None
     count = 0
@@ -208,7 +208,7 @@ def _node_steps(one: Node, two: Node) -> tuple[Deltas, ...] | None:
 
 
 def _same_effect(one: Lowered, two: Lowered, deltas: Deltas) -> bool:
-    """Whether two executions compute the same on moved tiles; operations tell it, except where an effect does."""
+    """Whether two executions compute the same on moved tiles; the operations decide it, except for an effect."""
     moved = getattr(one.shortcut, "moved", None)
     return moved is None or moved(deltas) == two.shortcut
 
@@ -222,16 +222,16 @@ def _same_effect(one: Lowered, two: Lowered, deltas: Deltas) -> bool:
 # to nothing. Trips that are alike in no such way are walked one by one, and runs of equal ones folded.
 
 LONGEST_PERIOD = 4096
-"""Trips of one unit; loops that need longer ones are walked trip by trip."""
+"""Maximum number of trips of one unit; loops that need more are walked trip by trip."""
 
 _SAMPLES = 3
-"""Units that are walked of a piece: with fewer of them nothing is gained by units of several trips."""
+"""Number of units walked of a piece: with fewer, units of several trips save nothing."""
 
 _PATIENCE = 4
-"""Trips that are walked one by one before a piece is looked for again, and the factor by which they become more."""
+"""Number of trips walked one by one before a new attempt, and the factor by which it grows."""
 
 Walk = Callable[[int, int | None, int], Block]
-"""A function that walks a trip, given its number, the loop's number if the trip represents others, and the trips of a
+"""Function that walks a trip, given its number, the loop's number if the trip represents others, and the trips of a
 unit."""
 
 
@@ -255,7 +255,7 @@ class Pieces:
         """Return the nodes of its trips.
 
         Raises:
-            DependentError: a loop around it has to be walked otherwise.
+            DependentError: an outer loop must be walked otherwise.
         """
         found: list[Node] = []
         start, period, patience = 0, 1, _PATIENCE

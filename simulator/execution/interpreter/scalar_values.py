@@ -1,7 +1,7 @@
-"""Scalar arithmetic of `.pto` programs: whatever decides the path or an address is computed here.
+"""Scalar arithmetic of `.pto` programs: the values that decide the path or an address.
 
-Integers are kept modulo 2^width (`index` has 64 bits, docs/reference/pto.md section 7.6) and read as signed. Every
-value also knows how it depends on loops of which only some trips are walked (`rerolling.LoopDependence`).
+Integers are stored modulo 2^width (`index` has 64 bits, docs/reference/pto.md section 7.6) and read as signed. Every
+value also has its dependence on loops of which only some trips are walked (`rerolling.LoopDependence`).
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ _CODES = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 FLOATS = (*_CODES, "bf16")
 
 SATURATE = "saturate"
-"""Answer to a float that an integer type cannot hold: the nearest integer that it can, 0 for NaN."""
+"""Handler for a float beyond an integer type: the nearest integer of the type, 0 for NaN."""
 
 
 def width_of(kind: str) -> int:
-    """Return the bits of a scalar type; `index` has 64."""
+    """Return the bit width of a scalar type; `index` has 64."""
     return 64 if kind == "index" else int(kind.lstrip("bfiu"))
 
 
@@ -122,10 +122,10 @@ def float_conversion(
     operation: str, value: int | float, from_kind: str, to_kind: str, saturates: Callable[[str], bool]
 ) -> int | float:
     """Return the result of a conversion from or to a float; `saturates` handles floats that an integer type cannot
-    hold.
+    represent.
 
     Raises:
-        ReadError: NaN or a value beyond the integer type, unless that saturates.
+        ReadError: NaN or a value beyond the integer type, unless the conversion saturates.
     """
     if operation in ("extf", "truncf"):
         return rounded(rounded(value, from_kind), to_kind)
@@ -277,7 +277,7 @@ _QUOTIENTS = ("divui", "divsi", "shrui", "shrsi")
 _AFFINE_DIVISIONS = (*_QUOTIENTS, "remui", "remsi")
 _BITWISE = ("andi", "ori", "xori")
 _EXTREMES = {"minsi": ("slt", True), "maxsi": ("slt", False), "minui": ("ult", True), "maxui": ("ult", False)}
-"""The smaller or larger of two: the comparison that tells them apart, and whether the smaller is wanted."""
+"""The smaller or larger of two: the deciding comparison, and whether the smaller is selected."""
 
 
 def arithmetic_result(
@@ -334,7 +334,7 @@ def reduced(exact: int, slopes: Mapping[int, int], width: int) -> DependentScala
 
 
 def _periods(slopes: Mapping[int, int], modulus: int) -> Mapping[int, int]:
-    """Return how many units make every slope a multiple of `modulus`, for the loops in which it is none."""
+    """Return the number of units that make every slope a multiple of `modulus`, for the loops in which it is not."""
     return {loop: modulus // gcd(slope, modulus) for loop, slope in slopes.items() if slope % modulus}
 
 
@@ -397,7 +397,7 @@ def _bits(operation: str, left: DependentScalar, right: DependentScalar, value: 
 def _extreme(
     operation: str, left: DependentScalar, right: DependentScalar, width: int, loops: LoopDependence
 ) -> DependentScalar | None:
-    """The smaller or larger of two is one of them, up to some unit."""
+    """Return the smaller or larger of two, which is one of them up to some unit."""
     is_less, wants_less = _EXTREMES[operation]
     order = comparison_result(is_less, left, right, width, int(left.value < right.value), loops)
     if not order.constant:
@@ -410,7 +410,7 @@ def _slopes(scalar: DependentScalar) -> list[tuple[int, int]]:
 
 
 def _bounds(predicate: str, difference: int) -> Bounds:
-    """Return bounds of a difference within which a comparison is as true as it is now."""
+    """Return bounds of a difference within which a comparison keeps its result."""
     if predicate in ("eq", "ne"):
         return (0, 0) if difference == 0 else (1, None) if difference > 0 else (None, -1)
     least = 0 if predicate in ("slt", "sge") else 1
@@ -434,7 +434,7 @@ def argument_value(name: str, value: int | float, kind: str) -> int | float:
     """Return the value of a scalar argument of type `kind`; integers may be given as signed or as unsigned.
 
     Raises:
-        ReadError: no whole number, or one that the type cannot hold.
+        ReadError: the value is not an integer, or the type cannot represent it.
     """
     if kind in FLOATS:
         if isinstance(value, int) and abs(value) > sys.float_info.max:
@@ -453,7 +453,7 @@ Node = pto.Arith | pto.Compare | pto.Convert
 
 
 Beyond = Callable[[pto.Convert, str], bool]
-"""A handler of floats that an integer type cannot hold; it returns whether the conversion saturates."""
+"""Handler for floats beyond an integer type; it returns whether the conversion saturates."""
 
 
 def evaluate(
@@ -462,7 +462,7 @@ def evaluate(
     """Return the result of a scalar operation whose operands `scalar_of` finds by name.
 
     Raises:
-        ReadError: division by zero, a float beyond an integer type. DependentError: a divisor depends on a loop.
+        ReadError: division by zero, or a float beyond an integer type. DependentError: a divisor depends on a loop.
     """
     if isinstance(node, pto.Arith) and not node.operands:
         return scalar_of(node.operation)  # a number of the core
@@ -629,7 +629,7 @@ def convert(operation: str, operand: DependentScalar, from_kind: str, to_kind: s
 
 
 def _of_one(value: int | float, operand: DependentScalar) -> DependentScalar:
-    """Return a value computed from one operand in a way that is not affine."""
+    """Return a non-affine value computed from one operand."""
     return DependentScalar(value) if operand.constant else unknown(value, (operand,))
 
 

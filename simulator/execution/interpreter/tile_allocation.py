@@ -85,7 +85,7 @@ def _scalar_kind(operation: VectorOperation, given: str, node: pto.TileOperation
     """Return the format of a scalar: its own unless the operation uses another for its tiles.
 
     Scalars of unsigned tiles are signless, amounts of shifts are integers of any width, and the slope of `tlrelu` is
-    f32 whatever the tile holds (docs/reference/pto.md section 7.3).
+    f32 for all tiles (docs/reference/pto.md section 7.3).
     """
     tile = next((kind for kind in (*node.input_types, *node.output_types) if isinstance(kind, pto.TileType)), None)
     if tile is None or given not in SCALARS.values() or tile.element not in SCALARS.values():
@@ -106,25 +106,25 @@ def alias_tile(node: pto.TileOperation, source: Tile, element_bits: Callable[[Fo
 
 
 def foreign_tile(name: str, kind: pto.TileType, rows: int, cols: int) -> Tile:
-    """Return a tile of another buffer, which nothing here looks into."""
+    """Return a tile of another buffer, whose contents are not examined."""
     fmt = element_format(kind.element)
     return Tile(name, fmt, kind, 0, rows, cols, fmt.storage_bits)
 
 
 def is_matrix_work(node: pto.TileOperation | pto.Tcvt) -> bool:
-    """Whether an operation belongs to the matrix unit: by its name, or by a tile that the vector unit does not take."""
+    """Whether an operation belongs to the matrix unit: by its name, or by a tile that the vector unit rejects."""
     if isinstance(node, pto.Tcvt):
         return "vec" not in {node.src_type.location, node.dst_type.location}
     return node.of_matrix_unit or node.foreign
 
 
 def is_foreign(kind: pto.Type) -> bool:
-    """Whether a type is a tile that the vector unit does not take: in another buffer, or made of boxes."""
+    """Whether the vector unit rejects a tile type: because it is in another buffer, or made of boxes."""
     return isinstance(kind, pto.TileType) and kind.foreign
 
 
 def unsupported(node: pto.TileOperation) -> CastsimError:
-    """Return the refusal of an operation that is not modelled: the reason and remedy if known, else similar names."""
+    """Return the error about an unsupported operation: the reason and remedy if known, otherwise similar names."""
     reason = UNMODELLED.get(node.mnemonic)
     if reason is None:
         return unknown_operation(node.mnemonic).at(node.span)
@@ -153,14 +153,14 @@ def _mode(attributes: dict[str, str], operation: VectorOperation) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class TileSlots:
-    """Several tiles of one type: the first one, and the bytes from one to the next."""
+    """Several tiles of one type: the first one, and their distance in bytes."""
 
     first: Tile
     count: int
     distance: int
 
     def tile(self, name: str, slot: int, span: Span) -> Tile:
-        """Return the tile in a slot, called `name`.
+        """Return the tile in a slot, named `name`.
 
         Raises:
             TileError: there is no such slot.
@@ -218,7 +218,7 @@ def part_move(
     An extraction fills the destination's valid region, an insertion copies the source's.
 
     Raises:
-        TileError: the part leaves its tile.
+        TileError: the part exceeds its tile.
     """
     source, dst = tile_of(node.inputs[0]), tile_of(node.outputs[0])
     offsets = number_of(node.inputs[1]), number_of(node.inputs[2])
@@ -232,7 +232,7 @@ def part_move(
 
 
 def tile_of_values(tile: Tile, element_bits: Callable[[Format], int]) -> Tile:
-    """Return a tile as a cast sees it: one of 4-bit pairs has an element for each of their values."""
+    """Return a tile as a cast reads it: for 4-bit pairs, it has one element per value."""
     kind = unpacked(tile.type)
     if kind is tile.type:
         return tile
@@ -249,10 +249,10 @@ def tile_of_values(tile: Tile, element_bits: Callable[[Format], int]) -> Tile:
 
 
 def check_dense(node: pto.TileOperation, source: Tile) -> None:
-    """Refuse another type for the bytes of a part that has gaps between its lines.
+    """Reject another type for the bytes of a part with gaps between its lines.
 
     Raises:
-        TileError: it has some.
+        TileError: it has gaps.
     """
     kind = node.input_types[0]
     assert isinstance(kind, pto.TileType)
@@ -285,14 +285,14 @@ TileNode = pto.AllocTile | pto.AllocTiles | pto.Tcvt
 """A node that creates tiles: an allocation, or a cast in a form that defines its destination."""
 
 Spared = Callable[[pto.Tcvt | pto.TileOperation], str | None]
-"""Returns the tmp tile that an operation has and its chip does not touch."""
+"""Function that returns the tmp tile of an operation that its chip does not touch."""
 
 
 @dataclass(slots=True)
 class Lifetime:
-    """Numbers of the first and the last operation of the text that use a tile.
+    """Indices of the first and the last operation of the text that use a tile.
 
-    None: no instruction does. Such a tile counts as in use all the time. `needed` tells whether an instruction uses it
+    None: no instruction does. Such a tile counts as always in use. `needed` tells whether an instruction uses it
     for more than scratch that the chip does not touch.
     """
 
@@ -304,24 +304,24 @@ class Lifetime:
 
     @property
     def spare(self) -> bool:
-        """Whether its bytes are never touched: it is scratch, and of operations that need none."""
+        """Whether its bytes are never touched: it is scratch of operations that need none."""
         return self.first is not None and not self.needed
 
     def use(self, first: int, last: int) -> None:
-        """Widen it to hold one more use."""
+        """Widen it to contain one more use."""
         self.first = first if self.first is None else min(self.first, first)
         self.last = last if self.last is None else max(self.last, last)
 
 
 @dataclass(slots=True)
 class _TileUses:
-    """Numbers the operations of a function and notes which tiles each uses; `loops` are those around, by number."""
+    """Numbering of a function's operations and the tiles that each uses; `loops` are the enclosing ones, by number."""
 
     spared: Spared
     lifetimes: list[Lifetime] = field(default_factory=list)
     held: dict[str, tuple[Lifetime, ...]] = field(default_factory=dict)
     pairs: list[tuple[Lifetime, Lifetime, bool]] = field(default_factory=list)
-    """Tiles that one operation reads together, or, if True, of which it reads the first and writes the second."""
+    """Tiles that one operation reads together or, if True, of which it reads the first and writes the second."""
     loops: list[int] = field(default_factory=list)
     pending: list[tuple[Lifetime, int]] = field(default_factory=list)
     number: int = 0
@@ -379,7 +379,7 @@ class _TileUses:
         self._use((name for name in names if name == spared), needed=False)
 
     def _pair(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Note which tiles the repeats of one operation meet."""
+        """Record which tiles the repeats of one operation access together."""
         sources = list({id(one): one for name in inputs for one in self.held.get(name, ())}.values())
         results = [one for name in outputs for one in self.held.get(name, ())]
         self.pairs += [(*pair, False) for pair in combinations(sources, 2)]
@@ -435,18 +435,18 @@ def lifetimes_of(body: Sequence[pto.Operation], spared: Spared = _all_needed) ->
 # Tiles that share no bank with those that the same operation reads or writes.
 
 PARTLY_APART = "partly apart"
-"""The placement of tiles of which some share banks, as the buffer has no room to avoid it."""
+"""Placement of tiles of which some share banks, because the buffer has no room to avoid it."""
 
 Pairs = Sequence[tuple[int, int, bool]]
-"""Numbers of two tiles that an operation reads together, or, if True, of which it reads one and writes the other."""
+"""Indices of two tiles that an operation reads together or, if True, of which it reads one and writes the other."""
 
 
 def apart_addresses(
     sizes: Sequence[int], pairs: Pairs, rule: TilePlacement, capacity: int
 ) -> tuple[list[int], int] | None:
-    """Return an address for each tile, and how many pairs share banks all the same; None if the buffer is too small.
+    """Return an address for each tile, and the number of pairs that still share banks; None if the buffer is too small.
 
-    Tiles are placed in their order, each where it shares banks with fewest others, at the lowest such address.
+    Tiles are placed in order, each where it shares banks with the fewest others, at the lowest such address.
     """
     met: list[list[tuple[int, bool]]] = [[] for _ in sizes]
     for one, other, written in pairs:
@@ -474,14 +474,14 @@ def apart_addresses(
 
 
 def _is_free(start: int, size: int, taken: Sequence[tuple[int, int]], capacity: int) -> bool:
-    """Whether bytes from `start` on lie in the buffer and outside the spans that are taken, which are sorted."""
+    """Whether bytes from `start` on lie in the buffer and outside the occupied spans, which are sorted."""
     index = bisect(taken, (start, start + size))
     before = index == 0 or taken[index - 1][1] <= start
     return before and start + size <= (capacity if index == len(taken) else taken[index][0])
 
 
 def _share_banks(one: tuple[int, int], other: tuple[int, int], rule: TilePlacement, *, written: bool) -> bool:
-    """Whether accesses to two tiles, each a start and a size, meet in a bank while an operation goes through both."""
+    """Whether accesses to two tiles, each a start and a size, meet in a bank while an operation processes both."""
     distance = (one[0] - other[0]) % rule.period_bytes
     if not written:
         return distance != rule.sources_bytes
@@ -492,11 +492,11 @@ def _share_banks(one: tuple[int, int], other: tuple[int, int], rule: TilePlaceme
 
 
 def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) -> WarningText | None:
-    """Decide where tiles without addresses lie that are not one behind the other; return a warning.
+    """Choose the addresses of tiles that are not adjacent; return a warning.
 
-    Operands of one operation share no bank where the buffer has room. If a program does not fit otherwise, tiles that
-    are never in use together share bytes; scratch that nothing touches takes bytes of others before that, and without a
-    word. `allocator.placement` then names what was done.
+    Operands of one operation share no bank if the buffer has room. If a program does not fit otherwise, tiles that
+    are never in use together share bytes; untouched scratch shares bytes of others before that, without
+    a warning. `allocator.placement` then names the result.
     """
 
     def size_of(node: TileNode) -> int:
@@ -542,9 +542,9 @@ def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) 
 def shared_addresses(
     lifetimes: Sequence[Lifetime], size_of: Callable[[TileNode], int], together: Callable[[Lifetime, Lifetime], bool]
 ) -> tuple[dict[int, int], int]:
-    """Return an address per tile (by the identity of its node) and the bytes needed in all.
+    """Return an address per tile (by the identity of its node) and the total number of bytes.
 
-    Tiles are placed in the order of the text, each at the lowest address where it meets no tile that is in use
+    Tiles are placed in text order, each at the lowest address where it meets no tile that is in use
     `together` with it. Sizes are whole units of the buffer.
     """
     placed: list[tuple[Lifetime, int, int]] = []
@@ -574,7 +574,7 @@ Number = Callable[[str], int]
 
 @dataclass(slots=True)
 class TileMaker:
-    """Makes the tiles of one function; `warning` tells that they share bytes."""
+    """Creator of the tiles of one function; `warning` tells that they share bytes."""
 
     function: pto.Function
     lowerer: Lowerer
@@ -591,11 +591,11 @@ class TileMaker:
             self.warning = None if found is None else found.at(self.function.span)
 
     def allocate(self, node: pto.AllocTile | pto.AllocTiles, key: int, number: Number) -> Tile | TileSlots:
-        """Place a tile, or several; `key` identifies the source operation, which gets the same place each time.
+        """Place a tile, or several; `key` identifies the source operation, which gets the same address each time.
 
         Raises:
-            ReadError: it has no address though others have.
-            IllegalError, TileError: the buffer cannot take it.
+            ReadError: it has no address although others have.
+            IllegalError, TileError: it does not fit the buffer.
         """
         if self.fixed_addresses and node.address is None:
             raise ReadError(
@@ -630,10 +630,10 @@ class TileMaker:
         return slots
 
     def _check(self, tile: Tile, span: Span) -> None:
-        """Refuse a tile that the buffer cannot take; of a boxed one only its place is looked at.
+        """Reject a tile that does not fit the buffer; for a boxed one only its address is checked.
 
         Raises:
-            TileError: it cannot.
+            TileError: it does not fit.
         """
         if not is_foreign(tile.type):
             self.lowerer.check_tile(tile, span)
@@ -651,7 +651,7 @@ class TileMaker:
         """Return a part of a tile.
 
         Raises:
-            TileError: it leaves its tile.
+            TileError: the part exceeds its tile.
         """
         names = node.valid or (None, None)
         stated = (node.type.valid_rows, node.type.valid_cols)

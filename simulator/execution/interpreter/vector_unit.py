@@ -32,15 +32,15 @@ class BytePointer:
 
     @property
     def size(self) -> int:
-        """Bytes of an element; two elements of 4 bits are one of 8."""
+        """Bytes of an element; two 4-bit elements count as one of 8 bits."""
         return lane_bits(self.element) // 8
 
     def moved(self, elements: int) -> BytePointer:
-        """Return the pointer a number of elements later."""
+        """Return the pointer advanced by some elements."""
         return self.shifted(elements * self.size)
 
     def shifted(self, count: int) -> BytePointer:
-        """Return the pointer a number of bytes later."""
+        """Return the pointer advanced by some bytes."""
         return replace(self, address=self.address + count)
 
 
@@ -54,7 +54,7 @@ Marks = NDArray[np.bool_]
 class MicroMemory:
     """The bytes of the buffer and of every argument; `defined` marks the bytes of the buffer that were written.
 
-    `undefined` marks the bytes of arguments that were stored without being defined, `written` all that were stored.
+    `undefined` marks the bytes of arguments that were stored while undefined, `written` all that were stored.
     """
 
     buffer: Bytes
@@ -89,8 +89,8 @@ class MicroMemory:
 class ReadElements:
     """The elements read in one walk, as codes in program order.
 
-    A walk without values takes those that an earlier walk found (`known`), and 0 beyond them. `arguments` are those
-    that were read, each with the first place that did.
+    A walk without values uses those that an earlier walk read (`known`), and 0 beyond them. `arguments` are those
+    that were read, each with the position of its first read.
     """
 
     known: Sequence[int] = ()
@@ -124,7 +124,7 @@ def store(place: BytePointer, code: bytes, memory: MicroMemory) -> None:
 
 
 def check_place(place: BytePointer, capacity: int) -> None:
-    """Refuse an element in front of its argument, or outside the buffer.
+    """Reject an element before its argument, or outside the buffer.
 
     Raises:
         TileError: the element is there.
@@ -200,7 +200,7 @@ class CopyRegisters:
     pad: bytes = bytes(1)
 
     def set(self, mnemonic: str, first: int, second: int) -> None:
-        """Take in `set_loop_size_...` and `set_loopN_stride_...`."""
+        """Store the values of `set_loop_size_...` and `set_loopN_stride_...`."""
         self.numbers[LOOP_REGISTERS[mnemonic]] = first, second
 
     def loops(self, way: str) -> tuple[Level, ...]:
@@ -218,10 +218,10 @@ def resolve(
     pattern: Callable[[str], bytes],
     registers: CopyRegisters,
 ) -> Copy:
-    """Return the copy that a transfer performs; operands are found by their names.
+    """Return the copy that a transfer performs, given its operands by name.
 
     Raises:
-        TileError: a length or count below zero, or an address that the transfer cannot use.
+        TileError: a length or count is negative, or the transfer cannot use an address.
     """
     source, destination = pointer(node.operands[0]), pointer(node.operands[1])
     start = len(node.operands) - sum(count for _, count in node.groups)
@@ -320,10 +320,10 @@ def padded_length(copy: Copy) -> int:
 
 
 def check_buffer(copy: Copy, capacity: int) -> None:
-    """Refuse bytes outside the buffer.
+    """Reject bytes outside the buffer.
 
     Raises:
-        TileError: some are.
+        TileError: there are some.
     """
     if 0 in copy.shape:
         return
@@ -337,7 +337,7 @@ def check_buffer(copy: Copy, capacity: int) -> None:
 
 
 def run(copy: Copy, memory: MicroMemory) -> None:
-    """Copy the bytes, and with them whether they are defined; where rows fall on each other the later stays."""
+    """Copy the bytes, and their defined marks; if rows overlap, the later row wins."""
     if 0 in copy.shape:
         return
     if copy.levels and _overlaps(copy):
@@ -412,10 +412,10 @@ Value = DependentScalar | BytePointer | object
 
 @dataclass(frozen=True, slots=True)
 class VectorIssue:
-    """One executed vector instruction: its operands in the order of the text, registers as the unit gave them.
+    """One executed vector instruction: its operands in text order, with registers as the unit returned them.
 
-    `address` is the first byte of the buffer that it reads or writes, None if it does neither. `updates` tells that it
-    also hands on a pointer. `control` is the CTRL register.
+    `address` is the first byte of the buffer that it reads or writes, None if there is none. `updates` tells that it
+    also updates a pointer. `control` is the CTRL register.
     """
 
     node: MicroOperation
@@ -426,7 +426,7 @@ class VectorIssue:
 
 
 class VectorUnit(Protocol):
-    """Executes vector instructions in program order.
+    """Interface that executes vector instructions in program order.
 
     A unit may compute values, record issued instructions, or both. Loops are announced, so cycle counters see the
     program's own.
@@ -437,7 +437,7 @@ class VectorUnit(Protocol):
         ...
 
     def leave(self, scope: Section) -> None:
-        """End it."""
+        """End a launch of a vector function."""
         ...
 
     def loop(self, loop: For, trips: int, *, fixed: bool) -> None:
@@ -452,36 +452,36 @@ class VectorUnit(Protocol):
         """Execute an instruction; return its results that are registers, masks and alignment states.
 
         Raises:
-            IllegalError, TileError: the unit does not have it, or it reaches beyond the buffer.
+            IllegalError, TileError: the unit lacks it, or it reaches beyond the buffer.
         """
         ...
 
     def branch(self, node: Operation) -> None:
-        """Hear of a scalar select or a branch inside a vecscope."""
+        """Process a scalar select or a branch inside a vecscope."""
         ...
 
     def transfer(self, copy: Copy, node: MicroOperation) -> None:
-        """Hear of a transfer; the walk makes it."""
+        """Process a transfer, which the walk performs."""
         ...
 
     def synchronise(self, node: SetFlag | WaitFlag | Barrier, event: int) -> None:
-        """Hear of a flag, with its event, or of a barrier."""
+        """Process a flag, with its event, or a barrier."""
         ...
 
     def element(self, node: ScalarAccess, place: BytePointer, code: bytes) -> None:
-        """Hear of an element that the scalar unit reads, or writes as `code`."""
+        """Process an element that the scalar unit reads, or writes as `code`."""
         ...
 
     def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
-        """Hear of a pipe that takes the buffer of a number, or releases it."""
+        """Process a pipe's acquisition or release of a buffer, given by number."""
         ...
 
     def tile(self, node: Operation, lowered: Lowered, instruction: Instruction) -> None:
-        """Execute what a tile operation beside vector instructions issues."""
+        """Execute the operations of a tile operation between vector instructions."""
         ...
 
     def external(self, node: External) -> None:
-        """Hear of a function that is not the program's own; the walk makes it happen."""
+        """Process a function outside the program, which the walk executes."""
         ...
 
 
@@ -495,7 +495,7 @@ class RecordingUnit(VectorUnit, Protocol):
 
     @property
     def untimed(self) -> str:
-        """Why that has no cycles; the empty text if it has."""
+        """The reason why the tree has no cycles; empty if it has."""
         ...
 
     @property
@@ -521,12 +521,12 @@ class Followed:
 
 
 class PathOnly(Followed):
-    """A unit that computes nothing: the path of a program does not rest on registers."""
+    """A unit that computes nothing, because the path of a program does not depend on registers."""
 
     tile = Followed.external
 
     def execute(self, issue: VectorIssue) -> tuple[Value, ...]:
-        """Return a result of nothing for each that there is."""
+        """Return a placeholder for each result."""
         return (None,) * len(issue.node.results)
 
 
@@ -537,9 +537,9 @@ LOAD, STORE = "vlds", "vsts"
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """`loops` loops after each other, a barrier `between` them ('' for none), of `trips` executions of `steps`.
+    """`loops` successive loops, separated by a barrier `between` ('' for none), of `trips` executions of `steps`.
 
-    The compiler has put `unroll` executions into a trip of the hardware's loop; their instructions alternate. Lanes
+    The compiler puts `unroll` executions into a trip of the hardware's loop; their instructions alternate. Lanes
     have `width` bits. A load or a store names its buffer as its first operand; no types are stated.
     """
 

@@ -1,1 +1,1 @@
-"""Order between pipes: flags and barriers to insert, and races that are left."""
+"""Order between pipes: flags and barriers to insert, and remaining races."""

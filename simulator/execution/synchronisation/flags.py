@@ -1,4 +1,4 @@
-"""Synchronisation of programs that have none: the flags and barriers that the vendor's tool inserts.
+"""Synchronisation of programs without any: the flags and barriers that the vendor's tool inserts.
 
 `insert` takes a function and returns one with flags and barriers. The rules are those of PTOAS with
 --enable-insert-sync (docs/reference/pto.md section 5). They depend only on the text, not on trip counts, conditions or
@@ -42,15 +42,15 @@ from castsim.isa.pto import program as pto
 from castsim.targets.dataflow import DataflowTarget
 
 INSERT = "insert"
-"""Mode in which programs without flags get those that the vendor's tool inserts."""
+"""Mode that inserts the flags of the vendor's tool into programs without flags."""
 
 BARRIERS = "barriers"
-"""Mode in which they get a barrier on all pipes before every operation, another way of the vendor's tool."""
+"""Mode that inserts a barrier on all pipes before every operation, another mode of the vendor's tool."""
 
 INTERLOCK = "interlock"
-"""Mode in which instructions wait for each other's bytes without any flags, as if hardware saw to it.
+"""Mode in which instructions wait for each other's bytes without flags, as if the hardware enforced it.
 
-The engines take all bytes from the first to the last of an access.
+The engines consider all bytes from the first to the last of an access.
 """
 
 PROGRAM = "program"
@@ -208,7 +208,7 @@ class _Scanner:
         return region.begin
 
     def _remember(self, scan: _Scan, seen: set[int]) -> None:
-        """Keep the pairs seen in a region that may not be executed, if they hold without it."""
+        """Store the pairs seen in a region that may not be executed, if they are valid without it."""
         if self.rules.literal:
             scan.state.seen |= seen
             return
@@ -216,7 +216,7 @@ class _Scanner:
         scan.state.seen |= {number for number in seen if self.pairs[number].waiter in pipes}
 
     def _update(self, scan: _Scan, marks: list[Mark]) -> None:
-        """Learn from the marks at one place, in their order."""
+        """Update the state by the marks at one position, in order."""
         state, pipe = scan.state, scan.element.pipe
         for mark in marks:
             if isinstance(mark, Hold):
@@ -229,7 +229,7 @@ class _Scanner:
                     state.ordered.add(mark.pair.signaller)
 
     def _order(self, scan: _Scan, position: int) -> None:
-        """Put a flag or barrier between an operation and another one, if nothing orders them yet."""
+        """Insert a flag or barrier between two operations, if nothing orders them yet."""
         now, front = scan.element, self.elements[position]
         if front.pipe in scan.state.ordered or (position == scan.number and scan.loop is None):
             return
@@ -263,10 +263,10 @@ def _include(numbers: list[int], number: int) -> None:
 Order = pto.SetFlag | pto.WaitFlag | pto.Barrier
 
 DRAIN = pto.Barrier(pto.Pipe.ALL, inserted=True)
-"""Waits for everything."""
+"""A barrier on all pipes."""
 
 HINT = "pto.auto_sync_tail_hint"
-"""Attribute of a function that asks for another end than a barrier on all pipes."""
+"""Attribute of a function that requests another end than a barrier on all pipes."""
 
 _TAILS: dict[str, tuple[Order, ...]] = {
     "mte3-to-s-event0": (
@@ -394,20 +394,20 @@ class Place(StrEnum):
     BEFORE = "before"
     AFTER = "after"
     BEHIND = "behind"
-    """Behind the end of the loop or branch that begins there."""
+    """After the end of the loop or branch that begins there."""
     AT_END = "end"
 
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """An inserted instruction and its place."""
+    """An inserted instruction and its position."""
 
     node: Order
     place: Place
 
     @property
     def span(self) -> Span:
-        """The place of the source line that it belongs to."""
+        """The position of the source line that it belongs to."""
         return self.node.span
 
     @property
@@ -431,14 +431,14 @@ def insert(function: pto.Function, lowerer: Lowerer, target: DataflowTarget) -> 
 
 
 def insert_barriers(function: pto.Function, lowerer: Lowerer, target: DataflowTarget) -> SynchronisedFunction:
-    """Insert a barrier on all pipes before every operation and at the end: the simplest of the tool's ways."""
+    """Insert a barrier on all pipes before every operation and at the end: the simplest mode of the tool."""
     reading = read(function, lowerer, target.pipes)
     before = tuple((DRAIN,) if e.kind is ElementKind.OPERATION else () for e in reading.listing.elements)
     return _SynchronisationWriter(reading, Emitted((), before, ((),) * len(before), (DRAIN,))).function(function)
 
 
 def plan(listing: ElementListing, target: DataflowTarget, tail: tuple[Order, ...] = (DRAIN,)) -> Emitted:
-    """Return the insertions around the elements of a program; a single operation gets only the end."""
+    """Return the insertions around the elements of a program; for a single operation, only the end."""
     elements: list[MarkedElement] = listing.elements
     facts = target.synchronisation
     if len(elements) > 1:
@@ -503,7 +503,7 @@ class _SynchronisationWriter:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """An inserted instruction: its spelling in a program, its place, and its number of executions."""
+    """An inserted instruction: its spelling in a program, its position, and its number of executions."""
 
     text: str
     place: Place

@@ -58,7 +58,7 @@ Key = tuple[str, str, int]
 """Signaller, waiter, event id."""
 
 Clock = list[int]
-"""Per pipe how many of its instructions have ended."""
+"""Number of finished instructions of each pipe."""
 
 Start = Callable[[Instance, str, Clock, int], None]
 """A callback at the start of an instance: its pipe, the clock of that pipe, and the instance's number on it."""
@@ -94,7 +94,7 @@ class Clocks:
         self.numbers = {name: pipe.number for name, pipe in self.pipes.items()}
         self.scalar = self.pipes[pipes.scalar]
         self.stuck: tuple[Instance, FlagWait | PipeBarrier] | None = None
-        """The flags that the scalar unit itself waits for and that are never set."""
+        """The flags that the scalar unit itself waits for and that nothing sets."""
         self._start = start
         self._signals: dict[Key, deque[Clock]] = {}
         self._waiting: dict[Key, _Pipe] = {}
@@ -210,11 +210,11 @@ class _Record:
 
 
 _PAGE, _MOST_PAGES = 512, 128
-"""Bytes of a page, and how many an access may touch to be listed under each of them."""
+"""Bytes of a page, and the maximum number of pages under which an access is listed."""
 
 
 class _Accesses:
-    """The latest accesses to one memory, in the order in which they first came; found by the pages that they touch."""
+    """The latest accesses to one memory, in order of first occurrence; indexed by the pages that they touch."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
@@ -222,7 +222,7 @@ class _Accesses:
         self._by_page: dict[int | None, list[int]] = {None: []}  # None: those that may be anywhere
 
     def put(self, key: object, record: _Record) -> None:
-        """Remember an access, instead of an earlier one with its key."""
+        """Store an access, replacing an earlier one with its key."""
         number = self._numbers.setdefault(key, len(self._records))
         if number < len(self._records):
             self._records[number] = record
@@ -232,7 +232,7 @@ class _Accesses:
             self._by_page.setdefault(page, []).append(number)
 
     def near(self, touch: Touch) -> list[_Record]:
-        """Return the accesses that may have bytes in common with another one."""
+        """Return the accesses that may share bytes with another one."""
         pages = _pages(touch)
         if pages is None:
             return list(self._records)
@@ -333,7 +333,7 @@ def _move_alike(record: _Record, instance: Instance, touch: Touch) -> bool:
 
 
 def _when(first: Instance, second: Instance) -> str:
-    """Say in which trip the first of two executions is, seen from the second."""
+    """Return in words in which trip the first of two executions is, relative to the second."""
     for mine, theirs in zip(first.path, second.path, strict=False):
         if mine.entry != theirs.entry:
             break
@@ -354,7 +354,7 @@ def _meet(record: _Record, instance: Instance, touch: Touch) -> Bytes | None:
 
 
 def _key(instance: Instance, touch: Touch) -> object:
-    """Return the key that tells accesses apart: where loops move it, also the trip."""
+    """Return the key that identifies an access: if loops move it, including the trip."""
     return (touch, instance.path) if any(touch.steps) else touch
 
 
@@ -363,7 +363,7 @@ def _key(instance: Instance, touch: Touch) -> object:
 # Reads are looked at in the trips that are followed, writes count in all trips that these stand for.
 
 _PLACES = 65536
-"""The maximum of byte stretches per access; a larger access counts as one piece."""
+"""Maximum number of byte stretches per access; a larger access counts as one piece."""
 
 
 class WrittenBytes:
@@ -423,7 +423,7 @@ class WrittenBytes:
 
 
 def _whole_tiles(instance: Instance) -> Iterator[Bytes]:
-    """Yield the tiles of which the scalar unit writes elements: such a tile counts as written (docs/reference/pto.md
+    """Yield the tiles whose elements the scalar unit writes: such a tile counts as written (docs/reference/pto.md
     section 7.9)."""
     for operation in instance.lowered.body.items:
         if isinstance(operation, ScalarElementAccess) and operation.code and operation.tile_bytes is not None:
@@ -461,9 +461,9 @@ Action = FlagSignal | FlagWait | PipeBarrier
 
 
 def find_races(tree: Tree, target: DataflowTarget, *, unwritten: bool = True) -> tuple[RaceFinding, ...]:
-    """Return everything wrong with the order of a program, deadlocks first.
+    """Return all violations of the order of a program, deadlocks first.
 
-    An interlocked tree has no races by definition; only reads of unwritten bytes are reported, if requested
+    An interlocked tree has no races by definition; only reads of unwritten bytes are reported, on request
     (`unwritten`).
     """
     return _Detector(tree, target, unwritten).run()
@@ -658,7 +658,7 @@ class _Detector:
         return self._instruction(instance).span
 
     def _tell(self, findings: Iterable[RaceFinding]) -> None:
-        """Keep each finding once, however many trips have it."""
+        """Store each finding once, however many trips have it."""
         for finding in findings:
             self.findings.setdefault((finding.kind, finding.message), finding)
 

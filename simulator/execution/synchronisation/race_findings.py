@@ -1,4 +1,4 @@
-"""Violations of the order of a program: races, flags that do not match, bytes that nothing wrote.
+"""Violations of the order of a program: races, mismatched flags, unwritten bytes.
 
 The program is followed through its flags and barriers without times, so a finding may occur at some speed of the pipes,
 even if this run would not show it. Trips of loops are not unrolled; see `unfolding` for the assumptions.
@@ -33,7 +33,7 @@ REPORT = "report"
 IGNORE = "ignore"
 
 MODES = (STOP, REPORT, IGNORE)
-"""The treatment of findings: reject the program, run it and report them, or do not look for any."""
+"""Treatment of findings: reject the program, run it and report them, or do not check."""
 
 
 # The findings of the detector, in words and as data.
@@ -57,7 +57,7 @@ class RaceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RaceRegion:
-    """Bytes [start, end) of an address space; in the first trips, where loops move them."""
+    """Bytes [start, end) of an address space; those of the first trips if loops move them."""
 
     space: str
     start: int
@@ -69,9 +69,9 @@ class RaceRegion:
 
 @dataclass(frozen=True, slots=True)
 class RaceFinding:
-    """One thing that is wrong.
+    """A violation of the order.
 
-    `spans` are the places of the instructions involved in program order, the finding belongs to the last; `pipes` are
+    `spans` are the positions of the instructions in program order, the finding belongs to the last; `pipes` are
     those of the instructions, or signaller and waiter of a flag. `missing` is the correction.
     """
 
@@ -107,7 +107,7 @@ Rows = tuple[Sequence[Deltas], ...]
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """Bytes that some instruction on `pipe` touches in the first trips of all loops around it.
+    """Bytes that an instruction on `pipe` touches in the first trips of all loops around it.
 
     `steps` gives the movement by each of those loops per trip, outermost first.
     """
@@ -118,7 +118,7 @@ class Touch:
 
 
 def touches(node: Node, rows: Rows, instructions: Sequence[Instruction]) -> dict[Touch, None]:
-    """Return the touches of a node, each once, in program order."""
+    """Return the distinct touches of a node in program order."""
     return dict.fromkeys(_touches(node, rows, instructions))
 
 
@@ -161,10 +161,10 @@ def hazard_between(first: Access, second: Access) -> Hazard | None:
 
 
 def contended_spaces(root: Block, instructions: Sequence[Instruction], vector: str) -> tuple[str, ...]:
-    """Return the address spaces in which anything can depend on anything else.
+    """Return the address spaces in which any dependence is possible.
 
-    Not those that are only read, nor global memory that one pipe alone touches, one instruction after the other; the
-    pipe `vector` does not wait for the end of one before it starts the next.
+    Excluded are those that are only read, and global memory that one pipe alone touches, one instruction at a time;
+    the pipe `vector` does not wait for the end of one before it starts the next.
     """
     uses: dict[str, tuple[set[str], set[bool]]] = {}
     for element in elements(root):
@@ -189,7 +189,7 @@ def contended_spaces(root: Block, instructions: Sequence[Instruction], vector: s
 # with it.
 
 SLOTS = 4
-"""Trips of a loop that are followed."""
+"""Number of followed trips of a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class FollowedTrip:
 
     @property
     def exact(self) -> bool:
-        """Whether the followed trips are all there are."""
+        """Whether all trips are followed."""
         return self.trips <= SLOTS
 
 
@@ -237,10 +237,10 @@ def unfold(root: Block, instructions: Sequence[Instruction]) -> Iterator[Instanc
 
 
 def distance(first: Instance, one: Touch, second: Instance, other: Touch) -> tuple[int, tuple[Move, ...]]:
-    """Return the offset that loops give `other` against `one`, which comes first in the program.
+    """Return the offset of `other` relative to `one`, which comes first in the program, due to loops.
 
     Returns:
-        A number of bytes, and further moves of which every combination occurs in some pair of trips that these two
+        A number of bytes, and additional moves of which every combination occurs in some pair of trips that these two
             executions represent.
     """
     relation = _Relation()
@@ -265,7 +265,7 @@ class _Relation:
         self.moves: list[Move] = []
 
     def common(self, mine: FollowedTrip, theirs: FollowedTrip, one: int, other: int) -> None:
-        """Take in a loop around both."""
+        """Process a loop around both executions."""
         apart = theirs.slot - mine.slot
         if mine.exact:
             self.shift += other * theirs.slot - one * mine.slot
@@ -279,7 +279,7 @@ class _Relation:
             self.moves += [(pairs, other), (pairs, -one)]
 
     def left(self, turn: FollowedTrip, step: int) -> None:
-        """Take in a loop that is over before the second execution; its trips count from the last one."""
+        """Process a loop that ends before the second execution; its trips count from the last one."""
         if turn.exact:
             self.shift -= step * turn.slot
         elif turn.slot:
@@ -288,7 +288,7 @@ class _Relation:
             self.moves.append((turn.trips - SLOTS + 1, -step))
 
     def entered(self, turn: FollowedTrip, step: int) -> None:
-        """Record a loop that begins after the first execution; its trips count from the first one."""
+        """Process a loop that begins after the first execution; its trips count from the first one."""
         self.shift += step * turn.slot
         if not turn.exact and turn.slot == SLOTS - 1:
             self.moves.append((turn.trips - SLOTS + 1, step))

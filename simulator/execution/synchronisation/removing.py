@@ -1,7 +1,7 @@
-"""Flags that others make needless (docs/reference/pto.md section 5.4).
+"""Removal of redundant flags (docs/reference/pto.md section 5.4).
 
-A pair goes if, on the way from its set to its wait, the same two pipes meet over another pair. Programs with gathers
-or scatters keep all.
+A pair is removed if, on the way from its set to its wait, the same two pipes meet over another pair. Programs with
+gathers or scatters keep all pairs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class OperandBytes:
     """The bytes of an operand: an argument of the kernel, a tile, or ranges of one.
 
     `space` is the memory, `root` the owner of the bytes: the name of an argument, the number of an allocation. `ranges`
-    are the bytes if their addresses are known before the program runs. `filled` counts the bytes of the valid elements
+    are the bytes if their addresses are known before the run. `filled` counts the bytes of the valid elements
     of a tile without gaps between them; it is 0 for any other, and if unknown from the text.
     """
 
@@ -52,7 +52,7 @@ class OperandBytes:
     filled: int = 0
 
     def overlaps(self, other: OperandBytes) -> bool:
-        """Whether two operands may share bytes: within one root they do unless known to be apart."""
+        """Whether two operands may share bytes: within one root they do unless known to be disjoint."""
         if self.space != other.space:
             return False
         if self.ranges is None or other.ranges is None:
@@ -62,7 +62,7 @@ class OperandBytes:
 
 @dataclass(slots=True, eq=False)
 class LoopSpan:
-    """A loop: the numbers of its two elements."""
+    """A loop: the indices of its two elements."""
 
     begin: int
     end: int = -1
@@ -70,7 +70,7 @@ class LoopSpan:
 
 @dataclass(slots=True, eq=False)
 class BranchSpan:
-    """A branch: the numbers of its five elements, which it has also without an else part."""
+    """A branch: the indices of its five elements, which it has even without an else part."""
 
     begin: int
     then_end: int = -1
@@ -86,9 +86,9 @@ class BranchSpan:
 
 @dataclass(slots=True, eq=False)
 class FlagPair:
-    """A flag: set after element `set_at`, waited for before element `wait_at`.
+    """A flag, set after element `set_at` and waited for before element `wait_at`.
 
-    `loop` is the loop whose next trip waits for it (None: the same trip does), `buffers` the common buffers of the two
+    `loop` is the loop whose next trip waits for it (None: the same trip), `buffers` the common buffers of the two
     operations. `event` is its id; `drained` tells that none was left and a barrier replaces it.
     """
 
@@ -138,7 +138,7 @@ Mark = Set | FlagPairWait | Hold
 class MarkedElement:
     """One element: its kind, and the marks before and after it.
 
-    An operation has a pipe and the bytes that it `reads` and `writes`. `block` is the number of the innermost region
+    An operation has a pipe and the bytes that it `reads` and `writes`. `block` is the index of the innermost region
     that contains the element itself; the ends of a loop belong to the region around it.
     """
 
@@ -148,7 +148,7 @@ class MarkedElement:
     reads: tuple[OperandBytes, ...] = ()
     writes: tuple[OperandBytes, ...] = ()
     gathers: bool = False
-    """Whether the program then keeps all its flags: the operation is a gather or scatter."""
+    """Whether the operation is a gather or scatter, which makes the program keep all its flags."""
     region: LoopSpan | BranchSpan | None = None
     before: list[Mark] = field(default_factory=list)
     after: list[Mark] = field(default_factory=list)
@@ -170,7 +170,7 @@ class ElementListing:
         *,
         gathers: bool = False,
     ) -> int:
-        """Add an operation; return its number."""
+        """Add an operation; return its index."""
         element = MarkedElement(ElementKind.OPERATION, self._open[-1], pipe, tuple(reads), tuple(writes), gathers)
         return self._add(element)
 
@@ -232,7 +232,7 @@ _Life = tuple[int, int]
 def assign_events(
     elements: list[MarkedElement], pairs: list[FlagPair], ids_of: Callable[[_Pipes], int]
 ) -> list[FlagPair]:
-    """Give every pair an id, `ids_of` of which its pipes have, or let it be joined or drained; return who is left."""
+    """Assign an id to every pair, of `ids_of` its pipes, or join or drain it; return the remaining pairs."""
     by_pipes: dict[_Pipes, list[FlagPair]] = {}
     for element in elements:
         for mark in element.before:
@@ -247,14 +247,14 @@ def assign_events(
 
 @dataclass(slots=True)
 class _Assignment:
-    """The ids of one pair of pipes; `lives` of those that have each."""
+    """The ids of one pair of pipes; `lives` are the pairs with each id."""
 
     elements: list[MarkedElement]
     count: int
     ids: int
     lives: dict[int, list[tuple[_Life, FlagPair]]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
-    """The end of each one's last lifetime."""
+    """The end of each id's last lifetime."""
 
     def assign(self, waiting: list[FlagPair]) -> list[FlagPair]:
         """Give ids to pairs in the order of their waits; return those that are left, and the drained ones."""
@@ -288,7 +288,7 @@ class _Assignment:
         return (2 * pair.loop.begin, 2 * pair.loop.end + 1) if pair.at_loop else (-1, 2 * self.count)
 
     def _take(self, pair: FlagPair) -> bool:
-        """Give a pair the lowest id that was never used, or else the lowest one that is free; tell whether there is."""
+        """Give a pair the lowest unused id, or else the lowest free one; return whether there is one."""
         life = self._life(pair)
         free = (n for n in sorted(self.lives) if self._free(n, life))
         event = next((n for n in range(self.ids) if n not in self.lives), next(free, -1))
@@ -303,9 +303,9 @@ class _Assignment:
         return life[0] > self.ends[event] or not any(_meet(life, other) for other, _ in self.lives[event])
 
     def _join(self, pair: FlagPair, kept: list[FlagPair]) -> bool:
-        """Join a pair to an earlier one at the same place that guards the same buffers.
+        """Join a pair to an earlier one at the same position that guards the same buffers.
 
-        The flag of both is set where the later one was, and waited for where the earlier one is.
+        The flag of both is set at the later one's set, and waited for at the earlier one's wait.
         """
         block = self.elements[pair.set_at].block
         for other in kept:
@@ -329,7 +329,7 @@ def _meet(one: _Life, other: _Life) -> bool:
 
 
 def remove_needless(elements: list[MarkedElement], pairs: list[FlagPair]) -> list[FlagPair]:
-    """Take out the pairs that others make needless; return those that are left."""
+    """Remove the redundant pairs; return the remaining ones."""
     if any(element.gathers for element in elements):
         return pairs
     alike = Counter(pair.pipes for pair in pairs)
@@ -419,14 +419,14 @@ class _Way:
 # Which operations of a listing depend on each other, found without comparing each with each.
 
 ACCUMULATOR = "acc"
-"""The memory in which also two reads of different pipes are kept apart."""
+"""The memory in which even two reads of different pipes are kept apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The rules of the tool: the pipes, and the bytes from which a dense result needs no vector barrier.
 
-    `literal` keeps all that was seen in a region that may not be executed (option `flags_past_regions`).
+    `literal` keeps everything seen in a region that may not be executed (option `flags_past_regions`).
     """
 
     pipes: Pipes
@@ -435,7 +435,7 @@ class Rules:
 
 
 def dependences(now: MarkedElement, front: MarkedElement, rules: Rules) -> list[tuple[OperandBytes, OperandBytes]]:
-    """Return the pairs of operands over which `now` depends on `front`, an operation that comes before it."""
+    """Return the pairs of operands that make `now` depend on `front`, an earlier operation."""
     if now.pipe == front.pipe == rules.pipes.scalar:
         return []
     sides = [(now.reads, front.writes), (now.writes, front.reads)]
@@ -455,10 +455,10 @@ def dependences(now: MarkedElement, front: MarkedElement, rules: Rules) -> list[
 def needs_no_barrier(
     pairs: Sequence[tuple[OperandBytes, OperandBytes]], now: MarkedElement, front: MarkedElement, rules: Rules
 ) -> bool:
-    """Whether a vector operation may follow another one closely although it depends on it.
+    """Whether a vector operation needs no barrier after an operation that it depends on.
 
-    It may if they share only the bytes that the first one wrote and the second reads, exactly the same bytes, without
-    gaps, and so many that the first ones are there by then.
+    This is so if they share only bytes that the first one wrote and the second reads, exactly the same bytes, without
+    gaps, and enough of them that the first ones are complete by then.
     """
     if rules.exempt_bytes is None or not now.pipe == front.pipe == rules.pipes.vector:
         return False
@@ -472,7 +472,7 @@ def needs_no_barrier(
 
 
 Places = dict[str, list[int]]
-"""Numbers of operations, in order, by their pipe."""
+"""Indices of operations, in order, by pipe."""
 
 
 @dataclass(slots=True)
@@ -493,7 +493,7 @@ class Uses:
                         places.setdefault(buffer, {}).setdefault(element.pipe, []).append(number)
 
     def of(self, now: MarkedElement) -> Touching:
-        """Return the operations that an operation depends on wherever they come before it, as `dependences` has it."""
+        """Return the earlier operations that an operation depends on, by `dependences`."""
         pipes, found = self.rules.pipes, Touching({})
         alone = frozenset((now.pipe,)) if now.pipe == pipes.scalar else frozenset[str]()
         rewriting = alone | ({now.pipe} if now.pipe == pipes.load else frozenset[str]())
@@ -517,7 +517,7 @@ class Uses:
 
 @dataclass(frozen=True, slots=True)
 class Touching:
-    """Numbers of operations in order, by pipe; some may occur twice."""
+    """Indices of operations in order, by pipe; some may occur twice."""
 
     places: dict[str, list[list[int]]]
 
@@ -528,11 +528,11 @@ class Touching:
                 self.places.setdefault(pipe, []).append(numbers)
 
     def last_before(self, position: int, ordered: AbstractSet[str]) -> int:
-        """Return the last of them before a position, except those on pipes that are `ordered`; -1 for none."""
+        """Return the last of them before a position, ignoring pipes that are `ordered`; -1 for none."""
         return max((last_before(places, position) for places in self._lists(ordered)), default=-1)
 
     def any_within(self, start: int, end: int, ordered: AbstractSet[str] = frozenset()) -> bool:
-        """Whether one of them, on a pipe that is not `ordered`, is among the elements from `start` to before `end`."""
+        """Whether any of them, on a pipe that is not `ordered`, is among the elements from `start` to before `end`."""
         return any(last_before(places, end) >= start for places in self._lists(ordered))
 
     def _lists(self, ordered: AbstractSet[str]) -> Iterator[list[int]]:
@@ -542,6 +542,6 @@ class Touching:
 
 
 def last_before(numbers: Sequence[int], position: int) -> int:
-    """Return the last of ordered numbers before a position, -1 for none."""
+    """Return the last of ordered indices before a position, -1 for none."""
     index = bisect_left(numbers, position)
     return numbers[index - 1] if index else -1

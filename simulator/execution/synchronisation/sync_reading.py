@@ -1,4 +1,4 @@
-"""The elements of a `.pto` function: which pipe each operation takes, and which buffers it reads and writes.
+"""The elements of a `.pto` function: the pipe of each operation, and the buffers that it reads and writes.
 
 Source: docs/reference/pto.md section 5.1.
 """
@@ -26,7 +26,7 @@ from castsim.targets.dataflow import Pipes
 
 @dataclass(frozen=True, slots=True)
 class PlacedTile:
-    """A tile at a known address: its first bit, and the bits from one row, and from one column, to the next."""
+    """A tile at a known address: its first bit, and the distances in bits between rows and between columns."""
 
     start: int
     row_bits: int
@@ -39,11 +39,11 @@ class PlacedTile:
         return cls(address * 8, bits if rows_first else kind.cols * bits, kind.rows * bits if rows_first else bits)
 
     def part(self, row: int, column: int) -> PlacedTile:
-        """Return the place of a part, which keeps the distances between rows and between columns."""
+        """Return the location of a part, which keeps the distances between rows and between columns."""
         return replace(self, start=self.start + row * self.row_bits + column * self.column_bits)
 
     def lines(self, kind: pto.TileType) -> tuple[tuple[int, int], ...]:
-        """Return the bytes of a part of this type, one range per row, or per column where columns are contiguous."""
+        """Return the bytes of a part of this type, one range per row, or per column if columns are contiguous."""
         by_rows = self.column_bits <= self.row_bits
         count, length = (kind.rows, kind.cols) if by_rows else (kind.cols, kind.rows)
         step, unit = (self.row_bits, self.column_bits) if by_rows else (self.column_bits, self.row_bits)
@@ -61,12 +61,12 @@ def slots_of(kind: pto.MultiTileType, whole: OperandBytes, size: int, alignment:
 
 
 Value = tuple[OperandBytes, ...]
-"""The possible buffers of a name: one, or several where the path decides."""
+"""The possible buffers of a name: a single one, or several if the path decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElementReading:
-    """The elements of a function, and the first and the last one of each operation that has any, by its identity."""
+    """The elements of a function, and the first and last element of each operation with any, by identity."""
 
     listing: ElementListing
     places: dict[int, tuple[int, int]]
@@ -181,7 +181,7 @@ class _ElementReader:
     # ------------------------------------------------------------------------------------------------------- values
 
     def _scalar(self, node: pto.Constant | pto.Arith | pto.Compare | pto.Convert) -> None:
-        """Keep a scalar that is known before the program runs."""
+        """Store a scalar that is known before the run."""
         if isinstance(node, pto.Constant):
             self.constants[node.result] = DependentScalar(constant(node.value, node.type.name))
             return
@@ -214,7 +214,7 @@ class _ElementReader:
         return fmt.storage_bits if is_foreign(kind) else self.lowerer.element_bits(fmt)
 
     def _slots(self, node: pto.AllocTiles) -> None:
-        """Read a slot of several tiles: one tile if the text gives its number, else all of them."""
+        """Read a slot of several tiles: one tile if the text gives its number, otherwise all of them."""
         kind = node.type.tile
         size = kind.rows * kind.cols * self._bits(kind) // 8
         step = slot_bytes(size, self.alignment)
@@ -244,11 +244,11 @@ class _ElementReader:
         self.values[node.result] = (replace(whole[0], ranges=place.lines(node.type), filled=0),)
 
     def _known(self, name: str) -> int | None:
-        """Return a scalar that the text tells."""
+        """Return a scalar that is constant in the text."""
         return int(self.constants[name].value) if name in self.constants else None
 
     def _address(self, node: TileNode, kind: pto.TileType, address: str | None, size: int) -> int | None:
-        """Return a tile's address, None if unknown; tiles that share nothing are contiguous."""
+        """Return a tile's address, None if unknown; disjoint tiles are contiguous."""
         if address is not None:
             return int(self.constants[address].value) if address in self.constants else None
         if id(node) in self.shared:
@@ -292,7 +292,7 @@ class _ElementReader:
             found = wider
 
     def _while(self, node: pto.While) -> None:
-        """Both regions are one loop; whatever goes in or is handed on may be any of the values."""
+        """Read a while loop: both regions form one loop, and a carried value may be any of the values."""
         carried = _union(*(self.values.get(name, ()) for name in node.initial))
         if any(isinstance(kind, pto.TileType) for kind in (*node.carried_types, *node.result_types)):
             carried = _union(carried, *self.values.values())
@@ -320,7 +320,7 @@ def _union(*values: Value) -> Value:
 
 
 def _filled(kind: pto.TileType, bits: int) -> int:
-    """Return the bytes of the valid elements if they leave no gaps, 0 if they do or the type does not tell."""
+    """Return the bytes of the valid elements if they have no gaps, 0 if they do or the type leaves it open."""
     if kind.valid_rows is None or kind.valid_cols is None or not (kind.valid_cols == kind.cols or kind.valid_rows == 1):
         return 0
     if element_format(kind.element).bits == 4 != bits:

@@ -1,1 +1,1 @@
-"""Vector operations on tiles: results, refusals and touched bytes, without time."""
+"""Vector operations on tiles: results, legality and touched bytes, without time."""

@@ -1,4 +1,4 @@
-"""Which bytes a vector operation touches, operand by operand."""
+"""The bytes that a vector operation touches, operand by operand."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ from castsim.targets.dataflow import DataflowTarget, TileOperationFacts
 def work_accesses(work: ResolvedTileOp, behaviour: Behaviour) -> tuple[Access, ...]:
     """Return the bytes of an operation: dst (written), every source, tmp (read, then written), mask, in this order.
 
-    A loop that moves the operation moves tile n of a `TileEffect` with its access, so none of these is ever left out.
-    What a target touches besides follows: a source that is converted in place, scratch that nobody gave.
+    A loop that moves the operation moves tile n of a `TileEffect` with its access, so all of these are always listed.
+    Additional bytes that a target touches follow: a source converted in place, scratch without a tile.
     """
     found = [_written(work, behaviour), *_read(work, behaviour)]
     if work.tmp is not None:
@@ -182,10 +182,10 @@ def check_overlaps(
 ) -> tuple[str, ...]:
     """Refuse operands that destroy each other; return warnings.
 
-    A destination may be one of its sources, element on element. Scratch and masks share bytes with nothing.
+    A destination may be one of its sources, element by element. Scratch and masks share no bytes.
 
     Raises:
-        TileError: names both tiles and the bytes that they share.
+        TileError: operands overlap; the message names both tiles and the shared bytes.
     """
     if 0 in (work.dst.valid_rows, work.dst.valid_cols):
         return ()
@@ -290,13 +290,13 @@ def _beyond(work: ResolvedTileOp, written: Access) -> tuple[str, ...]:
 
 
 def check_work(target: DataflowTarget, work: ResolvedTileOp) -> tuple[str, ...]:
-    """Refuse an operation that the target does not have in this form; return warnings.
+    """Reject an operation that the target lacks in this form; return warnings.
 
     Raises:
-        IllegalError: no such operation, or not for this element type, or not with a scratch tile.
-        ReadError: operands of different element types.
-        TileError: operands whose shapes, layouts or places do not fit together.
-        ScratchError: a scratch tile that is too small.
+        IllegalError: there is no such operation, or not for this element type or with a scratch tile.
+        ReadError: the operands have different element types.
+        TileError: shapes, layouts or positions of operands do not fit together.
+        ScratchError: a scratch tile is too small.
     """
     operation, rule = _known(target, work)
     for tile in (work.dst, *work.sources, work.tmp, work.mask, work.counts, *work.further):
@@ -369,7 +369,7 @@ def _known(target: DataflowTarget, work: ResolvedTileOp) -> tuple[VectorOperatio
 def _check_types(
     target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation, rule: TileOperationFacts
 ) -> None:
-    """Refuse element types that differ or that the operation does not take."""
+    """Reject element types that differ or that the operation does not support."""
     if operation.kind in (Kind.MOVE, Kind.FILL):
         for source in work.sources:
             if source.element_bits != work.dst.element_bits:
@@ -523,7 +523,7 @@ def _check_widths(target: DataflowTarget, work: ResolvedTileOp) -> None:
 
 
 def _check_layouts(work: ResolvedTileOp, operation: VectorOperation) -> None:
-    """Refuse column-major tiles where the operation reads rows; a move takes them if both are, a fill any."""
+    """Reject column-major tiles if the operation reads rows; a move accepts them if both are, a fill any."""
     if moves_columns(work):
         return
     tiles: list[Tile] = list(work.sources)

@@ -37,7 +37,7 @@ def bitwise(function: str, operands: Sequence[Codes], _fmt: Format, _behaviour: 
 def shifted(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
     """Shift by the second operand: `shr` keeps the sign of signed integers.
 
-    What an amount outside 0 .. width - 1 does no source states: option `shift_beyond_width`.
+    No source states the effect of an amount outside 0 .. width - 1: option `shift_beyond_width`.
     """
     assert isinstance(fmt, IntFormat)
     one, two = np.broadcast_arrays(*operands)
@@ -60,7 +60,7 @@ def shifted(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Be
 def remainder(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
     """Return a - b * floor(a / b) for `rem`, a - b * trunc(a / b) for `fmod`; all formats go through f32.
 
-    Option `remainder_by_zero` gives an integer remainder by zero, which no source states.
+    Option `remainder_by_zero` sets an integer remainder by zero, which no source states.
     """
     a, b = np.broadcast_arrays(*(numbers(codes, fmt).astype(np.float32) for codes in operands))
     whole = (np.floor if function == "rem" else np.trunc)(a / b)
@@ -94,11 +94,11 @@ def apply(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Beha
     """Return the codes of a function of one or two operands of one format.
 
     Args:
-        function: `add`, `max`, `exp`, ... as `VectorOperation.function` names it; a composition applies its parts one
-            after the other.
+        function: `add`, `max`, `exp`, ... as in `VectorOperation.function`; the parts of a composition apply in
+            sequence.
         operands: code arrays of shapes that broadcast.
         fmt: their format and that of the result.
-        behaviour: what the target adds.
+        behaviour: the target's additions.
     """
     with np.errstate(all="ignore"):
         for part in COMPOSITIONS.get(function, ()):
@@ -112,7 +112,7 @@ def apply(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Beha
 
 
 def constant_codes(value: int, fmt: Format) -> Codes:
-    """Return the code of a small whole number as an array of one element."""
+    """Return the code of a small integer as an array of one element."""
     if isinstance(fmt, IntFormat):
         return np.array([value & ((1 << fmt.bits) - 1)], f"<u{fmt.bits // 8}")
     return encoded(np.array([value], np.float32 if fmt.storage_bits == 32 else np.float64), fmt)
@@ -179,14 +179,14 @@ def _extreme(function: str, operands: Sequence[Codes], fmt: Format, behaviour: B
 
 
 def clamped(codes: Codes, fmt: Format, behaviour: Behaviour) -> Codes:
-    """Return results that kept the bits of an operand: clamped, and 0 for NaN, where the target saturates."""
+    """Return results that preserve the bits of an operand: clamped, and 0 for NaN, if the target saturates."""
     if not (behaviour.saturates and isinstance(fmt, FloatFormat)):
         return codes
     return encoded(numbers(codes, fmt), fmt, saturates=True)
 
 
 def _keeping(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
-    """Return the absolute value or the positive part, which keep bits or clear them."""
+    """Return the absolute value or the positive part, which preserve bits or clear them."""
     (codes,) = operands
     values = numbers(codes, fmt)
     if function == "abs":
@@ -242,7 +242,7 @@ def _sum_of_three(_function: str, operands: Sequence[Codes], fmt: Format, behavi
 
 
 def _odd_sum(one: Numbers, two: Numbers) -> Numbers:
-    """Return sums rounded to odd: a narrower rounding of them is the only one that shows."""
+    """Return sums rounded to odd: a later rounding to fewer bits then equals a single rounding."""
     total = one + two
     back = total - one
     lost = (one - (total - back)) + (two - back)
@@ -308,7 +308,7 @@ def reduce_columns(function: str, codes: Codes, fmt: Format, behaviour: Behaviou
 
 
 def reduce_columns_by_pairs(function: str, codes: Codes, fmt: Format, behaviour: Behaviour, scratch: Codes) -> Codes:
-    """Reduce columns by neighbouring rows, again and again, through `scratch`; an odd last row joins the first sum.
+    """Reduce columns by neighbouring rows, repeatedly, through `scratch`; an odd last row joins the first sum.
 
     `scratch` has half the rows, rounded up, and keeps the last values written to it.
     """
@@ -350,7 +350,7 @@ def places_of_extremes(function: str, codes: Codes, fmt: Format, behaviour: Beha
 
 
 def neutral_code(function: str, fmt: Format) -> int:
-    """Return the code that a reduction starts from: 0, 1, or the least or greatest value."""
+    """Return the code with which a reduction starts: 0, 1, or the least or greatest value."""
     if function in ("add", "mul"):
         return int(constant_codes(int(function == "mul"), fmt)[0])
     if isinstance(fmt, IntFormat):
@@ -360,7 +360,7 @@ def neutral_code(function: str, fmt: Format) -> int:
 
 
 def _joined(function: str, pieces: list[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
-    """Join neighbouring pieces lane by lane until one is left; a shorter piece meets the first lanes of its partner."""
+    """Join neighbouring pieces lane by lane until only one remains; a shorter piece joins its partner's first lanes."""
     while len(pieces) > 1:
         joined = []
         for one, two in zip(pieces[0::2], pieces[1::2], strict=False):
@@ -376,7 +376,7 @@ def _joined(function: str, pieces: list[Codes], fmt: Format, behaviour: Behaviou
 def reduce_lanes(function: str, codes: Codes, fmt: Format, behaviour: Behaviour) -> Codes:
     """Reduce the lanes of one instruction; a lane without a partner passes on to the next round.
 
-    Where results clamp, every sum does; of extremes only the last, so that NaN and infinity win until then.
+    If results clamp, every sum does; for extremes only the last one, so NaN and infinity win until then.
     """
     inside = replace(behaviour, saturates=False) if function in ("max", "min") else behaviour
     return clamped(_in_order(function, codes, fmt, inside), fmt, behaviour)

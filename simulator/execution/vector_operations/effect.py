@@ -42,7 +42,7 @@ from castsim.numerics.tiers import convert_codes
 # Comparisons, which write one bit per element, and selections, which read them (docs/reference/pto.md section 7.3).
 
 UNORDERED = "unordered"
-"""A comparison that no text can ask for: whether NaN is on either side."""
+"""A comparison that no text can name: whether either side is NaN."""
 
 _COMPARISONS: dict[str, Callable[..., NDArray[np.bool_]]] = {
     "eq": np.equal,
@@ -89,13 +89,13 @@ def select(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
 
 
 def choose(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
-    """Write the numbers of the columns whose elements satisfy a comparison with the scalar, packed to the left, and
+    """Write the indices of the columns whose elements satisfy a comparison with the scalar, packed to the left, and
     their count.
 
-    What of a row of the result they do not fill stays.
+    Elements of the result row beyond them are unchanged.
 
     Raises:
-        TileError: a row has more of them than the result has columns.
+        TileError: a row has more matches than the result has columns.
     """
     dst, (source,), counts = work.dst, work.sources, work.counts
     assert counts is not None
@@ -151,7 +151,7 @@ def _dtype(fmt: Format) -> str:
 
 
 def _write_bits(buffer: Bytes, work: ResolvedTileOp, found: NDArray[np.bool_], written: int, *, keep: bool) -> None:
-    """Write the rows one after the other: the next row overwrites bytes beyond the pitch."""
+    """Write the rows in sequence: the next row overwrites bytes beyond the pitch."""
     dst = work.dst
     packed = np.packbits(found, axis=1, bitorder="little")
     spare = found.shape[1] % 8
@@ -166,7 +166,7 @@ def _write_bits(buffer: Bytes, work: ResolvedTileOp, found: NDArray[np.bool_], w
 
 @dataclass(frozen=True, slots=True)
 class TileEffect:
-    """The action of one vector operation as a whole, over all operations that it is lowered to.
+    """The action of one vector operation as a whole, for all operations that it is lowered to.
 
     The value path always runs it whole and skips those operations, which carry time and byte streams only. What a
     kernel leaves in its tmp tile is modelled if the text or the library states it: a block of ones (`trsqrt`), the
@@ -232,7 +232,7 @@ def _widened(codes: Codes, narrow: Format, wide: Format) -> Codes:
 
 
 def _in_part(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
-    """Apply the function where both operands are valid; keep the valid one, and uncovered elements, elsewhere."""
+    """Apply the function where both operands are valid; elsewhere keep the valid one, and uncovered elements."""
     rows, cols = (min(extents) for extents in zip(*map(region, work.sources), strict=True))
     both = [valid_codes(buffer, source)[:rows, :cols] for source in work.sources]
     function, fmt = VECTOR_OPERATIONS[work.mnemonic].function, work.dst.format
@@ -250,7 +250,7 @@ def _join(buffer: Bytes, dst: Tile, parts: Sequence[Tile], common: Codes) -> Non
 
 
 def _better_in_part(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
-    """Write the better operand and its number, of equal ones the second's; elsewhere the valid one."""
+    """Write the better operand and its index, the second's if equal; elsewhere the valid one."""
     first, second, *numbered = work.sources
     rows, cols = (min(extents) for extents in zip(region(first), region(second), strict=True))
     a, b = (numbers(valid_codes(buffer, source)[:rows, :cols], source.format) for source in (first, second))
@@ -260,7 +260,7 @@ def _better_in_part(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
 
 
 _DEQUANTISED_BY = np.float32(2.0**-17)
-"""Factor by which a sum of integers is scaled down before its scale, and up after it, all in f32."""
+"""Factor by which a sum of integers is reduced before scaling, and increased after it, all in f32."""
 
 
 def _narrowed(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
@@ -303,7 +303,7 @@ def _operands(buffer: Bytes, work: ResolvedTileOp, kind: Kind) -> list[Codes]:
 
 
 def _per_row(vector: Codes, tile: Tile, columns: int) -> Codes:
-    """Return the partner of each element of a row: one element, or the elements of one block repeatedly."""
+    """Return the partner of each element of a row: a single element, or the elements of one block repeatedly."""
     return vector if is_column(tile) else vector[:, np.arange(columns) % vector.shape[1]]
 
 

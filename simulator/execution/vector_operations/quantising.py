@@ -1,4 +1,4 @@
-"""Quantisation to 8-bit integers and of blocks, the way back, and packing: values, and the bytes that they touch.
+"""Quantisation to 8-bit integers and of blocks, dequantisation, and packing: values, and the bytes that they touch.
 
 Source: docs/reference/pto.md section 7.12.
 """
@@ -50,16 +50,16 @@ from castsim.targets.dataflow import TileArithmetic
 # docs/reference/pto.md section 7.12.
 
 MX_GROUP = 32
-"""Elements that share an exponent."""
+"""Number of elements that share an exponent."""
 
 NARROW = format_named("e2m1")
 """The elements of MXFP4, two per byte."""
 
 _UNROLLED = 256
-"""Elements of f32 in a trip of the longer passes, which keep every reciprocal twice."""
+"""Number of f32 elements in a trip of the longer passes, which store every reciprocal twice."""
 
 _SINGLE_LANES, _HALF_LANES = 64, 128
-"""Groups that a pass over exponents and reciprocals stores at once."""
+"""Number of groups that a pass over exponents and reciprocals stores at once."""
 
 FORMS = "tquant_mx_forms"
 """The option for the rules on operands: the assembler's or the library's."""
@@ -80,7 +80,7 @@ class Grouping:
 
     @property
     def count(self) -> int:
-        """All groups."""
+        """Number of all groups."""
         return self.down * self.across
 
     @property
@@ -103,7 +103,7 @@ class Grouping:
         return groups.reshape(self.down, self.across * MX_GROUP)
 
     def exponents(self, shared: Codes) -> Codes:
-        """Return the exponents of all groups as their tile has them."""
+        """Return the exponents of all groups in the layout of their tile."""
         if self.interleaved:
             shared = shared.reshape(self.down // 2, 2, self.across).transpose(0, 2, 1)
         return shared.reshape(self.exponent_region)
@@ -120,7 +120,7 @@ def grouping_of(work: ResolvedTileOp) -> Grouping:
 
 
 def is_narrow(work: ResolvedTileOp) -> bool:
-    """Whether the results are elements of 4 bits."""
+    """Whether the results are 4-bit elements."""
     return held_format(work.dst.format)[0] == NARROW
 
 
@@ -130,7 +130,7 @@ def code_bytes(work: ResolvedTileOp) -> int:
 
 
 def repeats_scaling(work: ResolvedTileOp) -> bool:
-    """Whether every reciprocal is kept twice, as in the longer passes over f32 with groups in one line."""
+    """Whether every reciprocal is stored twice, as in the longer passes over f32 with groups in one line."""
     (source,) = work.sources
     if source.element_bits != 32 or work.by_columns or grouping_of(work).by_rows:
         return False
@@ -139,7 +139,7 @@ def repeats_scaling(work: ResolvedTileOp) -> bool:
 
 
 def group_bytes(work: ResolvedTileOp) -> list[Access]:
-    """Return the bytes that a block quantisation writes besides its codes.
+    """Return the bytes that a block quantisation writes in addition to its codes.
 
     Exponents are in their valid region. So are maxima and reciprocals of groups of rows; others are in one line.
     """
@@ -171,15 +171,15 @@ def put_groups(buffer: Codes, work: ResolvedTileOp, tile: Tile, held: Codes, *, 
 
 
 def check_block_quantisation(work: ResolvedTileOp, forms: str, flat_nv: str) -> None:
-    """Refuse operands that do not belong together.
+    """Reject operands that do not fit together.
 
     Args:
         work: the operation.
-        forms: the option `tquant_mx_forms`: `assembler`, or `library`, which asks for less.
+        forms: the option `tquant_mx_forms`: `assembler`, or `library`, which requires less.
         flat_nv: the option `nv_flat_fp4`: `refuse`, `nv` or `as_library`.
 
     Raises:
-        TileError: names the tile and its extents. IllegalError: a form that exists under an option only.
+        TileError: operands do not fit; the message names the tile and its extents. IllegalError: an option is required.
     """
     _check_groups(work)
     groups = grouping_of(work)
@@ -468,7 +468,7 @@ def _with_nan(shared: U32, reciprocal: U32, of: U32) -> tuple[U32, U32]:
 
 
 def _rounded(products: U32, signs: Codes, result: Format, behaviour: Behaviour) -> NDArray[np.uint8]:
-    """Return the codes of products, to nearest even, clamped; of NaN that of the format, or the largest number.
+    """Return the codes of products, rounded to nearest even and clamped; for NaN the format's, or the largest number.
 
     For e2m1 the steps of f16 and the instruction of bf16, which receives infinity for NaN, agree (section 7.12).
     """
@@ -484,15 +484,15 @@ def _rounded(products: U32, signs: Codes, result: Format, behaviour: Behaviour) 
 
 
 QUANTISING = (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE, Kind.BOX)
-"""The kinds of operations that are all of this module."""
+"""The kinds of operations that this module implements."""
 
 SINGLE, INTEGER, HALF = format_named("f32"), format_named("i32"), format_named("f16")
 
 LANES = 64
-"""Elements of f32 in a register: a whole one is stored at the end of a dequantised row."""
+"""Number of f32 elements in a register: a whole one is stored at the end of a dequantised row."""
 
 _SPREAD_ROWS = 8
-"""The rows whose parameters one repeat spreads to blocks."""
+"""Number of rows whose parameters one repeat spreads to blocks."""
 
 Single = NDArray[np.float32]
 
@@ -541,7 +541,7 @@ def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access
 
 
 def clobbered_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
-    """Return the further bytes that a quantisation changes: its source, used as scratch, and those after tmp."""
+    """Return the additional bytes that a quantisation changes: its source, used as scratch, and those after tmp."""
     kind = VECTOR_OPERATIONS[work.mnemonic].kind
     if kind is Kind.BOX:
         return cleared_bytes(work)
@@ -564,7 +564,7 @@ def _half_pitch(source: Tile) -> int:
 
 
 def spread_end(work: ResolvedTileOp, facts: TileArithmetic) -> int:
-    """Return the end of the bytes of tmp to which parameters are spread: a block for each of whole groups of rows."""
+    """Return the end of the bytes of tmp to which parameters are spread: a block for each whole group of rows."""
     assert work.tmp is not None
     rows = work.dst.valid_rows
     spread = rows if rows < facts.spread_rows_limit else facts.spread_rows_most
@@ -585,9 +585,9 @@ def _valid_row_bytes(tile: Tile, cols: int, *, write: bool) -> Access:
 
 
 def _quantise(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
-    """Multiply, perhaps add, each rounded to f32; round to nearest even, clamp; NaN gives 0.
+    """Multiply, optionally add, each rounded to f32; round to nearest even, clamp; NaN gives 0.
 
-    On the way through f16 nothing more is lost: up to 2048 integers are exact there, and others clamp.
+    The path through f16 loses nothing more: integers up to 2048 are exact there, and others clamp.
     """
     source, *parameters = work.sources
     rows, cols = work.dst.valid_rows, work.dst.valid_cols
@@ -632,7 +632,7 @@ def _leave_steps(
 
 
 def _dequantise(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
-    """Subtract the offset, then multiply by the scale, each rounded to f32; rows in order where they spill."""
+    """Subtract the offset, then multiply by the scale, each rounded to f32; rows in order if they spill."""
     source, scale, offset = work.sources
     dst, cols = work.dst, _columns(work, behaviour)
     scales, offsets = (numbers(tile_view(buffer, tile, dst.valid_rows, 1).copy(), SINGLE) for tile in (scale, offset))

@@ -1,4 +1,4 @@
-"""Elements put in order, none of them computed: ramps, gathers, transpositions, concatenations, sorting, moves, fills.
+"""Rearrangement without arithmetic: ramps, gathers, transpositions, concatenations, sorting, moves, fills.
 
 Source: docs/reference/pto.md sections 7.2 and 7.7.
 """
@@ -35,14 +35,14 @@ REARRANGING = (
     Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE, Kind.PATTERN_GATHER,
     Kind.INTERLEAVE, Kind.BLOCK_GATHER,
 )  # fmt: skip
-"""The kinds of operations that are all of this module."""
+"""The kinds of operations that this module implements."""
 
 
 def rearrange(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Run an operation of one of these kinds on the unified buffer.
 
     Raises:
-        TileError: a gather asks for an element outside its tile; names both.
+        TileError: a gather reads an element outside its tile; the message names both.
     """
     match VECTOR_OPERATIONS[work.mnemonic].kind:
         case Kind.RAMP:
@@ -89,9 +89,9 @@ def written_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
 
 
 def read_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
-    """Return the bytes that each source is read at.
+    """Return the bytes that are read from each source.
 
-    They are the valid elements that a gather may read: only the numbers determine which, and those outside the valid
+    These are the valid elements that a gather may read: only the indices decide which, and those outside the valid
     region are not ordered.
     """
     kind, unit = VECTOR_OPERATIONS[work.mnemonic].kind, behaviour.facts.move_bytes
@@ -207,7 +207,7 @@ def _concatenate(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> N
 def _concatenate_counted(buffer: Bytes, work: ResolvedTileOp) -> None:
     """Copy each row up to its count in column 0, at most the columns of source and result; the rest stays.
 
-    What neither part reaches is not written; a count below 0 is one of 0.
+    Elements beyond both parts are not written; a count below 0 counts as 0.
     """
     dst, (first, second, *counting) = work.dst, work.sources
     counts = [numbers(tile_view(buffer, tile, dst.valid_rows, 1).copy(), tile.format)[:, 0] for tile in counting]
@@ -231,7 +231,7 @@ def pattern_places(work: ResolvedTileOp) -> NDArray[np.intp]:
 
 
 def _copied_bytes(work: ResolvedTileOp, unit: int | None) -> tuple[int, int]:
-    """Return the bytes of a row of each tile that a concatenation copies: of the second in whole blocks where it begins
+    """Return the bytes of a row of each tile that a concatenation copies: of the second in whole blocks if it begins
     at a block of the destination."""
     one, two = (source.valid_cols * source.element_bits // 8 for source in work.sources)
     if unit is None:
@@ -252,7 +252,7 @@ def _joined_bytes(work: ResolvedTileOp, unit: int | None) -> int:
 # than everything: assumed.
 
 GROUP = 32
-"""Elements that are sorted among themselves."""
+"""Number of elements that are sorted together."""
 
 Pairs = NDArray[np.uint64]
 
@@ -270,7 +270,7 @@ def sort_groups(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
 
 
 def merge_lists(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
-    """Merge the lists of several tiles, or each four neighbouring blocks of one, whose length the scalar gives."""
+    """Merge the lists of several tiles, or every four neighbouring blocks of one, whose length the scalar gives."""
     if not work.scalars:
         lists = [pairs_view(buffer, source, pairs_of(source)).copy() for source in work.sources]
         merged = _merged(lists, work.dst.format)
@@ -284,7 +284,7 @@ def merge_lists(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
 
 
 def block_pairs(work: ResolvedTileOp) -> int:
-    """Return the pairs of a block that is merged with its neighbours; the scalar counts elements of the tile."""
+    """Return the number of pairs in a block that is merged with its neighbours; the scalar counts elements."""
     return block_elements(work) * work.dst.element_bits // 8 // PAIR_BYTES
 
 
@@ -295,7 +295,7 @@ def block_elements(work: ResolvedTileOp) -> int:
 
 
 def pairs_of(tile: Tile) -> int:
-    """Return the pairs that the valid columns of a list hold."""
+    """Return the number of pairs in the valid columns of a list."""
     return tile.valid_cols * tile.element_bits // 8 // PAIR_BYTES
 
 
@@ -309,7 +309,7 @@ def pairs_view(buffer: Bytes, tile: Tile, count: int) -> Pairs:
 
 
 def _merged(lists: Sequence[Pairs], fmt: Format) -> Pairs:
-    """Take the greatest of the first pairs left, again and again.
+    """Repeatedly take the greatest of the remaining first pairs.
 
     An element after a smaller one in its list comes directly after that: its key is the least element up to it.
     """
@@ -344,7 +344,7 @@ def move(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
 def fill(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Copy the source's valid region and write the pad value right of it and below it.
 
-    Where both tiles declare one pad value, a target may take the rest of each row's last block from the source.
+    If both tiles declare the same pad value, a target may take the rest of each row's last block from the source.
     """
     (source,) = work.sources
     dst = work.dst

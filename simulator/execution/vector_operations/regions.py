@@ -1,4 +1,4 @@
-"""Which shapes and valid regions the operands of a vector operation must have (docs/reference/pto.md section 7)."""
+"""The shapes and valid regions that operands of a vector operation must have (docs/reference/pto.md section 7)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from castsim.targets.dataflow import DataflowTarget
 
 
 def check_regions(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
-    """Refuse shapes and valid regions that do not belong together.
+    """Reject shapes and valid regions that do not fit together.
 
     Raises:
-        TileError: names both tiles and their extents.
+        TileError: regions do not fit; the message names both tiles and their extents.
     """
     check = _CHECKS.get(operation.kind)
     if check is not None:
@@ -349,7 +349,7 @@ def _check_merge(_target: DataflowTarget, work: ResolvedTileOp, _operation: Vect
 
 
 def _check_part(target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
-    """One source covers the destination, the other one no more than that; the library asks for no covering."""
+    """Check that one source covers the destination, and the other is within it; the library requires no covering."""
     dst = work.dst
     for source in work.sources:
         if source.valid_rows > dst.valid_rows or source.valid_cols > dst.valid_cols:
@@ -433,7 +433,7 @@ def _check_counted_concatenation(_target: DataflowTarget, work: ResolvedTileOp, 
 
 
 def _check_quantisation(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
-    """Equal regions; parameters for every row; scratch like the source, in columns, where the target uses one."""
+    """Check equal regions, parameters for every row, and scratch with the source's columns if the target uses one."""
     source, *parameters = work.sources
     _same_region(work, source)
     for tile in parameters:
@@ -505,4 +505,4 @@ _CHECKS: Mapping[Kind, Callable[[DataflowTarget, ResolvedTileOp, VectorOperation
     Kind.CONCATENATE: _check_concatenation,
     Kind.COUNTED_CONCATENATE: _check_counted_concatenation,
 }
-"""The checks of the operands of each kind; scalars need none."""
+"""The checks of operands by kind; scalars need none."""

@@ -20,7 +20,7 @@ from castsim.numerics.tiers import convert_codes
 from castsim.targets.dataflow import BLOCK_BYTES
 
 BLOCK = BLOCK_BYTES
-"""Bytes of one row of a row-major broadcast vector (docs/reference/pto.md section 7.4)."""
+"""Number of bytes of one row of a row-major broadcast vector (docs/reference/pto.md section 7.4)."""
 
 BUFFER = "ub"
 """Address space of tiles."""
@@ -32,12 +32,12 @@ def region(tile: Tile) -> tuple[int, int]:
 
 
 def shape_text(pair: tuple[int, int]) -> str:
-    """Return rows and columns as messages have them."""
+    """Return rows and columns in the form of messages."""
     return f"{pair[0]} x {pair[1]}"
 
 
 def tile_error(work: ResolvedTileOp, text: str, *legal: str) -> TileError:
-    """Return (not raise) the refusal of an operation for its tiles."""
+    """Return (do not raise) the error about an operation's tiles."""
     return TileError(f"{work.mnemonic}: {text}", span=work.span, legal=legal)
 
 
@@ -68,7 +68,7 @@ def expands_column(work: ResolvedTileOp) -> bool:
 
 
 def as_rows(work: ResolvedTileOp) -> ResolvedTileOp:
-    """Return the same operation on the same bytes, its tiles seen as row-major ones.
+    """Return the same operation on the same bytes, with its tiles read as row-major ones.
 
     A copy of column-major tiles equals one of row-major tiles with rows and columns exchanged (docs/reference/pto.md
     section 7.2). The source of a row expansion that is one dense column consists of adjacent rows of one element. No
@@ -111,7 +111,7 @@ def vector_operand(work: ResolvedTileOp) -> int:
 
 
 def widens(work: ResolvedTileOp, operation: VectorOperation) -> bool:
-    """Whether an operation takes f16 elements and gives f32 ones."""
+    """Whether an operation reads f16 elements and writes f32 ones."""
     return operation.may_widen and (work.sources[0].format.name, work.dst.format.name) == ("f16", "f32")
 
 
@@ -158,7 +158,7 @@ def transposes_by_blocks(work: ResolvedTileOp) -> bool:
 
 
 MOST_BLOCKS = 255
-"""Blocks of a row of the source that a transposition in blocks can step over."""
+"""Maximum number of blocks of a source row that a transposition in blocks can step over."""
 
 
 # Elements of tiles in the buffer, and the numbers that their codes stand for.
@@ -167,7 +167,7 @@ Bytes = NDArray[np.uint8]
 Numbers = Codes
 
 DOUBLE = format_named("f64")
-"""Format in which 16-bit floats are computed: wide enough that rounding its result once more changes nothing.
+"""Format for computing with 16-bit floats: wide enough that a second rounding of its result changes nothing.
 
 A sum, product, quotient or root of numbers of p bits rounded to 2p + 2 bits or more and then to p bits equals the
 result rounded once; subnormal results of 16-bit formats are exact multiples of what a double holds.
@@ -193,7 +193,7 @@ def numbers(codes: Codes, fmt: Format) -> Numbers:
     """Return the values of codes: integers of their own width, f32 as float32, 16-bit floats as float64.
 
     Raises:
-        TypeError: a format in which nothing is computed.
+        TypeError: nothing is computed in the format.
     """
     plain = np.ascontiguousarray(codes)
     if isinstance(fmt, IntFormat):

@@ -27,7 +27,7 @@ from castsim.targets.dataflow import DataflowTarget, TileArithmetic, TileOperati
 # Source: docs/reference/pto.md section 7.12.
 
 _ROWS, _COLUMNS = 16, 2
-"""Exponents of a box."""
+"""Rows and columns of exponents in a box."""
 
 _ROW_PLUS_ONE = 2
 """The `compact` value of a tile with one additional row per column of boxes, against bank conflicts."""
@@ -39,7 +39,7 @@ def is_exponents(work: ResolvedTileOp) -> bool:
 
 
 def exponent_shape(work: ResolvedTileOp) -> tuple[int, int]:
-    """Return rows of elements, or columns where groups are of rows, and groups of each."""
+    """Return the number of rows of elements, or of columns if groups are of rows, and of groups in each."""
     source, dst = work.sources[0], work.dst
     return (source.valid_cols, source.valid_rows) if work.by_columns else region(dst)
 
@@ -53,7 +53,7 @@ def box_scratch(work: ResolvedTileOp) -> int:
 
 
 def fill_boxes(buffer: Bytes, work: ResolvedTileOp) -> None:
-    """Write the boxes; of exponents the rows that fill the last box are zeros, in the source too."""
+    """Write the boxes; for exponents, the rows that fill the last box are zeros, in the source too."""
     source, dst = work.sources[0], work.dst
     if is_exponents(work):
         rows, groups = exponent_shape(work)
@@ -121,10 +121,10 @@ def _tall(work: ResolvedTileOp) -> int:
 
 
 def check_boxes(work: ResolvedTileOp, types: tuple[str, ...]) -> None:
-    """Refuse operands that do not belong together; `types` are the formats of elements.
+    """Reject operands that do not fit together; `types` are the formats of elements.
 
     Raises:
-        ReadError: other elements, or different ones. TileError: names the tile and its extents.
+        ReadError: elements are unsupported or differ. TileError: extents do not fit; the message names the tile.
     """
     source, dst = work.sources[0], work.dst
     for tile in (source, dst, *([work.tmp] if work.tmp is not None else [])):
@@ -194,11 +194,11 @@ def extreme_scratch(source: Tile, piece_bytes: int) -> ExtremeScratch:
 def check_scratch(
     target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation, rule: TileOperationFacts
 ) -> None:
-    """Refuse a scratch tile of the wrong type, shape or size.
+    """Reject a scratch tile of the wrong type, shape or size.
 
     Raises:
-        IllegalError: the target takes none. ReadError, TileError: not of the type or valid region that it must have.
-        ScratchError: it is too small; names the missing bytes.
+        IllegalError: the target accepts none. ReadError, TileError: its type or valid region is wrong.
+        ScratchError: it is too small; the message states the missing bytes.
     """
     tmp = work.tmp
     if tmp is None:
@@ -245,7 +245,7 @@ def _check_ramp_scratch(target: DataflowTarget, work: ResolvedTileOp, tmp: Tile,
 
 
 def scratch_bytes(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> int:
-    """Return the bytes of scratch that an operation is known to need on a target that uses it."""
+    """Return the number of scratch bytes that an operation needs on a target that uses it."""
     rule = target.broadcast_scratch
     if rule is not None and operation.kind is Kind.ROW_BROADCAST and any(map(is_column, work.sources)):
         rows = work.dst.valid_rows
@@ -280,7 +280,7 @@ def scratch_bytes(target: DataflowTarget, work: ResolvedTileOp, operation: Vecto
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """The target's part in one operation.
+    """A target's part in one operation.
 
     `saturates` tells whether results clamp and NaN becomes 0; `choices` are the options read, by name; `window` the
     bytes that the operation overwrites besides its operands.
@@ -298,7 +298,7 @@ class Behaviour:
 
 
 def behaviour_of(target: DataflowTarget, work: ResolvedTileOp) -> Behaviour:
-    """Return the target's part in an operation; only options that bear on it are looked up."""
+    """Return the target's part in an operation; only relevant options are read."""
     facts = target.tile_arithmetic
     operation = VECTOR_OPERATIONS[work.mnemonic]
     rule = target.tile_operation(work.mnemonic)
@@ -325,7 +325,7 @@ def saturates(
 
 
 def compared_format(work: ResolvedTileOp) -> str:
-    """Return the element format that an operation computes in: that of its sources where it has any."""
+    """Return the element format of an operation's computation: that of its sources if it has any."""
     return (work.sources[0] if work.sources else work.dst).format.name
 
 
@@ -336,7 +336,7 @@ def computed_format(work: ResolvedTileOp) -> Format:
 
 
 def float_route(work: ResolvedTileOp, facts: TileArithmetic) -> str | None:
-    """Return the float format through which a division by a scalar goes, None if it needs none."""
+    """Return the float format through which a division by a scalar is computed, None if there is none."""
     if not VECTOR_OPERATIONS[work.mnemonic].divides_by_scalar:
         return None
     return dict(facts.divides_through).get(work.dst.format.name)

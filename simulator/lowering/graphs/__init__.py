@@ -1,4 +1,4 @@
-"""Graphs that people have: ONNX models and TOSA text, lowered node by node to programs of a target, run and compared.
+"""Graphs: ONNX models and TOSA text, lowered node by node to programs of a target, run and compared.
 
 graph = read_graph(Path("quantise.onnx"))
 inputs = make_tensors(graph, {"x": "random:1"}, {})

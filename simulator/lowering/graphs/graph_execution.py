@@ -1,4 +1,4 @@
-"""Running a graph on a target: node by node, each compared with what it should give for the same inputs."""
+"""Execution of a graph on a target, node by node, with each compared to its expected results for the same inputs."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class NodeRun:
     """The result of a node.
 
     `answer` is that of the lowering, for a cast; `comparisons` judge the outputs of this run, `trial` those for every
-    combination of codes that the node may read, where these are few (see `all_operands`). `refusal` says why it could
-    not be run, of itself or because of a node that it reads from.
+    combination of possible input codes, if there are few (see `all_operands`). `refusal` is the reason why it was
+    not run, which may be a node that it reads from.
     """
 
     node: GraphNode
@@ -76,12 +76,12 @@ class NodeRun:
     comparisons: tuple[OutputComparison, ...]
     refusal: str | None = None
     unjudged: str | None = None
-    """The reason why the node ran but could not be judged."""
+    """The reason why the node ran but was not judged."""
     trial: tuple[OutputComparison, ...] = ()
 
     @property
     def cycles(self) -> int:
-        """Cycles of all its programs, one after the other."""
+        """Cycles of all its programs in sequence."""
         return sum(stage.cycles for stage in self.stages)
 
     @property
@@ -91,16 +91,16 @@ class NodeRun:
 
     @property
     def agrees(self) -> bool:
-        """Whether no element of this run is wrong: of a cast by its specification, of others by the reference."""
+        """Whether no element of this run is wrong: for a cast by its specification, for others by the reference."""
         judged = self.comparisons[-1:] if self.plan is not None else self.comparisons
         ran = self.refusal is None and self.unjudged is None
         return ran and not any(found.wrong for found in judged)
 
     @property
     def verdict(self) -> NodeVerdict:
-        """The verdict on the node: for a cast by its proof, for others by the trial of all codes, else by the run.
+        """The verdict on the node: for a cast by its proof, for others by the trial of all codes, otherwise by the run.
 
-        A wrong element refutes whatever else there is.
+        A wrong element refutes any other evidence.
         """
         if self.refusal is not None:
             return NodeVerdict.NOT_RUN
@@ -116,13 +116,13 @@ class NodeRun:
 
     @property
     def passes(self) -> bool:
-        """Whether an element differs from the reference and is not wrong: what comes after it may differ too."""
+        """Whether an element differs from the reference without being wrong: later nodes may then differ too."""
         return self.agrees and any(found.wrong or found.passed for found in self.comparisons)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GraphRun:
-    """A graph that ran: its nodes, the tensors of its outputs, and these against the reference of the whole graph."""
+    """A graph that ran: its nodes, its output tensors, and their comparison with the reference of the whole graph."""
 
     graph: Graph
     target: Target
@@ -130,7 +130,7 @@ class GraphRun:
     outputs: Mapping[str, GraphTensor]
     comparisons: tuple[OutputComparison, ...]
     unjudged: str | None = None
-    """The reason why the outputs are not compared with the reference of the whole graph."""
+    """The reason why the outputs were not compared with the reference of the whole graph."""
 
     def __repr__(self) -> str:
         verdict = "conforms" if self.conforms else "does not conform"
@@ -139,37 +139,37 @@ class GraphRun:
 
     @property
     def cycles(self) -> int:
-        """Cycles of all programs, one after the other."""
+        """Cycles of all programs in sequence."""
         return sum(node.cycles for node in self.nodes)
 
     @property
     def conforms(self) -> bool:
-        """Whether every node is proven or exhaustively tried, and the outputs of this run do not contradict that."""
+        """Whether every node is proven or exhaustively tried, and the outputs of this run agree."""
         return all(node.verdict.certain for node in self.nodes) and self.explained
 
     @property
     def refuted(self) -> bool:
-        """Whether something contradicts a node: an element of this run, a proof, a trial, or that it could not run."""
+        """Whether anything contradicts a node: an element of this run, a proof, a trial, or a refusal."""
         refuting = (NodeVerdict.DIFFERS, NodeVerdict.NOT_RUN)
         return any(node.verdict in refuting for node in self.nodes) or not self.explained
 
     @property
     def judged(self) -> tuple[OutputComparison, ...]:
-        """The comparisons that judge the outputs: of the whole graph, else of the nodes that give them."""
+        """The comparisons that judge the outputs: of the whole graph, otherwise of the nodes that compute them."""
         last = [found for node in self.nodes for found in node.comparisons if found.output in self.graph.outputs]
         return self.comparisons or tuple({found.output: found for found in last}.values())
 
     @property
     def agrees(self) -> bool:
-        """Whether every node ran and no element of this run is wrong, which says nothing of other inputs."""
+        """Whether every node ran and no element of this run is wrong, which says nothing about other inputs."""
         return all(node.agrees for node in self.nodes) and self.explained
 
     @property
     def explained(self) -> bool:
         """Whether the nodes explain the outputs.
 
-        An output that differs from the reference of the whole graph is explained if a node before it has an element
-        that differs and is not wrong. Without one, the nodes and the whole contradict each other.
+        An output that differs from the reference of the whole graph is explained if an earlier node has an element
+        that differs without being wrong. Without one, the nodes and the whole contradict each other.
         """
         return not any(found.wrong and not found.because for found in self.comparisons)
 
@@ -180,7 +180,7 @@ class GraphRun:
 # values; what is computed at run time ranges over all codes of its format.
 
 LARGEST = 1 << 20
-"""Elements that are tried at most: those of two operands of 8 bits, or of 16 bits with some constants."""
+"""Maximum number of elements in a trial: those of two 8-bit operands, or of 16 bits with some constants."""
 
 _PAIRS = ("Add", "Sub", "Mul", "Div", "Min", "Max")
 _ALONE = ("Clip", "Round", "QuantizeLinear", "DequantizeLinear")
@@ -188,9 +188,9 @@ _WITH_SCALES = ("QuantizeLinear", "DequantizeLinear")
 
 
 def all_operands(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
-    """Return operands of a node that hold every combination of codes it may read; None where they are too many.
+    """Return operands with every combination of possible input codes of a node; None if there are too many.
 
-    None as well for operators that are not element-wise, and where a scale or bound is computed at run time.
+    Also None for operators that are not elementwise, and if a scale or bound is computed at run time.
     """
     x = given[0]
     if x is None:
@@ -212,7 +212,7 @@ def _alone(x: GraphTensor, given: Sequence[GraphTensor | None]) -> list[GraphTen
 
 
 def _pairs(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
-    """Return all pairs of codes of two operands; a constant of one element stays as it is."""
+    """Return all pairs of codes of two operands; a constant of one element stays unchanged."""
     first, second = given
     if first is None or second is None:
         return None
@@ -262,15 +262,15 @@ def _channels(
 
 
 MOST_ELEMENTS = 1 << 25
-"""Default limit on the elements of a tensor: 128 MiB of f32, of which a node holds several."""
+"""Default limit on the elements of a tensor: 128 MiB of f32, and a node needs several tensors."""
 
 
 def read_graph(path: Path, version: str | None = None) -> Graph:
     """Read an ONNX model (`.onnx`) or TOSA text (any other suffix); `version` is TOSA's.
 
     Raises:
-        ReadError: it cannot be read, with the place where there is one.
-        IllegalError: a node that is not supported, named.
+        ReadError: it cannot be read; the error has the position, if there is one.
+        IllegalError: a node is not supported; the message names it.
     """
     if path.suffix == ".onnx":
         if version is not None:
@@ -288,8 +288,8 @@ def make_tensors(
     """Return the inputs of a graph: arrays, files, `random:SEED` or `zeros`; `sizes` are extents by name.
 
     Raises:
-        ReadError: an unknown, missing or misshapen input, or a dynamic extent that is not given.
-        IllegalError: an input of over `most_elements` elements.
+        ReadError: an input is unknown, missing or misshapen, or a dynamic extent is missing.
+        IllegalError: an input has more than `most_elements` elements.
     """
     names = [port.name for port in graph.inputs]
     for name in given:
@@ -319,17 +319,17 @@ def run_graph(
     limits: Limits = DEFAULT_LIMITS,
     most_elements: int = MOST_ELEMENTS,
 ) -> GraphRun:
-    """Run every node on the target, and compare; nodes and outputs of over `most_elements` elements are refused.
+    """Run every node on the target, and compare; nodes and outputs of more than `most_elements` elements are refused.
 
-    Options of the target that are given stay as they are; a cast that needs others, which software sets, runs with
-    those that `castsim.lowering.lowering_answers.answer` finds.
+    Given target options stay unchanged; a cast that needs others, which software sets, runs with
+    those that `castsim.lowering.lowering_answers.answer` chooses.
 
     Casts are compared with the sets of their specification, ONNX nodes also with onnx's reference evaluator, for the
-    inputs that the simulated nodes before them gave. The outputs of an ONNX graph are compared with the evaluator's for
-    the whole graph as well. What one run cannot tell is asked of the lowering's proof, and of a trial of all codes.
+    inputs that the preceding simulated nodes computed. Outputs of an ONNX graph are also compared with the evaluator's
+    for the whole graph. A proof by the lowering or a trial of all codes covers what a single run cannot show.
 
     Raises:
-        ReadError: no such option, or a value that it cannot have; a node that the specification does not define.
+        ReadError: an option does not exist, or its value is not legal; the specification does not define a node.
     """
     held = setting_of(target, options or {})
     target = changed(target, dict(held))
@@ -370,9 +370,9 @@ _ELEMENTWISE = ("Cast", "CastLike", "Identity", "Reshape", *_ALONE)
 
 
 def _unsettled(run: NodeRun, output: str, shape: tuple[int, ...], operands: Sequence[Mask | None]) -> Mask:
-    """Return which elements of an output the reference of the whole graph does not settle.
+    """Return which output elements the reference of the whole graph leaves open.
 
-    Such are elements of the node itself with several right results, and what is computed of such elements.
+    These are elements of the node itself with several right results, and elements computed from such elements.
     """
     found = np.zeros(shape, np.bool_)
     comparisons = [one for one in run.comparisons if one.output == output]
@@ -398,7 +398,7 @@ def _behind(node: GraphNode, lacking: Sequence[str], done: Sequence[NodeRun]) ->
 
 
 def _elements(tensors: Sequence[GraphTensor | None]) -> int:
-    """Return the elements of the largest operand, or of all broadcast to each other."""
+    """Return the number of elements of the largest operand, or of all broadcast together."""
     shapes = [tensor.shape for tensor in tensors if tensor is not None]
     with suppress(ValueError):  # operands of shapes that do not fit, such as the data and the shape of a Reshape
         shapes.append(np.broadcast_shapes(*shapes))
@@ -406,10 +406,10 @@ def _elements(tensors: Sequence[GraphTensor | None]) -> int:
 
 
 def check_size(what: str, elements: int, most: int, span: Span | None = None) -> None:
-    """Reject a tensor that takes more memory than a simulation should.
+    """Reject a tensor that needs more memory than a simulation should use.
 
     Raises:
-        IllegalError: as said.
+        IllegalError: the tensor is too large.
     """
     if elements > most:
         message = f"{what} has {elements} elements, over the limit of {most}"
@@ -438,7 +438,7 @@ def _run_node(
 def _tried(
     runner: GraphKernelRunner, graph: Graph, run: NodeRun, given: Sequence[GraphTensor | None]
 ) -> tuple[OutputComparison, ...]:
-    """Run a node that only the run speaks for over every code it may read; nothing where that cannot be done."""
+    """Run a node without other evidence over every possible input code; empty if that is impossible."""
     if run.verdict is not NodeVerdict.NO_MISMATCH or run.plan is not None:
         return ()
     operands = all_operands(graph, run.node, given)
@@ -487,7 +487,7 @@ def _against_evaluator(
     outputs: list[GraphTensor],
     sets: AcceptanceSets | None,
 ) -> tuple[list[OutputComparison], str | None]:
-    """Compare the outputs with the reference evaluator's, or return what it says against the node."""
+    """Compare the outputs with the reference evaluator's, or return its objection to the node."""
     try:
         expected = reference_outputs(graph, node, [None if each is None else each.array for each in operands])
     except IllegalError as error:
@@ -542,7 +542,7 @@ def _whole(
 
 
 def _passing(output: str, done: Sequence[NodeRun]) -> tuple[str, ...]:
-    """Return the nodes that an output depends on and that pass elements which differ from the reference."""
+    """Return the nodes behind an output that contain elements which differ from the reference without being wrong."""
     needed, names = {output}, []
     for run in reversed(done):
         if needed.isdisjoint(run.node.outputs):
@@ -602,13 +602,13 @@ def _extent(port: GraphInput, extent: int | str, sizes: Mapping[str, int | float
 # What a target refuses of a graph, without running it: programs are written for every node, and none is simulated.
 
 _MOST_ELEMENTS = 1 << 20
-"""Nodes with larger operands are left to `castsim graph`: what they are checked by would take seconds."""
+"""Maximum number of elements of operands; larger nodes are left to `castsim graph`, because the checks take seconds."""
 _ONE = np.array([1.0], np.float32).view(np.uint32)
 
 
 @dataclass
 class _NodeWriter(GraphKernelRunner):
-    """Writes the programs of a node and runs none: every result is 1, which divides, and which every format has."""
+    """Writer of a node's programs without running them: every result is 1, a legal divisor that every format has."""
 
     def run(self, kernel: NodeKernel, inputs: Mapping[str, Codes], answered: Answer | None = None) -> dict[str, Codes]:
         size = next(iter(inputs.values())).size
@@ -618,10 +618,10 @@ class _NodeWriter(GraphKernelRunner):
 
 
 def refusals(graph: Graph, target: Target) -> Iterator[tuple[GraphNode, CastsimError]]:
-    """Yield the nodes that a target cannot run, each with the reason; those behind them are not looked at.
+    """Yield the nodes that a target cannot run, each with the reason; nodes that depend on them are not checked.
 
     Inputs are tensors of ones, their dynamic extents 1. Nodes whose legality depends on the values of an input (the
-    shape of a Reshape, say) and nodes of more than 2**20 elements are left out, with all that reads them.
+    shape of a Reshape, for example) and nodes of more than 2**20 elements are left out, with all nodes that read them.
     """
     chip = Chip(target)
     values: dict[str, GraphTensor] = {**graph.constants}

@@ -1,4 +1,4 @@
-"""Elementwise kernels, before they become text: instructions on values that have a format and no place yet.
+"""Elementwise kernels before they become text: instructions on values with a format but no location.
 
 kernel = Kernel()
 x = kernel.input("x", "f32")
@@ -40,7 +40,7 @@ class KernelValue:
 
 @dataclass(frozen=True, slots=True)
 class KernelPort:
-    """A named input or output; `format` is that by which the program declares it, of the tensor's width."""
+    """A named input or output; `format` is its declared format, of the tensor's width."""
 
     name: str
     format: Format
@@ -60,7 +60,7 @@ class Converted:
 class Combined:
     """`add`, `sub`, `mul`, `div`, `max`, `min` of two values of one format, or `shl` of integers.
 
-    The second is a value, or the code of a constant; `shl` has the number of bits for a constant. With `backwards` the
+    The second is a value, or the code of a constant; for `shl` the constant is the number of bits. With `backwards` the
     constant is the first operand.
     """
 
@@ -73,9 +73,9 @@ class Combined:
 
 @dataclass(frozen=True, slots=True)
 class KeptValue:
-    """`bounded` where `tested` is a number, `origin` where it is NaN: a comparison with itself, and a selection.
+    """`bounded` where `tested` is a number, `origin` where it is NaN: a self-comparison, and a selection.
 
-    The selection takes elements for those of the format `view`.
+    The selection treats elements as those of the format `view`.
     """
 
     result: KernelValue
@@ -89,7 +89,7 @@ Instruction = Converted | Combined | KeptValue
 
 
 class NodeKernel:
-    """Instructions in order, with their inputs and outputs. `title` heads the program."""
+    """Instructions in order, with their inputs and outputs. `title` is the program's heading."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -105,7 +105,7 @@ class NodeKernel:
         return value
 
     def output(self, name: str, value: KernelValue) -> None:
-        """Name a result. Rereads that lead to it are left out: its declaration does what they do."""
+        """Name a result. Its trailing rereads are left out, because its declaration replaces them."""
         while self.instructions and self._only_rereads_to(value):
             last = self.instructions.pop()
             assert isinstance(last, Converted)
@@ -113,7 +113,7 @@ class NodeKernel:
         self.outputs.append(KernelPort(name, value.format, value))
 
     def convert(self, value: KernelValue, chain: Chain) -> KernelValue:
-        """Take a value through a chain. Rereads of an input become its declaration."""
+        """Apply a chain to a value. Rereads of an input become its declaration."""
         steps = list(chain)
         while steps and isinstance(steps[0].forms[0], RereadForm) and self._is_untouched_input(value):
             value = self._redeclared(value, steps.pop(0).dst)
@@ -132,14 +132,14 @@ class NodeKernel:
         return result
 
     def keep_nan(self, bounded: KernelValue, origin: KernelValue, tested: KernelValue, view: Format) -> KernelValue:
-        """Give NaN of `origin` back to what was made from it; see `KeptValue`."""
+        """Restore NaN of `origin` in a value computed from it; see `KeptValue`."""
         result = self._new(origin.format)
         self.instructions.append(KeptValue(result, bounded, origin, tested, view))
         return result
 
     @property
     def chain(self) -> Chain | None:
-        """The steps, if the kernel is one chain from its one input to its one output; None otherwise."""
+        """The steps, if the kernel is one chain from its only input to its only output; None otherwise."""
         if len(self.inputs) != 1 or len(self.outputs) != 1:
             return None
         steps, at = [], self.inputs[0].value
@@ -156,7 +156,7 @@ class NodeKernel:
         yield from (instruction.result.format for instruction in self.instructions)
 
     def last_uses(self) -> dict[int, int]:
-        """Return the place of the last instruction that reads each value; outputs live to the end."""
+        """Return the index of the last instruction that reads each value; outputs live to the end."""
         found = {port.value.number: -1 for port in self.inputs}
         for place, instruction in enumerate(self.instructions):
             found[instruction.result.number] = place
@@ -201,8 +201,8 @@ def operands(instruction: Instruction) -> tuple[KernelValue, ...]:
 class NodeText:
     """A kernel as text for a target.
 
-    Arguments are named as the kernel's ports, their formats by name in `inputs` and `outputs`. `elements` is the size
-    of each, whole tiles; `tiles` how many the loop takes.
+    Arguments have the names of the kernel's ports, with their formats by name in `inputs` and `outputs`. `elements` is
+    the size of each, in whole tiles; `tiles` the number of loop trips.
     """
 
     target: Target
@@ -215,17 +215,17 @@ class NodeText:
 
 
 class Writing(Protocol):
-    """What kernels may hold on the targets of a mechanism, and how they are written; `target` is of the mechanism."""
+    """The operations available to kernels on the targets of a mechanism, and their text; `target` has the mechanism."""
 
     NIBBLES_AS_BYTES: bool
-    """Whether integers of 4 bits are taken to bytes before anything is computed of them."""
+    """Whether 4-bit integers are converted to bytes before any computation."""
 
     def has(self, target: Target, function: str, fmt: Format, *, constant: bool) -> bool:
         """See `castsim.lowering.graphs.graph_kernels.Chip.has`."""
         ...
 
     def clamps(self, target: Target, functions: tuple[str, ...], fmt: Format) -> bool:
-        """Whether one of the functions clamps its results in a format, and makes 0 of NaN."""
+        """Whether one of the functions clamps its results in a format, and converts NaN to 0."""
         ...
 
     def program(self, kernel: NodeKernel, target: Target, elements: int) -> NodeText:
@@ -256,7 +256,7 @@ _TRIED = 1 << 8
 
 @dataclass
 class Chip:
-    """A target with the plans and conversions that were found for it; `given` are options that stay as they are."""
+    """A target with its cached plans and conversions; `given` are options that stay unchanged."""
 
     target: Target
     progress: ProgressCallback = lambda *_: None
@@ -267,10 +267,10 @@ class Chip:
     def planned(
         self, src: Format, dst: Format, spec: str, version: str | None, attributes: dict[str, str | int]
     ) -> Answer:
-        """Plan a cast of a specification, with options that software sets where it needs them, as `castsim lower` does.
+        """Plan a cast of a specification, if necessary with options that software sets, like `castsim lower`.
 
         Raises:
-            ReadError, IllegalError: as `castsim.lowering.lowering_answers.answer`.
+            ReadError, IllegalError: see `castsim.lowering.lowering_answers.answer`.
         """
         key = (src.name, dst.name, spec, version, *sorted(attributes.items()))
         if key not in self._answers:
@@ -279,13 +279,13 @@ class Chip:
         return self._answers[key]
 
     def lacks(self, fmt: Format) -> bool:
-        """Whether no instruction takes or gives elements of a format."""
+        """Whether no instruction reads or writes elements of a format."""
         return not self._casts.holds(fmt)
 
     def integers(self, src: Format, dst: Format, low: int, high: int) -> Chain | None:
-        """Return the shortest chain that is exact on the integers from `low` to `high`; None: there is none.
+        """Return the shortest chain that is exact on the integers from `low` to `high`; None if there is none.
 
-        It is tried on all of them, or where they are more than 2**17 on those that tell chains apart.
+        It is tried on all of them or, if there are more than 2**17, on those that distinguish chains.
         """
         key = ("integers", src.name, dst.name, low, high)
         if key not in self._chains:
@@ -295,8 +295,8 @@ class Chip:
     def numbers(self, src: Format, dst: Format) -> Chain | None:
         """Return the shortest chain that rounds all numbers within the range of `dst` to nearest, ties to even.
 
-        One that keeps NaN comes first, if there is one.
-        Sources of up to 16 bits are tried on all of their codes, others on those that tell chains apart.
+        A chain that keeps NaN takes precedence, if there is one.
+        Sources of up to 16 bits are tried on all their codes, others on those that distinguish chains.
         """
         key = ("numbers", src.name, dst.name)
         if key not in self._chains:
@@ -309,7 +309,7 @@ class Chip:
         """Return a chain that rounds f32 to integral numbers, at least those below 2**31.
 
         Raises:
-            IllegalError: the target rounds no f32 so.
+            IllegalError: the target has no such rounding of f32.
         """
         for step in self._steps(F32, F32):
             (first, *rest) = step.primitives
@@ -323,7 +323,7 @@ class Chip:
         raise IllegalError(f"{self.target.name} cannot round f32 to integers with {rounding}")
 
     def reread(self, src: Format, dst: Format) -> Chain:
-        """Return the step that takes codes for codes of another format."""
+        """Return the step that reads codes as those of another format."""
         if src == dst:
             return ()
         step = next((step for step in self._casts.rereads_of(src) if step.dst == dst), None)
@@ -332,21 +332,21 @@ class Chip:
         return (step,)
 
     def has(self, function: str, fmt: Format, *, constant: bool = False) -> bool:
-        """Whether there is an instruction for `add`, `div`, ... on a format, of two values or a value and a constant.
+        """Whether there is an instruction for `add`, `div`, ... on a format, with two values or a value and a constant.
 
-        A product of integers in a vector unit is wider than its operands, and so none of these.
+        A product of integers in a vector unit is wider than its operands, and so excluded.
         """
         return self.writing.has(self.target, function, fmt, constant=constant)
 
     @property
     def writing(self) -> Writing:
-        """What the target's mechanism makes of kernels."""
+        """Return the mechanism's writer of kernels."""
         return WRITING.of(self.target)
 
     def nan_loss(self, fmt: Format) -> str:
         """Return how maximum and minimum of NaN and a number lose the NaN in a format; '' if they keep it.
 
-        A vector unit keeps its second operand unless the first is found beyond it, so it keeps NaN of the second.
+        A vector unit keeps its second operand unless the first exceeds it, so it keeps NaN of the second.
         """
         target = self.target
         if "maximum_of_nan" in target.options and target.option("maximum_of_nan") == "number":
@@ -356,7 +356,7 @@ class Chip:
         return ""
 
     def narrowing_loses_nan(self, fmt: Format) -> bool:
-        """Whether the cast of an f32 to a float format makes NaN a number."""
+        """Whether the cast from f32 to a float format turns NaN into a number."""
         chain = self.numbers(F32, fmt)
         if chain is None or fmt == F32:
             return False
@@ -364,7 +364,7 @@ class Chip:
         return not np.isnan(decode_to_float64(run_chain(chain, nan), fmt)).all()
 
     def selected_as(self, fmt: Format) -> Format | None:
-        """Return the format as which elements are selected: their own, else integers of their width; None: none."""
+        """Return the format for selecting elements: their own, else integers of their width; None if neither works."""
         names = (fmt.name, f"i{fmt.bits}")
         return next((FORMATS[name] for name in names if name in FORMATS and self.has("sel", FORMATS[name])), None)
 
@@ -372,7 +372,7 @@ class Chip:
         return [step for step in self._casts.from_format(src) if step.dst == dst]
 
     def _exact(self, src: Format, dst: Format, codes: Codes) -> Chain | None:
-        """Return the shortest chain that is right on codes: of casts alone if there is one, else with constants too."""
+        """Return the shortest chain that is right on codes: only casts if possible, otherwise with constants."""
         demand = settle(
             CastRequest(
                 src.name,
@@ -393,7 +393,7 @@ class Chip:
 
 
 def _exact_of(catalogue: Catalogue, demand: Demand, codes: Codes) -> Chain | None:
-    """Return the shortest chain that is right on codes: searched on some of them, tried on all, searched anew."""
+    """Return the shortest chain that is right on codes: searched on some, tried on all, searched again on failure."""
     tried = codes[np.unique(np.linspace(0, codes.size - 1, min(codes.size, _TRIED)).astype(np.intp))]
     while True:
         chain = min(search(catalogue, demand, tried, MOST_STEPS), key=_effort, default=None)
@@ -406,7 +406,7 @@ def _exact_of(catalogue: Catalogue, demand: Demand, codes: Codes) -> Chain | Non
 
 
 def _effort(chain: Chain) -> tuple[int, int]:
-    """Return the sort key among chains of one length: few options, narrow formats."""
+    """Return the sort key among chains of equal length: few options, narrow formats."""
     options = sum(len(step.forms[0].options) for step in chain)
     return options, sum(max(step.src.bits, step.dst.bits) for step in chain)
 

@@ -1,4 +1,4 @@
-"""Running the programs of a node one after the other with a record of them, and judging what they give."""
+"""Execution of a node's programs with a record of them, and judgement of their results."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class WrongElement:
-    """The first element that is not as it should be; `sources` are the elements it came from, with their formats."""
+    """The first wrong element; `sources` are the elements that it was computed from, with their formats."""
 
     index: tuple[int, ...]
     sources: tuple[tuple[Format, int], ...]
     format: Format
     result: int
     expected: int | None
-    """A code that would be right, None where a set would be."""
+    """A correct code, None if there is a set of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputComparison:
     """The number of wrong elements of an output.
 
-    `against` says what they were compared with, `undefined` how many it leaves open: those are never wrong.
+    `against` names the reference, `undefined` counts the elements that it leaves open: those are never wrong.
     """
 
     output: str
@@ -67,18 +67,18 @@ class OutputComparison:
     wrong: int
     witness: WrongElement | None
     sets: bool = False
-    """Whether they were compared with sets of a specification, `against` being its label."""
+    """Whether the elements were compared with sets of a specification, whose label is `against`."""
     passed: int = 0
-    """The number that differ from the reference and are not wrong: left open, or a zero or NaN that is as good."""
+    """Number of elements that differ without being wrong: left open, or an equivalent zero or NaN."""
     because: tuple[str, ...] = ()
-    """Of a whole graph: the nodes before the output with such elements, which may be why it differs."""
+    """For a whole graph: the nodes before the output with such elements, which may explain its differences."""
     right: Mask = field(default_factory=lambda: np.zeros(0, np.bool_), compare=False, repr=False)
     open: Mask = field(default_factory=lambda: np.zeros(0, np.bool_), compare=False, repr=False)
-    """Right elements for which the reference is not the only right result."""
+    """Number of right elements that have other right results besides the reference."""
 
     @property
     def specified(self) -> int:
-        """The number of elements that have a specified result."""
+        """Number of elements with a specified result."""
         return self.elements - self.undefined
 
 
@@ -92,7 +92,7 @@ def against_reference(
     either_zero: bool = False,
     against: str = "reference evaluator",
 ) -> OutputComparison:
-    """Compare bits; every NaN is as good as every other, with `either_zero` so are zeros of both signs."""
+    """Compare bits; all NaNs are equal, and with `either_zero` zeros of both signs are too."""
     fmt = result.format
     nan = is_nan(result.codes, fmt) & is_nan(expected.codes, fmt)
     equal = (result.codes == expected.codes) | nan
@@ -107,7 +107,7 @@ def against_reference(
 def against_sets(
     output: str, result: GraphTensor, sets: AcceptanceSets, sources: list[GraphTensor | None], against: str
 ) -> OutputComparison:
-    """Compare with the sets of a specification; a witness names the accepted code where there is one only."""
+    """Compare with the sets of a specification; a witness names the accepted code if there is only one."""
     right = sets.contains(result.codes)
     single = GraphTensor(result.format, np.where(sets.single, sets.lowest, 0)) if sets.single.any() else None
     found = _comparison(output, against, result, right, sets.anything, sources, single)
@@ -118,7 +118,7 @@ def against_sets(
 
 
 def number_of(code: int, fmt: Format) -> str:
-    """Return a code as the shortest number that distinguishes it from others."""
+    """Return a code as the shortest number that identifies it."""
     value = value_of(code, fmt)
     return "-0" if isinstance(value, float) and value == 0 else decimal_text(value)
 
@@ -162,19 +162,19 @@ class NodeVerdict(StrEnum):
     """The verdict on a node."""
 
     PROVEN = "proven"
-    """Its cast is proven for every code of the source, by an argument."""
+    """Its cast is proven for every source code, by an argument."""
     TRIED = "exhaustively tried"
     """Every code of its inputs was tried."""
     UNCHANGED = "no data changes"
-    """It moves no element from one code to another."""
+    """It changes no code."""
     NO_MISMATCH = "no mismatch on this input"
-    """The run met no difference; nothing is said of other inputs."""
+    """The run showed no difference, which says nothing about other inputs."""
     DIFFERS = "differs"
-    """There is a counterexample: in the run, or in the proof or the trial of all codes."""
+    """There is a counterexample, in the run, the proof, or the trial of all codes."""
     NOT_JUDGED = "not judged"
-    """It ran, and nothing says whether it is right."""
+    """It ran without a reference for its results."""
     NOT_RUN = "not run"
-    """It could not be run."""
+    """It was not run."""
 
     @property
     def certain(self) -> bool:
@@ -183,7 +183,7 @@ class NodeVerdict(StrEnum):
 
 
 def verdict_of_plan(plan: Plan) -> NodeVerdict:
-    """Return the verdict on a node that follows from the proof of its lowered cast."""
+    """Return the verdict that follows from the proof of a node's lowered cast."""
     if plan.verdict is Verdict.DIFFERS:
         return NodeVerdict.DIFFERS
     if plan.evidence is None or not plan.evidence.proves:
@@ -206,18 +206,18 @@ def run_program(
     timed: dict[str, tuple[LoadedProgram, int]],
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[dict[str, Codes], int]:
-    """Run a program on flat codes of one length, filled up with zeros to whole tiles.
+    """Run a program on flat codes of one length, padded with zeros to whole tiles.
 
-    Returns codes by output, and the cycles of all of it, loads and stores included.
+    Returns codes by output, and the program's total cycles, with loads and stores.
 
     `timed` are tile programs by text that ran before on the same target and engine, with their cycles, which do not
-    depend on the values: those of nodes that are alike.
+    depend on values: similar nodes share them.
 
     Raises:
-        ReadError: unknown engine.
-        IllegalError, TileError: the target refuses it.
-        EngineError: the cycle limit.
-        LimitError: more of it would be walked than `limits` let through.
+        ReadError: the engine is unknown.
+        IllegalError, TileError: the target refuses the program.
+        EngineError: the run reaches the cycle limit.
+        LimitError: the walk exceeds `limits`.
     """
     size = next(iter(inputs.values())).size
     arrays = {
@@ -247,7 +247,7 @@ _BYTE = 8
 
 @dataclass(frozen=True, slots=True)
 class KernelRun:
-    """One program that ran: what it is for, its instructions in words, its text, and what it took."""
+    """One program that ran: its purpose, its instructions in words, its text, and its cycles."""
 
     title: str
     instructions: tuple[str, ...]
@@ -255,12 +255,12 @@ class KernelRun:
     cycles: int
     elements: int
     settings: Setting = ()
-    """Options of the target that it was run with, given or chosen."""
+    """Target options of the run, given or chosen."""
 
 
 @dataclass
 class GraphKernelRunner:
-    """Runs kernels on a chip, and keeps what ran and what is to be said about it."""
+    """Runner of kernels on a chip that stores the runs and remarks."""
 
     chip: Chip
     name: str
@@ -269,12 +269,12 @@ class GraphKernelRunner:
     stages: list[KernelRun] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     timed: dict[str, tuple[LoadedProgram, int]] = field(default_factory=dict)
-    """Tile programs that ran before on this chip and engine; the nodes of a graph share them."""
+    """Tile programs that already ran on this chip and engine; the nodes of a graph share them."""
 
     def run(self, kernel: NodeKernel, inputs: Mapping[str, Codes], answered: Answer | None = None) -> dict[str, Codes]:
         """Run a kernel on flat codes of one length; return the codes of its outputs.
 
-        `answered` gives the options of the target with which a planned chain is run.
+        `answered` supplies the target options of a planned chain.
 
         Raises:
             IllegalError, TileError: the target has no program for it.
@@ -291,7 +291,7 @@ class GraphKernelRunner:
         return outputs
 
     def remark(self, text: str) -> None:
-        """Say something about the node, once."""
+        """Add a distinct remark about the node."""
         if text not in self.remarks:
             self.remarks.append(text)
 
@@ -305,7 +305,7 @@ class GraphKernelRunner:
     def finish(
         self, kernel: NodeKernel, value: KernelValue, codes: Codes, fmt: Format, answered: Answer | None = None
     ) -> Codes:
-        """Name the value `dst`, run the kernel and return the codes of `fmt`, in the shape of the input's."""
+        """Name the value `dst`, run the kernel and return the codes of `fmt`, in the shape of the input."""
         kernel.output("dst", value)
         given = {"src": codes.reshape(-1).astype(code_dtype(kernel.inputs[0].format))}
         found = self.run(kernel, given, answered)["dst"]
@@ -314,12 +314,12 @@ class GraphKernelRunner:
     def through(
         self, title: str, codes: Codes, fmt: Format, chain: Chain, dst: Format, answered: Answer | None = None
     ) -> Codes:
-        """Take codes through a chain alone."""
+        """Apply a chain to codes."""
         kernel, value = self.unary(title, fmt)
         return self.finish(kernel, kernel.convert(value, chain), codes, dst, answered)
 
     def unpacked(self, codes: Codes, fmt: Format) -> tuple[Codes, Format]:
-        """Return codes in the format in which they are computed of."""
+        """Return codes in the format used for computing with them."""
         if (byte := self.computed_as(fmt)) == fmt:
             return codes, fmt
         if self.chip.lacks(fmt):
@@ -342,7 +342,7 @@ class GraphKernelRunner:
         return self.through(f"{fmt.name} to {dst.name}", codes, fmt, chain, dst)
 
     def computed_as(self, dst: Format) -> Format:
-        """Return the format in which arithmetic takes and leaves a format: for narrower integers it may be bytes."""
+        """Return the format of arithmetic on a format: for narrower integers it may be bytes."""
         if dst.bits >= _BYTE or not isinstance(dst, IntFormat) or dst.boolean:
             return dst
         if not (self.chip.writing.NIBBLES_AS_BYTES or self.chip.lacks(dst)):
@@ -388,7 +388,7 @@ class GraphKernelRunner:
         return kernel.convert(value, chain)
 
     def narrowed(self, kernel: NodeKernel, value: KernelValue, dst: Format, low: int, high: int) -> KernelValue:
-        """Return an f32 that holds an integer from `low` to `high` as an integer format.
+        """Convert an f32 that is an integer from `low` to `high` to an integer format.
 
         Raises:
             IllegalError: the target has no such cast.
@@ -419,9 +419,9 @@ class GraphKernelRunner:
         return kernel.convert(value, chain)
 
     def bounded(self, kernel: NodeKernel, value: KernelValue, low: int | None, high: int | None) -> KernelValue:
-        """Return a value between two bounds, codes of its format; NaN stays NaN where the target has a way to keep it.
+        """Return a value between two bounds, codes of its format; NaN is kept if the target can keep it.
 
-        A lower bound above the upper one gives the upper one.
+        If the lower bound exceeds the upper one, the result is the upper one.
         """
         found = extremes(kernel, value, low, high)
         return found if found == value else self.nan_kept(kernel, found, value, value)
@@ -431,7 +431,7 @@ class GraphKernelRunner:
     ) -> KernelValue:
         """Return a bounded value, with NaN restored if maximum and minimum have lost it.
 
-        `tested` is the same number as `origin` in a format that the target compares.
+        `tested` is the same number as `origin` in a format that the target can compare.
         """
         chip = self.chip
         if isinstance(origin.format, IntFormat):
@@ -458,7 +458,7 @@ class GraphKernelRunner:
 
 
 def clamped(kernel: NodeKernel, value: KernelValue, low: float | None, high: float | None) -> KernelValue:
-    """Return an f32 between two bounds; None: no bound."""
+    """Return an f32 between two bounds; None means no bound."""
     if low is not None:
         value = kernel.combine("max", value, f32(low))
     return value if high is None else kernel.combine("min", value, f32(high))
@@ -467,7 +467,7 @@ def clamped(kernel: NodeKernel, value: KernelValue, low: float | None, high: flo
 def extremes(kernel: NodeKernel, value: KernelValue, low: int | None, high: int | None) -> KernelValue:
     """Return a value between two bounds, codes of its format.
 
-    The constant stands first, so that a machine that keeps the second operand keeps NaN.
+    The constant is the first operand, so a machine that keeps the second operand keeps NaN.
     """
     for function, bound in (("max", low), ("min", high)):
         if bound is not None:
@@ -476,7 +476,7 @@ def extremes(kernel: NodeKernel, value: KernelValue, low: int | None, high: int 
 
 
 def f32(number: float) -> int:
-    """Return the code of a number that f32 holds, or of the nearest one."""
+    """Return the f32 code of a number, rounded to nearest."""
     return int(np.float32(number).view(np.uint32))
 
 

@@ -1,4 +1,4 @@
-"""Graphs of operators on tensors, whatever language they were written in."""
+"""Graphs of operators on tensors, independent of their language."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from castsim.isa.formats import Codes, Format
 from castsim.numerics.codec import array_from_codes, codes_from_array
 
 Dimension = int | str
-"""An extent, or the name of one that is chosen when the graph is run."""
+"""An extent, or the name of a dynamic one."""
 
 
 class GraphLanguage(Enum):
@@ -26,13 +26,13 @@ class GraphLanguage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """What a tensor of texts has for a format; its codes are an array of str."""
+    """Stand-in format of tensors of text; their codes are an array of str."""
 
     name: str = "string"
 
 
 TEXT: Any = TextFormat()
-"""No chip has texts: a cast from them or to them is made before the program or behind it."""
+"""The text format: chips lack text, so a cast from or to it is computed before or after the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,15 @@ class GraphTensor:
 
     @property
     def array(self) -> Codes:
-        """The numbers in their native dtype, or codes where neither NumPy nor ml_dtypes has one."""
+        """The numbers in their native dtype, or codes if neither NumPy nor ml_dtypes has one."""
         return self.codes if self.format is TEXT else array_from_codes(self.codes, self.format)
 
     @classmethod
     def of(cls, array: Codes, fmt: Format) -> GraphTensor:
-        """Take an array of the format's native dtype or of its codes; of texts one of str, or of bytes in UTF-8.
+        """Return the tensor of an array of native dtype or codes; for text, of str or bytes in UTF-8.
 
         Raises:
-            ReadError: it has other elements.
+            ReadError: the array has other elements.
         """
         plain = np.asarray(array)
         if fmt is TEXT:
@@ -66,10 +66,10 @@ class GraphTensor:
 
 
 def texts(array: Codes) -> Codes:
-    """Return an array of str, given one of str, of bytes in UTF-8 or of objects of either.
+    """Return an array of str from one of str, of bytes in UTF-8 or of objects of either.
 
     Raises:
-        ReadError: it has other elements.
+        ReadError: the array has other elements.
     """
     found = [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in array.reshape(-1).tolist()]
     if any(not isinstance(one, str) for one in found) or (not found and array.dtype.kind not in "USOT"):
@@ -88,10 +88,10 @@ class GraphInput:
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """One operator. `inputs` are names of values, None for one left out; `span` says where in a text it is.
+    """One operator. `inputs` are names of values, None for an omitted one; `span` is its position in a text.
 
-    `results` are the formats and shapes that the text declares, empty where it does not. `native` is what the reader
-    keeps for itself: the node as its own library has it.
+    `results` are the formats and shapes that the text declares, empty if it does not. `native` is the reader's
+    own object: the node in its library.
     """
 
     name: str
@@ -106,9 +106,9 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in an order in which each reads what others before it have computed.
+    """Nodes in an order in which each one reads results of earlier ones.
 
-    `spec` is the specification that its casts follow, `version` its version; `native` as for `GraphNode`.
+    `spec` is the specification of its casts, `version` its version; for `native` see `GraphNode`.
     """
 
     file: str
@@ -132,17 +132,17 @@ class Graph:
 Shape = tuple[int, ...]
 
 _BROADCASTING = 7
-"""Opset since which Add, Sub, Mul and Div broadcast as NumPy does."""
+"""First opset in which Add, Sub, Mul and Div broadcast like NumPy."""
 _BROADCAST = ("Add", "Sub", "Mul", "Div")
 _PER_AXIS = 13
-"""Opset since which QuantizeLinear and DequantizeLinear take a scale for every index of an axis."""
+"""First opset in which QuantizeLinear and DequantizeLinear take a scale for every index of an axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A node as the evaluator understands it: `opset` is that of its version, `arrays` are inputs it has in addition.
+    """A node as the evaluator understands it: `opset` is that of its version, `arrays` are additional inputs.
 
-    `remark` says which version it is if that is another one.
+    `remark` names the version if it is another one.
     """
 
     native: Any
@@ -152,12 +152,12 @@ class Judged:
 
 
 def operand_shapes(graph: Graph, node: GraphNode, shapes: Sequence[Shape | None]) -> list[Shape | None]:
-    """Return the shapes that the operands of a node have for operators of today.
+    """Return the shapes of a node's operands for current operators.
 
-    Only the second of Add, Sub, Mul and Div below opset 7 has another: extents of 1 where it is repeated.
+    Only the second one of Add, Sub, Mul and Div below opset 7 differs: it has extents of 1 where it is repeated.
 
     Raises:
-        IllegalError: shapes that the node's own version does not take.
+        IllegalError: the node's own version does not accept the shapes.
     """
     found, opset = list(shapes), int(graph.version)
     if node.op in _BROADCAST and opset < _BROADCASTING and found[0] is not None and found[1] is not None:
@@ -169,7 +169,7 @@ def operand_shapes(graph: Graph, node: GraphNode, shapes: Sequence[Shape | None]
 
 
 def bounds_of_version(graph: Graph, node: GraphNode) -> dict[str, float]:
-    """Return the bounds that a Clip below opset 11 has as attributes, its version's defaults included."""
+    """Return the bounds that a Clip below opset 11 has as attributes, including its version's defaults."""
     given = {name: node.attributes[name] for name in ("min", "max") if name in node.attributes}
     defaults = {
         name: attribute.default_value.f
@@ -180,10 +180,10 @@ def bounds_of_version(graph: Graph, node: GraphNode) -> dict[str, float]:
 
 
 def judged(graph: Graph, node: GraphNode) -> Judged:
-    """Return the node to be judged: itself, or one of the first newer version with the same meaning.
+    """Return the node to judge: itself, or one of the first newer version with the same meaning.
 
     Raises:
-        IllegalError: a node without what its version needs.
+        IllegalError: the node lacks something that its version requires.
     """
     opset, since = int(graph.version), _schema(graph, node).since_version
     attributes = {key: value for key, value in node.attributes.items() if key != "consumed_inputs"}
@@ -215,7 +215,7 @@ def shape_of_version(node: GraphNode) -> list[int]:
     """Return the shape that a Reshape of opset 1 has as an attribute.
 
     Raises:
-        IllegalError: it has none.
+        IllegalError: the node has no shape.
     """
     if "shape" not in node.attributes:
         raise IllegalError("Reshape of opset 1 takes no shape input", legal=("attribute shape",))
@@ -223,7 +223,7 @@ def shape_of_version(node: GraphNode) -> list[int]:
 
 
 def _repeated(node: GraphNode, first: Shape, second: Shape) -> Shape:
-    """Return the second shape with extents of 1 behind, as "limited broadcasting" places it."""
+    """Return the second shape with trailing extents of 1, as required by "limited broadcasting"."""
     attributes = node.attributes
     allowed = attributes.get("broadcast", 0)
     if allowed not in (0, 1):

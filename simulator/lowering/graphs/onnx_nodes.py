@@ -1,4 +1,4 @@
-"""Running the operators of ONNX, and what the library's reference evaluator says they give."""
+"""Execution of ONNX operators, and the results of the library's reference evaluator."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _RECIPROCAL = (
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """Scales and zero points of a tensor: one for all, one for each index of an axis, or one for each block of it."""
+    """Scales and zero points of a tensor: a single one, one for each index of an axis, or one for each block of it."""
 
     scale: GraphTensor
     zero_point: GraphTensor | None
@@ -59,10 +59,10 @@ class Scaling:
 
     @classmethod
     def of(cls, node: GraphNode, values: Sequence[GraphTensor | None]) -> Scaling:
-        """Return those of a node's operands and attributes.
+        """Return the scaling of a node's operands and attributes.
 
         Raises:
-            IllegalError: a zero point of floats, which names their type, other than 0.
+            IllegalError: a zero point of floats, which only names their type, is not 0.
         """
         scale, zero_point = values[1], values[2]
         assert scale is not None
@@ -81,7 +81,7 @@ def quantised(
     """Execute QuantizeLinear.
 
     Raises:
-        IllegalError: shapes that do not belong together, formats that the target cannot do.
+        IllegalError: shapes do not fit together, or the target does not support a format.
     """
     if isinstance(x.format, IntFormat):
         raise IllegalError(f"QuantizeLinear of {x.format.name}: the reference divides in f64, which no target supports")
@@ -111,7 +111,7 @@ def dequantised(runner: GraphKernelRunner, x: GraphTensor, scaling: Scaling, dst
     """Execute DequantizeLinear.
 
     Raises:
-        IllegalError: as `quantised`.
+        IllegalError: see `quantised`.
     """
 
     def part(codes: Codes, factor: float, zero: float) -> Codes:
@@ -130,7 +130,7 @@ def dynamically_quantised(runner: GraphKernelRunner, x: GraphTensor) -> tuple[Gr
     """Execute DynamicQuantizeLinear: return the quantised tensor, its scale and its zero point.
 
     Raises:
-        IllegalError: another format than f32, NaN or no elements.
+        IllegalError: the format is not f32, or the tensor has NaN or no elements.
     """
     if x.format != F32 or not x.codes.size or np.isnan(decode_to_float64(x.codes, F32)).any():
         raise IllegalError("DynamicQuantizeLinear needs f32 numbers: at least one, and no NaN")
@@ -200,7 +200,7 @@ def _as_float(
 
 
 def _extremes(runner: GraphKernelRunner, codes: Codes) -> tuple[np.float32, np.float32]:
-    """Return the smallest and the largest number, found by taking the extremes of two halves again and again."""
+    """Return the smallest and the largest number, by repeatedly taking the extremes of two halves."""
     low = high = codes
     while low.size > 1:
         half = -(-low.size // 2)
@@ -246,7 +246,7 @@ def _number(code: int, fmt: Format) -> float:
 
 
 def expanded(codes: Codes, shape: tuple[int, ...], axis: int, block: int, what: str) -> Codes:
-    """Return a scale or zero point for every element: one for all, one per index of an axis, or one per block of it."""
+    """Return the scale or zero point of every element: a single one, one per index of an axis, or one per block."""
     if codes.size == 1 and not block:
         return np.broadcast_to(codes.reshape(()), shape)
     place = axis + len(shape) if axis < 0 else axis
@@ -275,10 +275,10 @@ _WIDEST = 32
 def clipped(
     runner: GraphKernelRunner, x: GraphTensor, low: GraphTensor | None, high: GraphTensor | None
 ) -> GraphTensor:
-    """Bound elements; a lower bound above the upper one gives the upper one.
+    """Bound elements; if the lower bound exceeds the upper one, the result is the upper one.
 
     Raises:
-        IllegalError: a format that the target does not compute with.
+        IllegalError: the target does not compute in the format.
     """
     given = [(function, bound) for function, bound in (("max", low), ("min", high)) if bound is not None]
     if not given:
@@ -303,11 +303,11 @@ def combined(
 ) -> GraphTensor:
     """Apply `add`, `sub`, `mul`, `div`, `min` or `max` to two tensors of one format, broadcast against each other.
 
-    `constant` is one of them if it holds a single number known beforehand: an immediate, not loaded. A single divisor
-    always is one.
+    `constant` is one of them if it is a single number known beforehand: an immediate, not loaded. A single divisor
+    is always constant.
 
     Raises:
-        IllegalError: the target has no such operation, nor one that gives the same results.
+        IllegalError: the target has neither such an operation nor an equivalent one.
     """
     fmt = a.format
     _check_width(fmt)
@@ -347,7 +347,7 @@ _MODULAR = ("add", "sub", "mul")
 
 
 def _worked_in(runner: GraphKernelRunner, function: str, fmt: Format) -> Format:
-    """Return the format in which a target computes a function of two operands of a format."""
+    """Return the format in which a target computes a function of two operands."""
     signed = FORMATS[f"i{fmt.bits}"] if isinstance(fmt, IntFormat) and not fmt.signed else fmt
     if fmt.bits >= 8 and runner.chip.has(function, fmt):
         return fmt
@@ -374,10 +374,10 @@ def _rounded(runner: GraphKernelRunner, x: GraphTensor) -> GraphTensor:
 
 
 def _reduced(runner: GraphKernelRunner, node: GraphNode, x: GraphTensor, axes: GraphTensor | None) -> GraphTensor:
-    """Return extremes along axes, found by taking those of two halves again and again.
+    """Return extremes along axes, by repeatedly taking those of two halves.
 
     Raises:
-        IllegalError: no element along an axis; a format without such an operation.
+        IllegalError: an axis has no elements, or the format has no such operation.
     """
     rank = len(x.shape)
     given = node.attributes.get("axes", []) if axes is None else axes.array.reshape(-1).tolist()
@@ -465,7 +465,7 @@ def run_onnx_node(
     """Run one node by programs; return its outputs, and the answer of the lowering if it is a cast.
 
     Raises:
-        ReadError, IllegalError, TileError: the node cannot be run, and why.
+        ReadError, IllegalError, TileError: the node cannot be run; the message says why.
     """
     attributes, values = node.attributes, [*inputs, None, None, None]
     x = values[0]
@@ -504,10 +504,10 @@ def run_onnx_node(
 
 
 def _text_cast(runner: GraphKernelRunner, x: GraphTensor, dst: Format) -> GraphTensor:
-    """Cast between numbers and texts, for which no chip has an instruction.
+    """Cast between numbers and text, for which no chip has an instruction.
 
     Raises:
-        ReadError: a text that the operator does not define for `dst`.
+        ReadError: the operator does not define a text for `dst`.
     """
     runner.remark("cast on the host: no chip has texts")
     if x.format is not TEXT:
@@ -516,10 +516,10 @@ def _text_cast(runner: GraphKernelRunner, x: GraphTensor, dst: Format) -> GraphT
 
 
 def placed_operands(graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]) -> list[GraphTensor | None]:
-    """Return the operands in the shapes in which today's operators take them; see `operand_shapes`.
+    """Return the operands in the shapes of current operators; see `operand_shapes`.
 
     Raises:
-        IllegalError: shapes that the node's version does not take.
+        IllegalError: the node's version does not accept the shapes.
     """
     shapes = operand_shapes(graph, node, [None if tensor is None else tensor.shape for tensor in inputs])
     return [
@@ -531,10 +531,10 @@ def placed_operands(graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor 
 def reference_outputs(graph: Graph, node: GraphNode, inputs: Sequence[Codes | None]) -> list[Codes]:
     """Return the result of onnx's reference evaluator for one node and its placed operands.
 
-    It may be judged as a node of a newer version.
+    The node may be judged as one of a newer version.
 
     Raises:
-        IllegalError: the evaluator refuses it.
+        IllegalError: the evaluator refuses the node.
     """
     onnx = library()
     right = judged(graph, node)
@@ -553,10 +553,10 @@ def reference_outputs(graph: Graph, node: GraphNode, inputs: Sequence[Codes | No
 def reference_run(graph: Graph, inputs: dict[str, GraphTensor]) -> dict[str, Codes]:
     """Return the outputs of the whole graph by onnx's reference evaluator, by name.
 
-    It runs the model itself, or node by node where one is judged as one of a newer version.
+    It runs the model itself, or node by node if one is judged as one of a newer version.
 
     Raises:
-        IllegalError: the evaluator refuses it.
+        IllegalError: the evaluator refuses the graph.
     """
     values = {name: tensor.array for name, tensor in inputs.items()}
     if all(judged(graph, node).native is node.native for node in graph.nodes):
@@ -586,9 +586,9 @@ def _evaluated(model: Any, given: dict[str, Codes], what: str) -> list[Codes]:
 def undefined_elements(node: GraphNode, inputs: Sequence[GraphTensor | None], result: GraphTensor) -> NDArray[np.bool_]:
     """Return a mask of the elements where the evaluator's own result is meaningless.
 
-    For integers these are quotients that the format of the input or int32, to which it converts them, does not hold.
-    For floats it converts by the table of Cast, which defines infinity, overflow and NaN of every format that has a
-    NaN; NaN is open of others.
+    For integers these are quotients beyond the input's format or int32, to which it converts them.
+    For floats it uses the conversion table of Cast, which defines infinity, overflow and NaN of every format with
+    NaN; for others NaN is open.
     """
     shape = result.shape
     if node.op != "QuantizeLinear" or inputs[0] is None or inputs[1] is None:

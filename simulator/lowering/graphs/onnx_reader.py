@@ -1,4 +1,4 @@
-"""Reading `.onnx` files: the graph, its constants and its opset. The library onnx is the extra of that name."""
+"""Reader of `.onnx` files: the graph, its constants and its opset. The library onnx is the extra of that name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OPERATORS = (
     "Reshape",
     "Constant",
 )
-"""Operators that are run; `Constant` becomes a value of the graph."""
+"""Supported operators; `Constant` becomes a value of the graph."""
 
 _ELEMENTS = {
     "FLOAT": "f32", "DOUBLE": "f64", "FLOAT16": "f16", "BFLOAT16": "bf16",
@@ -52,16 +52,16 @@ _ELEMENTS = {
 _DOMAINS = ("", "ai.onnx")
 _TEXT = "STRING"
 _OF_TEXTS = ("Cast", "CastLike", "Constant")
-"""Operators that take texts, or give them."""
+"""Operators that read or write text."""
 _TEXTS_SINCE = 9
-"""Opset since which Cast does."""
+"""First opset in which Cast does."""
 
 
 def library() -> ModuleType:
-    """Return the module onnx.
+    """Return the module `onnx`.
 
     Raises:
-        ReadError: it is not installed.
+        ReadError: the library is not installed.
     """
     try:
         import onnx  # noqa: PLC0415 - an extra, and slow to import
@@ -74,9 +74,9 @@ def read_onnx(path: Path) -> Graph:
     """Read a model.
 
     Raises:
-        ReadError: no file, no model, one that onnx's checker refuses, an opset that onnx does not know, an element
-            type without a format.
-        IllegalError: a node of another kind, named.
+        ReadError: the file is missing, not a model, or refused by onnx's checker; onnx lacks the opset; an element
+            type has no format.
+        IllegalError: a node is not supported; the message names it.
     """
     onnx = library()
     model = _loaded(path, onnx)
@@ -115,8 +115,8 @@ def format_of(number: int, what: str, onnx: ModuleType) -> Format:
     """Return the format of an element type, `TEXT` for STRING.
 
     Raises:
-        ReadError: an unknown one.
-        IllegalError: one that is neither a number nor a text, such as COMPLEX64.
+        ReadError: the type is unknown.
+        IllegalError: the type is neither a number nor text, such as COMPLEX64.
     """
     known = onnx.TensorProto.DataType
     name = known.Name(number) if number in known.values() else str(number)
@@ -129,7 +129,7 @@ def format_of(number: int, what: str, onnx: ModuleType) -> Format:
 
 
 def label_of(node: NodeProto, place: int) -> str:
-    """Return the label of a node: its name, else its operator and place."""
+    """Return the label of a node: its name, otherwise its operator and index."""
     return str(node.name) or f"{node.op_type}_{place}"
 
 
@@ -155,10 +155,10 @@ def _loaded(path: Path, onnx: ModuleType) -> ModelProto:
 
 
 def _check_text(path: Path, message: Message) -> None:
-    """Reject names that are not text: protobuf gives those as bytes.
+    """Reject names that are not text, which protobuf returns as bytes.
 
     Raises:
-        ReadError: as said.
+        ReadError: a name is not text.
     """
     for field, value in message.ListFields():
         if field.type == field.TYPE_STRING:
@@ -171,10 +171,10 @@ def _check_text(path: Path, message: Message) -> None:
 
 
 def _check_external_data(path: Path, model: ModelProto, onnx: ModuleType) -> None:
-    """Reject constants in files beside the model that together are larger than a model may be.
+    """Reject external constants that together exceed the maximum size of a model.
 
     Raises:
-        ReadError: as said.
+        ReadError: they are too large.
     """
     total = 0
     for tensor in model.graph.initializer:
@@ -198,7 +198,7 @@ def _opset(path: Path, model: ModelProto, onnx: ModuleType) -> int:
 
 
 def _check_operators(path: Path, model: ModelProto) -> None:
-    """Reject operators that are not run, and what only the body of a function may hold."""
+    """Reject unsupported operators, and parts that only the body of a function may contain."""
     own = {(function.domain, function.name) for function in model.functions}
     for place, node in enumerate(model.graph.node):
         if (node.domain, node.op_type) in own:

@@ -1,7 +1,7 @@
 """Kernels as `.pto` programs: a loop over tiles, each loaded, computed and stored.
 
-Tensors are flat, cut into rows of `_COLUMNS` elements; tiles hold as many whole rows as the buffer has room for, all
-tiles the same number. Nothing is double-buffered. A tile whose value is not needed any more holds a later value of
+Tensors are flat, cut into rows of `_COLUMNS` elements; tiles have as many whole rows as fit the buffer, all
+the same number. Nothing is double-buffered. A tile whose value is no longer needed stores a later value of
 its format.
 """
 
@@ -45,7 +45,7 @@ def has(target: TileTarget, function: str, fmt: Format, *, constant: bool) -> bo
 
 
 def clamps(target: TileTarget, functions: tuple[str, ...], fmt: Format) -> bool:
-    """Whether one of the functions clamps its results in a format, and makes 0 of NaN."""
+    """Whether one of the functions clamps its results in a format, and converts NaN to 0."""
     return saturates(target.tile_arithmetic, functions, fmt.name, target.option)
 
 
@@ -53,8 +53,8 @@ def program(kernel: NodeKernel, target: TileTarget, elements: int) -> NodeText:
     """Return the program of a kernel for at least `elements` elements.
 
     Raises:
-        IllegalError: a format that the text cannot spell.
-        TileError: one row of every tile at once is more than the buffer holds.
+        IllegalError: the text cannot spell a format.
+        TileError: a single row of every tile exceeds the buffer.
     """
     # Rows of 4-bit formats are whole repeats: some casts of them mistake the length of what remains.
     fewest = _COLUMNS if any(fmt.bits < _BYTE for fmt in kernel.formats()) else _FEWEST
@@ -171,7 +171,7 @@ class _TileProgramWriter(TileWriter):
             self._with_constant(f"t{function}s", first, second, fmt, result)
 
     def _keep(self, instruction: KeptValue) -> None:
-        """Compare a tile with itself, which is false of NaN alone, and select by the bits."""
+        """Compare a tile with itself, which is false only for NaN, and select by the bits."""
         tested = self.held[instruction.tested.number]
         result = self._take(instruction.result.format)
         self.held[instruction.result.number] = result
@@ -210,7 +210,7 @@ class _TileProgramWriter(TileWriter):
     # ----------------------------------------------------------------------------------------------------- declarations
 
     def tile(self, fmt: Format) -> tuple[str, str]:
-        """Declare a tile that nothing else uses."""
+        """Declare a new tile."""
         return self._fresh(fmt).named
 
     def scratch(self, fmt: Format, rows: int, cols: int) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Running the operators of TOSA, and the sets of results that the specification accepts."""
+"""Execution of TOSA operators, and the sets of results that the specification accepts."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def converted(
     version: str | None,
     attributes: dict[str, str | int],
 ) -> tuple[GraphTensor, Answer]:
-    """Run the planned chain of a cast, or the chain that fails on the fewest values if none satisfies.
+    """Run the planned chain of a cast, or the chain with the fewest failing values if none satisfies the demand.
 
-    Integers of less than a byte that the target lacks are cast as bytes, each of which holds one element.
+    Integers of less than a byte that the target lacks are cast as bytes with one element each.
 
     Raises:
-        ReadError: unknown version, attribute or value.
-        IllegalError: the specification does not have the cast; nothing leads to the destination.
+        ReadError: a version, attribute or value is unknown.
+        IllegalError: the specification lacks the cast, or the destination is unreachable.
     """
     source, fmt = runner.unpacked(x.codes, x.format) if runner.chip.lacks(x.format) else (x.codes, x.format)
     stored = runner.computed_as(dst) if runner.chip.lacks(dst) else dst
@@ -66,7 +66,7 @@ def converted(
 
 
 def closest_chain(runner: GraphKernelRunner, found: Plan, codes: Codes) -> Chain:
-    """Return the chain of a plan, or the closest one for these codes where no chain satisfies; a remark names it."""
+    """Return the chain of a plan or, if none satisfies the demand, the closest one for these codes, with a remark."""
     if found.verdict is not Verdict.DIFFERS:
         return found.chain
     chain = route_for(found, codes)
@@ -94,7 +94,7 @@ def rescaled(runner: GraphKernelRunner, operator: Rescale, x: GraphTensor, rules
     """Execute RESCALE by programs, one per pair of multiplier and shift.
 
     Raises:
-        IllegalError: the target lacks what it takes; 48-bit input.
+        IllegalError: the target lacks an operation, or the input has 48 bits.
     """
     src = read_as(operator.src, operator.input_unsigned)
     dst = read_as(operator.dst, operator.output_unsigned)
@@ -135,7 +135,7 @@ def _scaled(
 
 @dataclass
 class _RescaleWriter:
-    """Appends the instructions of one RESCALE to a kernel."""
+    """Writer of a RESCALE's instructions into a kernel."""
 
     runner: GraphKernelRunner
     kernel: NodeKernel
@@ -281,10 +281,10 @@ class _RescaleWriter:
 def run_tosa_node(
     runner: GraphKernelRunner, graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]
 ) -> tuple[list[GraphTensor], Answer | None, AcceptanceSets | None]:
-    """Run one node by programs; return its output, the lowering's answer to a cast, and what the specification accepts.
+    """Run one node by programs; return its output, the lowering's answer for a cast, and the accepted results.
 
     Raises:
-        ReadError, IllegalError, TileError: the node cannot be run, and why.
+        ReadError, IllegalError, TileError: the node cannot be run; the message says why.
     """
     x = inputs[0]
     assert x is not None
@@ -302,11 +302,11 @@ def run_tosa_node(
 
 
 def rescale_of(graph: Graph, node: GraphNode) -> Rescale:
-    """Return the operator that a `tosa.rescale` is.
+    """Return the RESCALE operator of a `tosa.rescale`.
 
     Raises:
-        ReadError: a zero point that is several numbers.
-        IllegalError: a multiplier, shift or zero point that is not a constant.
+        ReadError: a zero point is not a single number.
+        IllegalError: a multiplier, shift or zero point is not a constant.
     """
     given = node.attributes
     src, dst = _source_name(graph, node), node.results[0][0].name
@@ -328,10 +328,10 @@ def rescale_of(graph: Graph, node: GraphNode) -> Rescale:
 
 
 def check_rescale(graph: Graph, node: GraphNode, operator: Rescale) -> None:
-    """Reject a RESCALE that no data make legal.
+    """Reject a RESCALE that is illegal for all data.
 
     Raises:
-        ReadError: a multiplier, shift or zero point that its operand type cannot hold.
+        ReadError: an operand type cannot represent a multiplier, shift or zero point.
         IllegalError: the specification forbids it.
     """
     extents = [extent or 1 for extent in node.results[0][1]]

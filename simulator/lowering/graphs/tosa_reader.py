@@ -1,4 +1,4 @@
-"""Reading TOSA text: a function of `tosa.cast`, `tosa.rescale`, `tosa.identity`, `tosa.reshape` and constants.
+"""Reader of TOSA text: a function of `tosa.cast`, `tosa.rescale`, `tosa.identity`, `tosa.reshape` and constants.
 
 Both the pretty form (`%1 = tosa.cast %0 : (tensor<4xf32>) -> tensor<4xi8>`) and the generic one
 (`"tosa.cast"(%0) : ...`) are read, with properties in `<{...}>` or attributes in `{...}`.
@@ -76,7 +76,7 @@ _INDEX = "index"
 _TENSOR = re.compile(r"tensor\s*+<((?:\s*+(?:\d++|\?)\s*+x)*+)\s*+([^\s,>]++)\s*+>", re.DOTALL | re.ASCII)
 _SHAPE = re.compile(r"!tosa\.shape<\s*(\d+)\s*>")
 _LONGEST = 18
-"""Digits of an extent: what has more is larger than any tensor."""
+"""Maximum number of digits of an extent; more digits exceed any tensor."""
 
 MOST_EXTENTS, LOG2_MOST_ELEMENTS = 32, 63
 """Rank and size of the largest tensors of TOSA: MAX_RANK and MAX_LOG2_SIZE of level NONE."""
@@ -92,14 +92,14 @@ class TosaTensorType:
 
 @dataclass(frozen=True, slots=True)
 class TosaAttribute:
-    """The value of an attribute, and the number of the token that is its name."""
+    """The value of an attribute, and the index of its name's token."""
 
     value: Any
     index: int
 
 
 class TosaReader:
-    """A position in the tokens of one file."""
+    """A position in the tokens of a file."""
 
     def __init__(self, source: PtoSource) -> None:
         self.source = source
@@ -119,12 +119,12 @@ class TosaReader:
                 break
 
     def span(self, index: int | None = None) -> Span:
-        """Return the place of a token, by default the next one."""
+        """Return the position of a token, by default of the next one."""
         place = self.position if index is None else index
         return self.source.span(self.starts[place], max(1, len(self.texts[place])))
 
     def error(self, message: str, index: int | None = None, legal: Iterable[str] = ()) -> ReadError:
-        """Return (not raise) the refusal of a token."""
+        """Return (do not raise) an error about a token."""
         return ReadError(message, span=self.span(index), legal=legal)
 
     def unexpected(self, expected: str, legal: Iterable[str] = ()) -> NoReturn:
@@ -134,29 +134,29 @@ class TosaReader:
         raise self.error(f"expected {expected}, found {found}", legal=legal)
 
     def at(self, text: str) -> bool:
-        """Whether the next token is this one."""
+        """Whether the next token has this text."""
         return self.texts[self.position] == text
 
     def take(self, text: str) -> bool:
-        """Go past the next token if it is this one."""
+        """Skip the next token if it has this text."""
         found = self.at(text) and self.kinds[self.position] is not TosaTokenKind.END
         self.position += found
         return found
 
     def expect(self, text: str) -> None:
-        """Go past this token, or reject what stands there."""
+        """Skip the next token, which must have this text."""
         if not self.take(text):
             self.unexpected(f"'{text}'")
 
     def next_of(self, kind: TosaTokenKind, what: str) -> str:
-        """Return the next token's text if it is of a kind, or reject it."""
+        """Return the text of the next token, which must be of a kind."""
         if self.kinds[self.position] is not kind:
             self.unexpected(what)
         self.position += 1
         return self.texts[self.position - 1]
 
     def listed(self, end: str, read: Callable[[], _Item]) -> list[_Item]:
-        """Return what is read up to a closing token, parted by commas; the opening one is behind."""
+        """Return a comma-separated list up to a closing token; the opening one is already consumed."""
         found: list[_Item] = []
         while not self.take(end):
             if found:
@@ -165,7 +165,7 @@ class TosaReader:
         return found
 
     def type(self, *, constant: bool = False) -> TosaTensorType:
-        """Read a tensor or shape type; that of a constant may be one of `index`."""
+        """Read a tensor or shape type; in a constant the element type may be `index`."""
         index = self.position
         text = self.next_of(TosaTokenKind.TYPE, "a tensor type")
         shape = _SHAPE.fullmatch(text)
@@ -295,7 +295,7 @@ class TosaReader:
         raise self.error(f"'{text[:40]}' is not a number", index)
 
     def _codes(self, values: list[int | float | bool], fmt: Format, index: int) -> Codes:
-        """Return the codes of numbers; a whole number for a float is its bits, as MLIR prints what has no decimal."""
+        """Return the codes of numbers; an integer for a float is its bits, as MLIR prints values without decimals."""
         codes = np.empty(len(values), code_dtype(fmt))
         rounded = [place for place, value in enumerate(values) if isinstance(value, float)]
         if rounded and not isinstance(fmt, IntFormat):
@@ -332,7 +332,7 @@ class TosaReader:
 
 RESCALE = "tosa.rescale"
 OPERANDS = ("input", "multiplier", "shift", "input_zp", "output_zp")
-"""Operands of RESCALE in their order; all but the first may be attributes."""
+"""Operands of RESCALE in order; all but the first may be attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,10 +368,10 @@ _RULES = {
 def checked_attributes(
     reader: TosaReader, operator: str, index: int, operands: int, given: Mapping[str, TosaAttribute]
 ) -> dict[str, Any]:
-    """Return the values of an operator's attributes by name; `index` is the place of its name.
+    """Return the values of an operator's attributes by name; `index` is the position of its name.
 
     Raises:
-        ReadError: one that the operator does not have, that is missing, or that is something else; with its place.
+        ReadError: an attribute is unknown, missing or of the wrong kind; the error has its position.
     """
     own = {name: found for name, found in given.items() if "." not in name}
     required, optional = _names(operator, operands, own)
@@ -396,10 +396,10 @@ def check_operand_types(
     result: TosaTensorType,
     attributes: Mapping[str, Any],
 ) -> None:
-    """Reject operands of a RESCALE whose element types are not those that the others and `scale32` call for.
+    """Reject operands of a RESCALE whose element types do not fit the others and `scale32`.
 
     Raises:
-        ReadError: as said, at the operand.
+        ReadError: a type does not fit; the error has the operand's position.
     """
     source = operands[0][0].format.name
     wanted = (source, "i32" if attributes["scale32"] else "i16", "i8", source, result.format.name)
@@ -429,7 +429,7 @@ def _shown(name: str, rule: _Rule) -> tuple[str, ...]:
 
 
 OPERATORS = ("tosa.cast", "tosa.rescale", "tosa.identity", "tosa.reshape", "tosa.const", "tosa.const_shape")
-"""Operators that are run; the constants become values of the graph."""
+"""Supported operators; the constants become values of the graph."""
 
 _CONSTANTS = ("tosa.const", "tosa.const_shape")
 _RETURNS = ("return", "func.return")
@@ -444,8 +444,8 @@ def read_tosa(text: str, path: Path, version: str | None = None) -> Graph:
     """Read the only function, or the first one, of a text.
 
     Raises:
-        ReadError: what cannot be read, with its place.
-        IllegalError: another operator, named, with its place.
+        ReadError: the text is malformed; the error has the position.
+        IllegalError: an operator is not supported; the error names it and its position.
     """
     reader = TosaReader(PtoSource(str(path), text))
     in_module = False
@@ -479,12 +479,12 @@ def read_tosa(text: str, path: Path, version: str | None = None) -> Graph:
 
 
 class _FollowUpError(ReadError):
-    """A use of a value whose definition cannot be read: an error only because of that one."""
+    """A use of a value whose definition could not be read: an error only because of that one."""
 
 
 @dataclass
 class _Function:
-    """The part of a function that has been read; `known` are the types of the values so far."""
+    """The part of a function that has been read; `known` are the types of its values."""
 
     reader: TosaReader
     name: str = ""
@@ -524,10 +524,10 @@ class _Function:
         reader.expect("}")
 
     def _leave(self, start: int, error: CastsimError) -> None:
-        """Take note of the error of the operation that begins at a token, and go on at the next one.
+        """Store the error of the operation that begins at a token, and continue at the next one.
 
         Raises:
-            CastsimError: there is none.
+            CastsimError: there is no next operation.
         """
         reader = self.reader
         if not isinstance(error, _FollowUpError):
@@ -555,7 +555,7 @@ class _Function:
         return GraphInput(name, kind.format, shape)
 
     def _described_type(self) -> TosaTensorType:
-        """Read a type, and attributes behind it, which are not looked at."""
+        """Read a type, and ignore attributes after it."""
         kind = self.reader.type()
         if self.reader.at("{"):
             self.reader.attributes()
@@ -610,7 +610,7 @@ class _Function:
             raise ReadError(f"{name} has {len(operands)} operands", span=span, legal=(legal,))
 
     def _operands(self) -> list[tuple[str, int]]:
-        """Read names of values, each with the number of its token."""
+        """Read names of values, each with the index of its token."""
         reader = self.reader
         bracketed = reader.take("(")
         found: list[tuple[str, int]] = []

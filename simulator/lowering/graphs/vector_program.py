@@ -1,7 +1,7 @@
 """Kernels as assembly of the vector unit: a hardware loop over tiles of whole registers.
 
-All values lie in lane 0 of slots as wide as the widest format of the kernel; `spread` brings elements there, `gather`
-brings them back, both in linear order. A kernel that is one chain is written by the planner, which also has the 4-bit
+All values are in lane 0 of slots as wide as the widest format of the kernel; `spread` moves elements there, `gather`
+moves them back, both in linear order. A kernel that is one chain is written by the planner, which also has the 4-bit
 formats.
 """
 
@@ -34,11 +34,11 @@ _BYTE = 8
 
 
 NIBBLES_AS_BYTES = True
-"""A vector unit has no arithmetic on integers of 4 bits."""
+"""True: a vector unit has no arithmetic on 4-bit integers."""
 
 
 def has(target: VliwTarget, function: str, fmt: Format, *, constant: bool) -> bool:
-    """Whether there is an instruction for a function; constants are operands as any other."""
+    """Whether there is an instruction for a function; constants are ordinary operands."""
     del constant
     if function == "mul" and isinstance(fmt, IntFormat):
         return False
@@ -61,10 +61,10 @@ def clamps(target: VliwTarget, functions: tuple[str, ...], fmt: Format) -> bool:
 def program(kernel: NodeKernel, target: VliwTarget, elements: int) -> NodeText:
     """Return the program of a kernel for at least `elements` elements.
 
-    A chain's program calls its arguments `src` and `dst`, as its kernel must.
+    A chain's program names its arguments `src` and `dst`, as its kernel must.
 
     Raises:
-        IllegalError: formats of 4 bits beside arithmetic, or more registers than there are.
+        IllegalError: the kernel has 4-bit formats and arithmetic, or needs too many registers.
     """
     title = "".join(f"// {line}\n" for line in kernel.title.splitlines())
     chain = kernel.chain
@@ -149,12 +149,12 @@ def _combined(sequence: Sequence, instruction: Combined, values: dict[int, Regis
 
 _LANES, _HALF = 64, 256
 _APART = 12
-"""Bundles from one instruction to the next: more than any latency."""
+"""Number of bundles between instructions: more than any latency."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableRun:
-    """What a program of look-ups gives, how long it takes, and its text."""
+    """Results of a program of look-ups, its cycles, and its text."""
 
     results: NDArray[np.int32]
     cycles: int
@@ -166,11 +166,11 @@ def table_on(values: NDArray[np.integer], entries: NDArray[np.integer], target: 
 
     Args:
         values: i8 or i16, any shape.
-        entries: 256 of i8, or 513 of i16, as `tosa_operators.table` has checked them.
+        entries: 256 of i8, or 513 of i16, as checked by `tosa_operators.table`.
         target: the processor.
 
     Raises:
-        IllegalError: a target of tiles.
+        IllegalError: the target is a chip with tiles.
     """
     processor = tpc_target(target, f"{target.name} has no look-ups")
     count = -(-values.size // _LANES)
@@ -184,7 +184,7 @@ def table_on(values: NDArray[np.integer], entries: NDArray[np.integer], target: 
 
 
 def table_program(entries: NDArray[np.integer], target: str, vectors: int, *, typed: bool) -> str:
-    """Return the program for so many vectors of 64 values; `typed`: look-ups say how many values they take."""
+    """Return the program for a number of vectors of 64 values; `typed`: look-ups state their number of values."""
     if entries.size == _HALF:
         tables = [_declared("bytes", 1, "i32", entries.tolist(), _HALF)]
         body = [

@@ -1,6 +1,6 @@
 """Audit of scratch sizes: the formula's bytes against the bytes that the emitted operations use.
 
-The extents come from the address fields of the operations that a run executes, never from a second formula.
+The extents come from the address fields of the executed operations, never from a second formula.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from castsim.targets.strided_repeat import StridedRepeatTarget
 
 
 def check_cast(target: StridedRepeatTarget, cast: TileCast) -> Warnings:
-    """Refuse tiles that one cast cannot combine; return warnings about unusual combinations.
+    """Reject tiles that one cast cannot combine; return warnings about unusual combinations.
 
     Raises:
         TileError: see `check_tile`; also different shapes or valid regions, a column-major tile, an odd number of
-            4-bit columns, operands that overlap in a way in which a write would destroy unread elements.
+            4-bit columns, and operands whose overlap would destroy unread elements.
     """
     tiles = [cast.src, cast.dst] + ([cast.tmp] if cast.tmp else [])
     for tile in tiles:
@@ -76,11 +76,11 @@ class SplitCast:
 def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: bool = False) -> SplitCast:
     """Split one tile cast into the instructions the target issues.
 
-    With `unsafe_scratch` a tmp tile that is too small is taken as the chip takes it: the instructions write past it.
+    With `unsafe_scratch` a tmp tile that is too small is used as on the chip: the instructions write past it.
 
     Raises:
-        IllegalError: no such type pair; masks are counts when the kernel starts.
-        TileError: layout, alignment, extent or overlap that the instruction cannot take; narrowing in place that
+        IllegalError: the type pair does not exist, or masks are counts when the kernel starts.
+        TileError: the instruction does not support a layout, alignment, extent or overlap, or narrowing in place
             destroys unread elements.
         ScratchError: the tmp tile is smaller than the sequence needs; the message states the missing bytes.
     """
@@ -183,7 +183,7 @@ class _CastSplit:
             yield self._write_mask(self.full_mask)
 
     def _head_row(self, row: int, whole: int) -> Block:
-        """All whole repeats of one row, at most the repeat limit per call."""
+        """Yield all whole repeats of one row, at most the repeat limit per call."""
         rule, limit = self.plan.rule, self.target.repeat.max_repeats
         if whole > limit and self._is_packed(self.cast.dst) | self._is_packed(self.cast.src):
             columns = self.cast.dst.valid_cols
@@ -202,7 +202,7 @@ class _CastSplit:
         return Block(tuple(calls))
 
     def _tail(self, column: int, mask: int) -> Iterator[Node]:
-        """The leftover columns of all rows: one repeat per row, at most the repeat limit per call."""
+        """Yield the leftover columns of all rows: one repeat per row, at most the repeat limit per call."""
         dst, src, limit = self.cast.dst, self.cast.src, self.target.repeat.max_repeats
         for first in range(0, dst.valid_rows, limit):
             yield from self._call(
@@ -254,7 +254,7 @@ class _CastSplit:
         return elements_per_row * tile.element_bits // 8 // self.target.repeat.block_bytes
 
     def _address(self, tile: Tile, row: int, column: int) -> int:
-        """Pointer arithmetic in elements, each `element_bits` wide."""
+        """Return an address advanced by elements, each `element_bits` wide."""
         return tile.address + row * tile.row_pitch + column * tile.element_bits // 8
 
     def _write_mask(self, mask: int) -> ControlWrite:
@@ -271,7 +271,7 @@ class _CastSplit:
 
 _HERE = Span("<scratch>", 1, 1)
 UNEXPLAINED = "unexplained: formula and lowering disagree"
-"""The reason that no known deviation accounts for."""
+"""The reason for a difference without a known explanation."""
 
 _FAR = 1 << 40
 """The address of the scratch tile in an audit, beyond the reach of the other operands."""
@@ -279,7 +279,7 @@ _FAR = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class ScratchAudit:
-    """One shape: the formula with its terms, and the extent touched, to the byte and in whole blocks."""
+    """The audit of one shape: the formula with its terms, and the extent touched, to the byte and in whole blocks."""
 
     rows: int
     cols: int
@@ -291,23 +291,23 @@ class ScratchAudit:
 
     @property
     def agrees(self) -> bool:
-        """Whether the formula is the extent in whole blocks."""
+        """Whether the formula equals the extent in whole blocks."""
         return self.need.total == self.in_blocks
 
     @property
     def explained(self) -> bool:
-        """Whether formula and lowering agree, or differ for a reason that is known."""
+        """Whether formula and lowering agree, or differ for a known reason."""
         return UNEXPLAINED not in self.reasons
 
 
 class ScratchAuditor:
-    """Audits one scratch-backed pair of one target over any shapes."""
+    """Auditor of one scratch-backed pair of one target over any shapes."""
 
     def __init__(self, target: StridedRepeatTarget, src: str, dst: str, rounding: RoundMode | None = None) -> None:
-        """Settle the plan of the pair with saturation off and a tmp tile.
+        """Plan the pair with saturation off and a tmp tile.
 
         Raises:
-            IllegalError: no such pair, or one that uses no scratch; the message names those that do.
+            IllegalError: the pair does not exist, or uses no scratch; the message names those that do.
         """
         self.target = target
         self.src, self.dst = format_named(src), format_named(dst)
@@ -331,7 +331,7 @@ class ScratchAuditor:
         )
 
     def packed_stride(self, cols: int) -> int:
-        """Return the smallest row stride, in elements, that holds `cols` columns in whole blocks."""
+        """Return the smallest row stride, in elements, for `cols` columns in whole blocks."""
         step = self.target.repeat.block_bytes * 8 // self.src.storage_bits
         return max(-(-cols // step), 1) * step
 
@@ -341,7 +341,7 @@ class ScratchAuditor:
 
     @property
     def plan_mode(self) -> RoundMode:
-        """The rounding in force, as the instruction set names it."""
+        """The rounding in force, in the instruction set's spelling."""
         return RoundMode[self.plan.rounding.name]
 
     def _tile(self, name: str, fmt: Format, address: int, rows: int, cols: int, row_stride: int) -> Tile:
@@ -362,7 +362,7 @@ class ScratchAuditor:
 
 
 def scratch_extent(body: Block, base: int) -> int:
-    """Return how many bytes from `base` on the operations of a cast touch: 0 if none."""
+    """Return the number of bytes from `base` on that the operations of a cast touch: 0 if none."""
     end = base
     for operation, reach in _moved(body, None):
         for stream, (_, furthest) in zip((operation.destination, *operation.sources), reach, strict=True):

@@ -60,7 +60,7 @@ Join = Callable[[int, int, Operand], None]
 
 
 def lower_row_reduction(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append the instructions of a row reduction: the element-wise one, then the reducing one if there is one."""
+    """Append the instructions of a row reduction: the elementwise one, then the reducing one if there is one."""
     (joining, *reducing), src = kernel.instructions, work.sources[0]
     scratch_of(work)
     if not isinstance(src.format, FloatFormat):
@@ -77,7 +77,7 @@ def lower_row_reduction(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
 def _join_pieces(
     sequence: KernelSequence, work: ResolvedTileOp, joining: str, region: LineRegion
 ) -> tuple[Operand, int]:
-    """Combine the repeats of every row until one is left; return its address and length."""
+    """Combine the repeats of every row until a single one remains; return its address and length."""
     src, lanes = operand_of(work.sources[0]), sequence.lanes(work.sources[0].format)
     whole, rest = divmod(region.length, lanes)
     if whole + (1 if rest else 0) == 1:
@@ -115,7 +115,7 @@ def _join_pieces(
 
 
 def _reduce(sequence: KernelSequence, reducing: str, region: LineRegion, dst: Tile, src: Operand) -> None:
-    """One repeat per row, one element of result each."""
+    """Append one repeat per row, each with one result element."""
     sequence.mask(sequence.prefix(region.length, src.format))
     dense = dst.type.block_layout != "row_major"
     pitch = src.size if dense else dst.row_pitch
@@ -131,7 +131,7 @@ def _reduce(sequence: KernelSequence, reducing: str, region: LineRegion, dst: Ti
 
 
 def _multiply_out(sequence: KernelSequence, work: ResolvedTileOp, region: LineRegion, left: Operand) -> None:
-    """Halve the rest of each row until one block is left, which the scalar unit multiplies."""
+    """Halve the rest of each row until a single block remains, which the scalar unit multiplies."""
     assert work.tmp is not None
     tmp = Operand(work.tmp.address, left.format, left.line_step)
     if left.address != tmp.address:
@@ -211,7 +211,7 @@ def lower_row_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
 
 
 def broadcast_place(work: ResolvedTileOp) -> int:
-    """Return the number of the broadcast source: the second, unless it has as many valid columns as the destination."""
+    """Return the index of the broadcast source: the second, unless it has as many valid columns as the destination."""
     first, second = work.sources
     return 0 if second.valid_cols == work.dst.valid_cols != first.valid_cols else 1
 
@@ -376,7 +376,7 @@ def lower_sort(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
 def lower_merge(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a merge: row by row, one repeat per four blocks of a tile; lists of several tiles count as one.
 
-    The first 32 bytes of a repeat's source represent all of it.
+    The first 32 bytes of a repeat's source represent the whole source.
     """
     (mnemonic,) = kernel.instructions
     dst, sources = operand_of(work.dst), [operand_of(source) for source in work.sources]
@@ -395,7 +395,7 @@ def lower_merge(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedO
 
 
 def lower_pattern_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a gather by pattern: one instruction in count mode, a repeat for each row; rows are copied one by one."""
+    """Append a gather by pattern: one instruction in count mode, a repeat for each row; rows are copied separately."""
     (mnemonic,), (source,) = kernel.instructions, work.sources
     dst, src = operand_of(work.dst), operand_of(source)
     if work.by_columns:
@@ -413,10 +413,10 @@ def lower_pattern_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel:
 
 
 def lower_comparing_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a gather by comparison: for every row, compare into tmp, keep the numbers by its bits, count on the scalar
+    """Append a gather by comparison: for every row, compare into tmp, select indices by its bits, count on the scalar
     unit.
 
-    Source: only that the vector and the scalar unit wait for each other; that numbers are ready is assumed.
+    Source: only the mutual wait of the vector and the scalar unit; that indices are ready is assumed.
     """
     compare, keep = kernel.instructions
     (source,), tmp = work.sources, scratch_of(work)
@@ -439,7 +439,7 @@ def lower_comparing_gather(sequence: KernelSequence, work: ResolvedTileOp, kerne
 
 
 def _stride_of(work: ResolvedTileOp) -> tuple[int, int]:
-    """Return the distance of the rows that are kept, and the number of the first one."""
+    """Return the distance of the selected rows, and the index of the first one."""
     assert work.pattern is not None
     digits = work.pattern[::-1]
     times = 4 // digits.count("1")

@@ -1,12 +1,12 @@
-"""Building the instructions of one vector operation on tiles: operands, mask and count state, calls, barriers.
+"""Construction of the instructions of one vector operation on tiles: operands, mask and count state, calls, barriers.
 
 Three forms cover a region of `lines` x `length` elements (docs/reference/a2a3.md sections 2.2, 2.3 and 6; the call
 patterns are those that the published issue cycles and the model's own predictions show, section 6.3):
 
 * flat: all elements as one line, whole repeats first, then one masked repeat;
 * columns: one call per column of whole repeats, one repeat per line, then one masked call for the columns left over;
-* counted: one instruction under a mask that holds the number of elements: for each line, where lines are farther
-  apart than a repeat stride can be; for all of them, where they are adjacent, longer than a repeat and no whole ones
+* counted: one instruction under a mask that contains the number of elements: for each line, if lines are farther
+  apart than a repeat stride allows; for all of them, if they are adjacent, longer than a repeat and no whole ones
   (docs/reference/a2a3.md section 6.2).
 """
 
@@ -43,7 +43,7 @@ class Operand:
 
     @property
     def size(self) -> int:
-        """Bytes of an element."""
+        """Size of an element in bytes."""
         return self.format.storage_bits // 8
 
     def at(self, line: int = 0, column: int = 0) -> Operand:
@@ -69,12 +69,12 @@ class LineRegion:
 
 
 def words(fmt: Format) -> Format:
-    """Return the format that instructions without 8-bit lanes see: pairs of bytes."""
+    """Return the format for instructions without 8-bit lanes: pairs of bytes."""
     return format_named("i16") if fmt.storage_bits < 16 else fmt
 
 
 def operand_of(tile: Tile, fmt: Format | None = None) -> Operand:
-    """Return a tile as an operand, line by line of its layout, under another format of the same width if given."""
+    """Return a tile as an operand, line by line of its layout, in another format of the same width if given."""
     if tile.type.block_layout == "row_major":
         return Operand(tile.address, fmt or tile.format, tile.row_pitch)
     return Operand(tile.address, fmt or tile.format, tile.rows * tile.element_bits // 8)
@@ -93,14 +93,14 @@ def packed(address: int, fmt: Format, step: int, elements: int) -> Stream:
 
 
 def scratch_of(work: ResolvedTileOp) -> Tile:
-    """Return the tmp tile of an operation that cannot do without."""
+    """Return the tmp tile of an operation that requires one."""
     if work.tmp is None:
         raise IllegalError(f"{work.mnemonic} needs a tmp tile", span=work.span)
     return work.tmp
 
 
 class KernelSequence:
-    """The instructions of one operation, in issue order. Mask and count mode are written only where they change."""
+    """The instructions of one operation, in issue order. Mask and count mode are written only when they change."""
 
     def __init__(self, target: StridedRepeatTarget) -> None:
         self.target = target
@@ -121,7 +121,7 @@ class KernelSequence:
         return self.target.repeat.block_bytes * 8 // fmt.storage_bits
 
     def close(self) -> Block:
-        """Return everything, with mask and count mode restored."""
+        """Return all instructions, with mask and count mode restored."""
         self.leave_count()
         self.mask(self.full)
         return Block(tuple(self._nodes))
@@ -163,7 +163,7 @@ class KernelSequence:
         self._nodes.append(PipeBarrier(self.target.pipes.vector))
 
     def control(self, register: str, value: int, *, changes: bool = True) -> ControlWrite:
-        """Return a write to control state; that of a mask which `changes` anything goes through the vector pipe."""
+        """Return a write to control state; a mask write that `changes` anything goes through the vector pipe."""
         pipes = self.target.pipes
         masks = register in ("mask", "cmpmask") and changes
         return ControlWrite(register, value, pipe=pipes.vector if masks else pipes.scalar)
@@ -191,7 +191,7 @@ class KernelSequence:
         self._mask = -elements
 
     def leave_count(self) -> None:
-        """Go back to lane masks."""
+        """Restore lane masks after count mode."""
         if self._counting:
             self._nodes.append(self.control("ctrl", self.normal_ctrl))
             self._counting = False
@@ -242,7 +242,7 @@ class KernelSequence:
     def down(
         self, mnemonic: str, region: LineRegion, dst: Operand, sources: Sequence[Operand], timing: str | None = None
     ) -> None:
-        """Cover a region that is at most one repeat wide: one repeat per line, under the mask that its length needs."""
+        """Cover a region that is at most one repeat wide: one repeat per line, under the mask for its length."""
         self.mask(self.prefix(region.length, dst.format))
         operands = (dst, *sources)
         limit = self.limit if self._strides_fit(operands) else 1
@@ -283,7 +283,7 @@ class KernelSequence:
     ) -> Iterator[StridedInstruction]:
         """Yield one instruction in count mode over `length` elements of one line.
 
-        The count ends within the last repeat, which is a separate operation here; it starts when the others end and
+        The count ends within the last repeat, which is a separate operation here; it starts after the others and
         takes the same time.
         """
         lanes, operands = self.lanes(dst.format), (dst, *sources)

@@ -1,9 +1,9 @@
 """Elementwise operations: tile with tile, tile with scalar, one tile.
 
 Adjacent lines (docs/reference/a2a3.md section 6.2): operations on two tiles merge those that are whole repeats (16 x
-256 of f16: one call of 32 repeats) and take shorter ones one by one; those with a scalar merge shorter ones as well,
-unless an option asks for an older library (7 x 448 of f32: seven calls of 7); both take longer ones that are no whole
-repeats as one in count mode. Those on one tile merge all (32 x 32 of f16: 8 repeats). Of a single line all of them make
+256 of f16: one call of 32 repeats) and process shorter ones separately; those with a scalar merge shorter ones too,
+unless an option selects an older library (7 x 448 of f32: seven calls of 7); both process longer partial
+repeats together in count mode. Those on one tile merge all (32 x 32 of f16: 8 repeats). For a single line, all make
 one call: assumed.
 """
 
@@ -57,7 +57,7 @@ def chained(
 
 
 def lower_elementwise(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append an element-wise operation; its later instructions use the third source."""
+    """Append an elementwise operation; its later instructions use the third source."""
     fmt = words(work.dst.format)
     region, dst = region_of(work.dst), operand_of(work.dst, fmt)
     if fmt != work.dst.format:
@@ -92,8 +92,8 @@ def lower_part(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
 def lower_combination(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append every instruction of each result over all rows, one column of repeats at a time.
 
-    A repeat takes as many elements as its widest operand has lanes; of operands with another number of columns it takes
-    a part alike. Source: none; assumed.
+    A repeat processes as many elements as its widest operand has lanes; operands with another number of columns
+    contribute an equal share. Source: none; assumed.
     """
     outputs = (work.dst, *work.further)
     lanes = sequence.lanes(max((*outputs, *work.sources), key=lambda tile: tile.element_bits).format)
@@ -144,11 +144,11 @@ MERGES: Mapping[str, Callable[[LineRegion, int], bool]] = {
     "up_to_repeat": up_to_repeat,
     "always": always,
 }
-"""Which adjacent lines one call takes together, by the word of a kernel."""
+"""Merge rules for adjacent lines in one call, by the word of a kernel."""
 
 
 def merges_of(target: StridedRepeatTarget, kernel: StridedOperation) -> Callable[[LineRegion, int], bool]:
-    """Return which adjacent lines one call of a kernel takes together."""
+    """Return the merge rule for adjacent lines of a kernel."""
     if kernel.lines == "up_to_repeat" and target.option("scalar_rows") == "separate":
         return never
     return MERGES[kernel.lines]
@@ -157,8 +157,8 @@ def merges_of(target: StridedRepeatTarget, kernel: StridedOperation) -> Callable
 def lower_division(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a division with a scalar, which first fills the destination (docs/reference/pto.md section 7.3).
 
-    The model's own figures consist of a fill, a barrier and a division (196 for 32 x 64 of f32). In place a float is
-    multiplied by the reciprocal; an integer goes through the float of its width, in place.
+    The model's figures correspond to a fill, a barrier and a division (196 for 32 x 64 of f32). In place a float is
+    multiplied by the reciprocal; an integer is converted to the float of its width, in place.
     """
     divide, multiply = kernel.instructions
     region, dst, src = region_of(work.dst), operand_of(work.dst), operand_of(work.sources[0])
@@ -190,7 +190,7 @@ def _convert(sequence: KernelSequence, mnemonic: str, region: LineRegion, operan
 def lower_reciprocal_root(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a reciprocal root: one estimate, or with scratch the root and a division of ones by it.
 
-    Adjacent lines use count mode: the model's 53 cycles for 64 x 64, for f32 and f16 alike, consist of two mask
+    Adjacent lines use count mode: the model's 53 cycles for 64 x 64, for f32 and f16 alike, correspond to two mask
     switches, a fill of one repeat, a root, a barrier and a division whose repeats it ignores.
     """
     estimate, root, divide = kernel.instructions
@@ -302,11 +302,11 @@ def lower_column_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kerne
 # assumed, as no source times stores of the scalar unit.
 
 BURST_BLOCKS = 18
-"""Blocks that a copy of many bursts takes as one repeat: 594 bytes per cycle are 18 blocks and a half."""
+"""Number of blocks that a copy of many bursts processes as one repeat: 594 bytes per cycle are 18.5 blocks."""
 
 
 def lower_ramp(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a ramp: one repeat in floats in tmp, then for every repeat that plus a multiple of a repeat."""
+    """Append a ramp: one repeat in floats in tmp, then for every repeat its sum with a multiple of a repeat."""
     if work.tmp is None:
         sequence.work_of_scalars(work.dst.valid_cols, "write", "loop")
         return
@@ -351,7 +351,7 @@ def _converted(sequence: KernelSequence, mnemonic: str, region: LineRegion, dst:
 
 
 def _shifted(sequence: KernelSequence, mnemonic: str, length: int, dst: Operand, src: Operand) -> None:
-    """One instruction for each repeat of the result, the last one under a mask or count."""
+    """Yield one instruction for each repeat of the result, the last one under a mask or count."""
     lanes = sequence.lanes(dst.format)
     for start in range(0, length, lanes):
         mask = sequence.prefix(min(lanes, length - start), dst.format)
@@ -362,7 +362,7 @@ def _shifted(sequence: KernelSequence, mnemonic: str, length: int, dst: Operand,
 
 
 def lower_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a gather: for every row in count mode, scale its numbers by the element size, wait, and gather.
+    """Append a gather: for every row in count mode, scale its indices by the element size, wait, and gather.
 
     The products of 4-byte elements go to the row of the destination, others to tmp with the row pitch of the
     destination's columns. The gather is one repeat, as in the vendor's model.
@@ -391,9 +391,9 @@ def lower_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: Strided
 def lower_transposition(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a transposition: one instruction per column of blocks into tmp, then a copy of tmp.
 
-    Rows beyond whole blocks of 16 (32 for bytes) take one more instruction over all columns. The scalar unit also loads
-    the addresses of 16 rows on either side; the measured cycles leave no time for that besides the vector pipe, so it
-    takes none.
+    Rows beyond whole blocks of 16 (32 for bytes) need one more instruction over all columns. The scalar unit also loads
+    the addresses of 16 rows on either side; the measured cycles leave no time for that beyond the vector pipe, so it
+    counts as free.
     """
     transpose, copy = kernel.instructions
     (source,) = work.sources

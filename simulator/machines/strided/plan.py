@@ -1,9 +1,9 @@
 """The plan of one tile cast on a strided-repeat chip: instructions, control state and policies, for tiles and single
 elements.
 
-Everything that differs from pair to pair is read from the target's cast rules; nothing here knows a chip. Facts:
-docs/reference/a2a3.md section 1 (modes and fallbacks), 3.1, 3.2 (who honours the saturation mode) and 3.4 (scratch
-sequences).
+All differences between pairs are in the target's cast rules; this module is independent of the chip. Facts:
+docs/reference/a2a3.md section 1 (modes and fallbacks), 3.1, 3.2 (instructions that honour the saturation mode) and
+3.4 (scratch sequences).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _CONVERSION = "vconv"
 class CastPlan:
     """The plan of one tile cast.
 
-    `mnemonic` is the single instruction (unused where `sequence` is set), `rounding` the mode after fallbacks,
+    `mnemonic` is the single instruction (unused if `sequence` is set), `rounding` the mode after fallbacks,
     `saturation` the one after overrides, `ctrl` the CTRL register during the conversion, `warnings` the requests
     without effect.
     """
@@ -85,7 +85,7 @@ def plan_cast(
     """Return the mode, saturation and instruction of one cast; `scratch` tells whether there is a tmp tile.
 
     Raises:
-        IllegalError: the chip has no such type pair (the message names the destinations of this source, and a detour),
+        IllegalError: the chip lacks the type pair (the message names the destinations of this source, and a detour),
             or the pair needs a tmp tile.
     """
     rule = target.cast(src.name, dst.name)
@@ -116,20 +116,20 @@ def plan_cast(
 
 
 def switched_saturation(target: StridedRepeatTarget, plan: CastPlan) -> Saturation | None:
-    """Return the saturation mode in force where the other one, with a tmp tile, is another conversion; else None."""
+    """Return the saturation mode in force if the other one, with a tmp tile, is another conversion; otherwise None."""
     asked = (Saturation.ON, Saturation.OFF)
     on, off = (plan_cast(target, plan.src, plan.dst, None, either, scratch=True) for either in asked)
     return None if (on.action, on.sequence) == (off.action, off.sequence) else plan.saturation
 
 
 def timing_of(target: StridedRepeatTarget, plan: CastPlan) -> str:
-    """Return the timing row of a single conversion: that of its mode if it has one, else that of its pair."""
+    """Return the timing row of a single conversion: that of its mode if it has one, otherwise that of its pair."""
     rows = (target.timing_row(name, plan.src.name) for name in (plan.mnemonic, plan.rule.stem, _CONVERSION))
     return next((row for row in rows if row is not None), plan.rule.stem)
 
 
 def start_ctrl(target: StridedRepeatTarget) -> int:
-    """Return CTRL as a kernel finds it, from the target's options."""
+    """Return the initial CTRL of a kernel, from the target's options."""
     ctrl = with_bit(0, target.control.float_saturation_off, bool(target.option("float_saturation_off_at_start")))
     return with_bit(ctrl, target.control.integer_saturation_off, bool(target.option("integer_saturation_off_at_start")))
 
@@ -140,9 +140,9 @@ def with_bit(value: int, bit: int, on: bool) -> int:
 
 
 def single_cast(target: StridedRepeatTarget, src: str, dst: str, rounding: Rounding | None, ctrl: int) -> CastPlan:
-    """Return one native conversion of a longer sequence, with CTRL as the sequence has set it.
+    """Return one native conversion of a longer sequence, with CTRL as set by the sequence.
 
-    `rounding` None takes the unsuffixed instruction.
+    With `rounding` None, it is the unsuffixed instruction.
     """
     rule = target.cast(src, dst)
     if rule is None:
@@ -231,7 +231,7 @@ def _settle_saturation(rule: StridedCast, asked: Saturation | None, *, scratch: 
 
 @dataclass(frozen=True, slots=True)
 class ScratchNeed:
-    """The scratch bytes of one cast: the largest of the named `terms` of the formula."""
+    """The scratch bytes of one cast: the maximum of the named `terms` of the formula."""
 
     total: int
     terms: tuple[tuple[str, int], ...]
@@ -243,7 +243,7 @@ NOTHING = ScratchNeed(0, ())
 def scratch_need(plan: CastPlan, repeat: RepeatInstruction, rows: int, cols: int, row_stride: int) -> ScratchNeed:
     """Return the bytes that a cast of `rows` x `cols` valid elements needs; `row_stride` of the source in elements.
 
-    Nothing is issued, and nothing needed, when either extent is 0 or the plan uses no scratch.
+    Nothing is issued, and nothing needed, if either extent is 0 or the plan uses no scratch.
     """
     return scratch_formula(plan, repeat, rows, cols, row_stride) if rows else NOTHING
 
@@ -260,7 +260,7 @@ def packed_need(
 
 
 def scratch_formula(plan: CastPlan, repeat: RepeatInstruction, rows: int, cols: int, row_stride: int) -> ScratchNeed:
-    """Return the size by the published formulas, which cover no columns but not no rows."""
+    """Return the size by the published formulas, which cover zero columns but not zero rows."""
     if plan.sequence is None or not cols:
         return NOTHING
     block = repeat.block_bytes
@@ -306,7 +306,7 @@ def _blocks(size: int, block: int) -> int:
 # Integers that no instruction converts pass through f16 instead: either they or their low bytes are exact in it.
 
 LOW_BYTE = 255
-"""Mask that keeps the low eight bits of an int16 on its way to int8."""
+"""Mask that preserves the low eight bits of an int16 on its way to int8."""
 
 
 Place = tuple[int, int]
@@ -374,10 +374,10 @@ barrier{_THROUGH_F16.replace("src", "low")}"""
 _STEPS: Mapping[str, str] = {
     "via_i32": _VIA_I32, "chunked": _CHUNKED, "chunked_masked": _CHUNKED_MASKED, "through_f16": _MASKED_THROUGH_F16
 }  # fmt: skip
-"""Sequences A, B and C of docs/reference/a2a3.md section 3.4 and that of other pairs, one instruction a line.
+"""Sequences A, B and C of docs/reference/a2a3.md section 3.4 and those of other pairs, one instruction per line.
 
-`mask` enables the lanes of the chunk, `clamping` and `wrapping` switch the saturation of integers. `low` and `high` lie
-in the scratch tile, the latter behind the int16 of a chunk. A conversion names its formats and its mode: the cast's own
+`mask` enables the lanes of the chunk, `clamping` and `wrapping` switch the saturation of integers. `low` and `high` are
+in the scratch tile, the latter after the int16 of a chunk. A conversion names its formats and its mode: the cast's own
 (`mode`), another, or none for the unsuffixed instruction; instructions without formats work on 16-bit lanes.
 """
 
@@ -385,8 +385,8 @@ in the scratch tile, the latter behind the int16 of a chunk. A conversion names 
 def emit_call(target: StridedRepeatTarget, plan: CastPlan, call: ConversionCall, scratch: int) -> Iterator[Node]:
     """Yield the instructions of one call through the scratch tile at byte `scratch`.
 
-    Sequence A converts the whole call at the source's repeat stride; B and C every repeat in chunks of lanes that reuse
-    the same scratch bytes.
+    Sequence A converts the whole call at the source's repeat stride; B and C process every repeat in lane chunks that
+    reuse the same scratch bytes.
     """
     sequence = plan.sequence
     assert sequence is not None
@@ -470,15 +470,15 @@ def _instruction(
 Number = Fraction | float
 
 _SOURCE, _SCRATCH, _DESTINATION = 0, 1 << 20, 1 << 21
-"""Addresses that keep the three operands of a sequence apart."""
+"""Addresses that separate the three operands of a sequence."""
 
 
 def cast_elements(target: StridedRepeatTarget, codes: Codes, asked: CastAsked) -> TargetCast:
-    """Convert codes of any shape as the chip's tile cast does.
+    """Convert codes of any shape like the chip's tile cast.
 
     Raises:
         ReadError, IllegalError: see `castsim.machines.mechanisms.tile_mode`.
-        IllegalError: no such type pair.
+        IllegalError: the type pair does not exist.
     """
     src, dst, mode = asked.src, asked.dst, tile_mode(asked.rounding, target.name)
     plan = plan_cast(target, src, dst, mode, asked.saturation, scratch=asked.scratch)
@@ -502,7 +502,7 @@ def cast_elements(target: StridedRepeatTarget, codes: Codes, asked: CastAsked) -
 def told_by_scratch(target: StridedRepeatTarget, asked: CastAsked) -> str:
     """Return in words where a cast without a tmp tile gives other results than with one.
 
-    They are NaN, infinities and the first numbers of either sign; for a source of more than 16 bits among powers of
+    These are NaN, infinities and the first numbers of either sign; for a source of more than 16 bits, among powers of
     two.
     """
     codes = _probes(asked.src)
@@ -520,7 +520,7 @@ def _probes(src: Format) -> Codes:
     """Return all codes of a source of up to 16 bits; for a wider one those of powers of two, of halves above them, and
     similar ones.
 
-    The largest exponent brings infinities and NaN.
+    The largest exponent includes infinities and NaN.
     """
     if src.bits <= 16 or not isinstance(src, FloatFormat):
         return np.arange(1 << min(src.bits, 16), dtype=code_dtype(src))

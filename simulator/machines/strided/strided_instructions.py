@@ -1,8 +1,8 @@
 """Instructions of the strided-repeat mechanism and their cycles.
 
-An instruction works memory to memory: `repeats` steps over `lanes` elements each; every operand stream advances by its
-own repeat stride, inside a repeat by its block stride (docs/reference/a2a3.md section 2.1). Control state is captured
-at issue, so an operation carries the policy that held when it was issued, and needs no later look-up.
+An instruction works memory to memory, in `repeats` steps over `lanes` elements each; every operand stream advances
+by its own repeat stride, inside a repeat by its block stride (docs/reference/a2a3.md section 2.1). Control state is
+captured at issue, so an operation carries the policy in force when it was issued, and needs no later look-up.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class ElementwiseCast:
-    """Element-wise cast under a policy."""
+    """Elementwise cast under a policy."""
 
     policy: Policy
 
@@ -69,7 +69,7 @@ class RoundToIntegral:
 
 @dataclass(frozen=True, slots=True)
 class ScaledConvert:
-    """Integer times the f16 `scale` (a code), rounded once to the destination."""
+    """Product of an integer and the f16 `scale` (a code), rounded once to the destination."""
 
     scale: int
     policy: Policy
@@ -146,7 +146,7 @@ StridedOperation = StridedInstruction | Transfer | ControlWrite | ScalarWork | F
 
 
 def passes(now: int, port_free: int, bank_free: int) -> int:
-    """Return when a block passes that asks at `now`: when its port and its bank are free."""
+    """Return when a block passes that is requested at `now`: when its port and its bank are free."""
     return max(now, port_free, bank_free)
 
 
@@ -166,22 +166,22 @@ def result_delay(tail: int, at_once: int) -> int:
 
 
 def results_due(next_start: int, delay: int) -> int:
-    """Return when the results of a repeat should be in the buffer, the next one starting at `next_start`."""
+    """Return when the results of a repeat should be in the buffer if the next one starts at `next_start`."""
     return next_start + delay
 
 
 def drained(due: int, tail: int, delay: int) -> int:
-    """Return the tick at which the pipe is empty: its stages take the tail even if results do not."""
+    """Return the tick at which the pipe is empty: its stages need the tail even if results do not."""
     return due + tail - delay
 
 
 def fills(always: int, in_flight: int, now: int, drain_end: int) -> int:
-    """Whether an instruction has to fill the pipe: nothing is in it, or the chip always does."""
+    """Whether an instruction has to fill the pipe: it is empty, or the chip always does."""
     return always or (not in_flight and now >= drain_end)
 
 
 def write_asked(due: int) -> int:
-    """Return when results ask for their blocks that should be in the buffer at `due`: see `written`."""
+    """Return when results request their blocks that should be in the buffer at `due`: see `written`."""
     return due - 1
 
 
@@ -268,7 +268,7 @@ _HEAD_ALWAYS = "always"
 class Pace(NamedTuple):
     """The times of one instruction with a given number of repeats.
 
-    Cycles before the first repeat, between repeats, after the last one, those lost there by the number of delayed
+    These are cycles before the first repeat, between repeats, after the last one, those lost there by number of delayed
     repeats, and until the results are in the buffer, of which `late` belong to the startup; `at_once` if they already
     are; `always` if it also fills a busy pipe.
     """
@@ -302,10 +302,10 @@ def changes_mask(operation: object, target: StridedRepeatTarget) -> bool:
 
 
 def check_vector(operation: object, target: StridedRepeatTarget) -> None:
-    """Refuse nodes other than vector instructions of this mechanism, and timing rows that the target lacks.
+    """Reject nodes other than vector instructions of this mechanism, and timing rows that the target lacks.
 
     Raises:
-        IllegalError: as said; names the rows that the target has.
+        IllegalError: there is such a node or row; the message names the rows that the target has.
     """
     if changes_mask(operation, target):
         return
@@ -318,10 +318,10 @@ def check_vector(operation: object, target: StridedRepeatTarget) -> None:
 
 
 def facts_of(operation: StridedInstruction) -> tuple[str, ...]:
-    """Return the paths of the facts that an instruction rests on."""
+    """Return the paths of the facts behind an instruction."""
     return (f"timing.vector.{operation.timing}", "timing.vector_pipe", "banks", "options.vector_head")
 
 
 def always_fills(target: StridedRepeatTarget) -> bool:
-    """Whether an instruction fills the pipe even if it finds it at work."""
+    """Whether an instruction fills the pipe even if it is busy."""
     return target.option("vector_head") == _HEAD_ALWAYS

@@ -1,4 +1,4 @@
-"""The strided-repeat mechanism behind the common lowering protocol, for one target."""
+"""Lowering of the strided-repeat mechanism for one target."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ _GROUP = 32
 def implicit_scratch(target: StridedRepeatTarget, node: Needy, pitch: int | None) -> pto.TileType | None:
     """Return the type of the tmp tile to add to an operation; None if it needs none.
 
-    `pitch` is that of its first source in elements, where that is a part of a wider tile.
+    `pitch` is that of its first source in elements, if that is a part of a wider tile.
     """
     if isinstance(node, pto.Tcvt):
         return _of_cast(target, node, pitch)
@@ -97,7 +97,7 @@ def implicit_scratch(target: StridedRepeatTarget, node: Needy, pitch: int | None
 
 
 def tmp_of_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> pto.TileType | None:
-    """Return the type of the tmp tile that an operation needs; None if it needs none, or makes no use of one."""
+    """Return the type of the tmp tile that an operation needs; None if it needs none, or does not use one."""
     rule = target.tile_operation(work.mnemonic)
     if rule is None or rule.tmp != "used":
         return None
@@ -199,7 +199,7 @@ def _tile(kind: pto.TileType) -> Tile:
 
 @dataclass(frozen=True, slots=True)
 class CastScratch:
-    """One cast with a tmp tile, the scratch it needs and the operations it issues."""
+    """One cast with a tmp tile, its required scratch and its issued operations."""
 
     cast: TileCast
     tmp: Tile
@@ -214,9 +214,9 @@ class StridedLowerer(DataflowLowerer):
         super().__init__(target)
         self.target = target
         self.tiles: dict[tuple[str, int], Tile] = {}
-        """Every tile of the program, by name and address."""
+        """All tiles of the program, by name and address."""
         self.scratch_uses: list[CastScratch] = []
-        """The casts that were given a tmp tile, in the order in which they were met."""
+        """The casts with a tmp tile, in the order in which they were lowered."""
         self._unsafe_scratch = unsafe_scratch
         self._unwatched = unwatched(target)
         self._casts: dict[TileCast, LoweredInstruction] = {}
@@ -230,16 +230,16 @@ class StridedLowerer(DataflowLowerer):
         return fmt.storage_bits
 
     def implicit_scratch(self, node: Needy, pitch: int | None) -> pto.TileType | None:
-        """Return the tmp tile that an operation without one gets, None for none."""
+        """Return the tmp tile that is added to an operation without one, None for none."""
         return implicit_scratch(self.target, node, pitch)
 
     def check_tile(self, tile: Tile, span: Span) -> None:
-        """Refuse a tile that the buffer or the vector unit cannot take; remember the others."""
+        """Reject a tile that does not fit the buffer or the vector unit; store the others."""
         super().check_tile(tile, span)
         self.tiles[tile.name, tile.address] = tile
 
     def closing_warnings(self) -> Warnings:
-        """Name the tiles into which scratch sequences write past their tmp tile, and those under unreserved scratch."""
+        """Return warnings about tiles that scratch sequences overwrite past their tmp tile or in unreserved scratch."""
         found = [*super().closing_warnings()]
         for use in self.scratch_uses:
             missing = use.need.total - use.tmp.size
@@ -278,7 +278,7 @@ class StridedLowerer(DataflowLowerer):
         """Lower one tile load or store.
 
         Raises:
-            IllegalError: the target has no such elements.
+            IllegalError: the target lacks such elements.
         """
         fmt = transfer.tile.format
         with_cast = any(fmt.name in (row.src, row.dst) for row in self.target.casts)
@@ -307,7 +307,7 @@ class StridedLowerer(DataflowLowerer):
         return plans[0].action != plans[1].action or plans[0].sequence != plans[1].sequence
 
     def work(self, work: ResolvedTileOp) -> LoweredInstruction:
-        """Lower one vector operation; warn if the library has no call of it without a tmp tile."""
+        """Lower one vector operation; warn if the library has no call for it without a tmp tile."""
         lowered = super().work(work)
         kind = None if work.tmp is not None else tmp_of_work(self.target, work)
         if kind is None or VECTOR_OPERATIONS[work.mnemonic].kind not in _ALWAYS_WITH_TMP:
@@ -320,7 +320,7 @@ class StridedLowerer(DataflowLowerer):
         return replace(lowered, warnings=(*lowered.warnings, WarningText(WarningKind.SCRATCH, text)))
 
     def lower_work(self, work: ResolvedTileOp) -> Block:
-        """Return the instructions of one vector operation. Equal ones are lowered once."""
+        """Return the instructions of one vector operation, cached for equal ones."""
         found = self._works.get(work)
         if found is None:
             found = self._works[work] = lower_work(self.target, work)
@@ -367,7 +367,7 @@ class StridedLowerer(DataflowLowerer):
 def packed_stretches(cast: TileCast, lanes: int, max_repeats: int) -> tuple[tuple[int, int], ...]:
     """Return the packed stretches of 4-bit elements in a row, as (first byte, elements); none for wider elements.
 
-    Each call starts at as many bytes as there are columns before it: docs/reference/a2a3.md section 2.4.
+    Each call starts after as many bytes as there are columns before it: docs/reference/a2a3.md section 2.4.
     """
     if all(tile.format.bits != 4 or tile.type.block_layout != "row_major" for tile in (cast.src, cast.dst)):
         return ()
@@ -461,7 +461,7 @@ def lower_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> Block:
     """Return the instructions of one vector operation with a valid region that is not empty.
 
     Raises:
-        IllegalError: no such operation; masks are counts when the kernel starts.
+        IllegalError: the operation does not exist, or masks are counts when the kernel starts.
     """
     kernel = target.tile_operation(work.mnemonic)
     if kernel is None:

@@ -1,7 +1,7 @@
 """Values of strided-repeat operations: bytes of the buffer and of the arguments, without time.
 
 Operations run in program order, each reading all lanes of a repeat before it writes any. A whole tile is converted in
-one call where `natural_map` proves that the operations do the same.
+one call if `natural_map` proves that the operations are equivalent.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class NaturalMap:
 
 
 def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> NaturalMap | None:
-    """Return the tile's natural map if the operations' element maps add up to exactly it, else None.
+    """Return the tile's natural map if the operations' element maps add up to exactly it, otherwise None.
 
     Required: one action and the tiles' formats throughout, every element of the valid region written exactly once from
     its own source element, nothing else written, and no overlap of source and destination (tiles of equal element
@@ -124,11 +124,11 @@ def _pitch_blocks(tile: Tile) -> int:
 
 
 Lanes = slice | NDArray[np.int64]
-"""Active lanes: a prefix slice, or lane numbers."""
+"""Active lanes: a prefix slice, or lane indices."""
 
 
 SCALE_FORMAT = format_named("f16")
-"""Format of the dequantisation scale register (asc-devkit set_deqscale takes a half)."""
+"""Format of the dequantisation scale register (set_deqscale in asc-devkit takes a half)."""
 
 
 def execute_vector(operation: StridedInstruction, buffer: Bytes) -> None:
@@ -273,4 +273,4 @@ def _check_reach(buffer: Bytes, start: int, end: int) -> None:
 
 
 compute = TileValues(NaturalMap, _convert_whole, StridedInstruction, execute_vector)
-"""Computes the values of a lowered program."""
+"""Function that computes the values of a lowered program."""

@@ -1,6 +1,6 @@
-"""Instructions of vector operations other than casts: a rule for each mnemonic of the kernels.
+"""Instructions of vector operations other than casts, by a rule for each mnemonic of the kernels.
 
-Registers have the names of the kernel; where the micro instruction takes an operand more than the kernel has named, it
+Registers have the names of the kernel; an additional operand of the micro instruction, beyond those of the kernel,
 is the constant of the operation. Source: docs/reference/micro.md sections 3.6 to 3.10, 7.
 """
 
@@ -29,9 +29,9 @@ from castsim.machines.vector_function.register_operations import INDEX, NamedReg
 
 @dataclass(slots=True)
 class Given:
-    """A vector operation being written, with its known properties besides its loop nests.
+    """A vector operation being written, with its known properties in addition to its loop nests.
 
-    `waiting` is a source of the instruction after the next one, where three are added.
+    `waiting` is a source of the instruction after the next one, if three are added.
     """
 
     work: ResolvedTileOp
@@ -48,7 +48,7 @@ class Given:
 
     @property
     def format(self) -> Format:
-        """The format that it computes in."""
+        """The format of its computation."""
         return format_named(compared_format(self.work))
 
     @property
@@ -77,11 +77,11 @@ class Given:
 
     @property
     def pad(self) -> int:
-        """The code that fills up."""
+        """The code of the padding."""
         return pad_code(self.work.dst.format, self.work.dst.type.pad)
 
     def neutral(self, fmt: Format) -> int | None:
-        """Return the code from which an accumulation starts; None if it has to start from its first element.
+        """Return the code with which an accumulation starts; None if it must start from its first element.
 
         Rows start so in the model too. Columns start from their first row: a neutral value gives the same except for
         NaN, infinity and a single row, which is returned unchanged.
@@ -118,14 +118,14 @@ def scalar_use(held: NamedRegisters, given: Given) -> Use:
 
 
 def scalar_register(held: NamedRegisters, given: Given) -> str:
-    """Return the key of a register that holds the constant operand in all lanes."""
+    """Return the key of a register with the constant operand in all lanes."""
     if given.scalar_name is None:
         return constant_register(held, "scalar", given.scalar, given.format)
     return _at_head(held, f"scalar {given.scalar_name}", 0, given.format, lambda: scalar_use(held, given))
 
 
 def constant_register(held: NamedRegisters, name: str, code: int, fmt: Format) -> str:
-    """Return the key of a register that holds a code in all lanes; it is created on first use."""
+    """Return the key of a register with a code in all lanes; it is created on first use."""
     if fmt.storage_bits == 8 and not isinstance(fmt, IntFormat):
         fmt = format_named("u8")  # there are no scalars of such floats
     return _at_head(held, f"{name} {fmt.name}", code, fmt, lambda: constant_use(held, code, fmt))
@@ -169,10 +169,10 @@ _UNSUPPORTED: Mapping[str, str] = {
 
 
 def check_structure(given: Given) -> None:
-    """Refuse an operation whose kernel the instruction does not support.
+    """Reject an operation whose kernel the instruction does not support.
 
     Raises:
-        IllegalError: it is one of those.
+        IllegalError: the instruction does not support its kernel.
     """
     found = _UNSUPPORTED.get(given.structure)
     function, fmt = given.operation.function, given.format
@@ -194,7 +194,7 @@ def write_compute(held: NamedRegisters, given: Given, operation: MicroOperation)
     """Write an instruction that computes.
 
     Raises:
-        IllegalError: the micro level has none that does the same.
+        IllegalError: the micro level has no equivalent instruction.
     """
     if operation.mnemonic == LONG_DIVISION:
         raise unwritten("the long body of the high-precision division")
@@ -222,7 +222,7 @@ def _apply(
 
 
 _ELEMENTS = dict.fromkeys(("vdiv", "vprelu", "vlrelu", "vaxpy"), ("f16", "f32"))
-"""Elements of instructions that take few."""
+"""Element types of instructions that support few."""
 
 
 def _check_element(held: NamedRegisters, operation: MicroOperation) -> None:
@@ -265,7 +265,7 @@ def _with_scalar(held: NamedRegisters, given: Given, operation: MicroOperation) 
 
 
 def _by_amount(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
-    """A shift by the constant, which an i16 holds whatever the element; all amounts beyond that are alike."""
+    """Write a shift by the constant, which fits an i16 for every element type; all larger amounts are equivalent."""
     if given.scalar_name is not None:
         raise unwritten(f"a shift by %{given.scalar_name}, of which {SETTLED}")
     bits = given.format.bits
@@ -278,7 +278,7 @@ def _by_amount(held: NamedRegisters, given: Given, operation: MicroOperation) ->
 
 
 def _alone(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
-    """An instruction of one register."""
+    """Write an instruction with one register."""
     del given
     _apply(held, operation, operation.operands)
 
@@ -352,7 +352,7 @@ def _select(held: NamedRegisters, given: Given, operation: MicroOperation) -> No
 
 
 def _spread(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
-    """A bit for every lane of 16 bits becomes one for every lane of 32."""
+    """Write the conversion of a bit per 16-bit lane to one per 32-bit lane."""
     del given
     held.spread(operation)
 
@@ -368,7 +368,7 @@ def _spread_both(held: NamedRegisters, given: Given, operation: MicroOperation) 
 
 
 def _join(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
-    """The predicates of two registers of 32-bit lanes as one of 16-bit lanes."""
+    """Write the predicates of two registers of 32-bit lanes as one of 16-bit lanes."""
     del given
     narrow = [held.out.as_bits(held.mask(each), 8).use for each in operation.operands]
     results = [(each, MaskType(8)) for each in (*operation.results, "rest")]
@@ -383,7 +383,7 @@ def _pack(held: NamedRegisters, given: Given, operation: MicroOperation) -> None
 
 
 def _choose(held: NamedRegisters, given: Given, operation: MicroOperation) -> None:
-    """Write the bits of one predicate where a third is set, else of another."""
+    """Write the bits of one predicate where a third is set, otherwise of another."""
     del given
     masks = [held.mask(each).use for each in operation.operands]
     held.define_mask(operation.results[0], width_of(operation), "psel", masks)
@@ -424,7 +424,7 @@ _RULES: Mapping[str, _Rule] = {
 
 
 def accumulated(held: NamedRegisters, given: Given, name: str, width: int) -> str | None:
-    """Return the key of the register from which an accumulation starts; None if that is its first element."""
+    """Return the key of the register with which an accumulation starts; None if that is its first element."""
     fmt = given.format
     if width != fmt.storage_bits:
         fmt = format_named(f"{fmt.name[0]}{width}")

@@ -1,4 +1,4 @@
-"""A whole lowered program as micro text: transfers, flags, control writes, vector functions, and the loops around."""
+"""A whole lowered program as micro text: transfers, flags, control writes, vector functions, and surrounding loops."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from castsim.machines.vector_function.register_operations import (
 
 @dataclass(frozen=True, slots=True)
 class FunctionWriter:
-    """Writes vector functions."""
+    """Writer of vector functions."""
 
     out: FunctionEmitter
     attributes: Attributes
@@ -71,12 +71,12 @@ class FunctionWriter:
         Args:
             function: the function to write.
             addresses: the values (i64) of its addresses.
-            ctrl: CTRL meanwhile.
+            ctrl: CTRL during the function.
             given: its vector operation; None if it is a cast.
             rules: the rules by which its nests follow run-time extents; empty if they do not.
 
         Raises:
-            IllegalError: an operation that no vector instruction does.
+            IllegalError: no vector instruction performs an operation.
         """
         if given is not None:
             check_structure(given)
@@ -121,7 +121,7 @@ class FunctionWriter:
 
 
 _Moves = tuple[tuple[str, Deltas], ...]
-"""Variables of the loops around an element of the tree, each with how far the element's addresses move by it."""
+"""Variables of the loops around an element of the tree, each with the movement of its addresses."""
 
 
 def program_writer(function: Function, attributes: Attributes, taken: set[str]) -> ProgramWriter:
@@ -134,7 +134,7 @@ def program_writer(function: Function, attributes: Attributes, taken: set[str]) 
 
 
 def framed(program: ProgramWriter, function: Function) -> str:
-    """Return the whole text: the module, the function, all that has been written, and the wait for all pipes."""
+    """Return the whole text: the module, the function, its lines, and the wait for all pipes."""
     out = program.out
     program.drain()
     arguments = (
@@ -162,7 +162,7 @@ class ProgramWriter:
     rules: tuple[NestRules, ...] = ()
     """The rules by which the loops of that function follow run-time extents."""
     bases: dict[str, str] = field(default_factory=dict)
-    """The pointers to global memory of the arguments, where they are others than those."""
+    """The pointers to global memory of the arguments, if they differ from the arguments."""
     moved: bool = False
     """Whether transfers outside the tree have been written."""
     _pipes: set[str] = field(default_factory=set)
@@ -173,7 +173,7 @@ class ProgramWriter:
         self.out.micro("set_ctrl", [self.out.scalar(ctrl, I64)])
 
     def tree(self, tree: Tree) -> None:
-        """Write a whole tree. Loops stay loops; decisions of scalars are already taken."""
+        """Write a whole tree. Loops stay loops; decisions about scalars are already made."""
         self.instructions = tree.instructions
         self.block(tree.root, [()] * tree.root.width)
 
@@ -203,7 +203,7 @@ class ProgramWriter:
                 self._operation(node, moves[0])
 
     def _loop(self, node: Loop, moves: Sequence[_Moves]) -> None:
-        """Write a loop, unless nothing in it is written."""
+        """Write a loop, unless its body is empty."""
         variable = self.out.fresh("t")
         bounds = self.out.index(0), self.out.index(node.trips), self.out.index(1)
         inside = [(*each, (variable, step)) for each, step in zip(moves, node.steps, strict=True)]

@@ -1,8 +1,8 @@
-"""Translation of a tile program statement by statement, which keeps run-time scalars.
+"""Translation of a tile program statement by statement, which preserves run-time scalars.
 
 Scalar arithmetic, conditions and loops are written unchanged; tiles are placed and operations lowered when they are
-met. Run-time extents become bounds of loops (`nest_writer.Extents`), scalar operands those of instructions, offsets of
-views offsets of pointers. Source: docs/reference/micro.md section 7.3.
+reached. Run-time extents become bounds of loops (`nest_writer.Extents`), scalar operands those of instructions, view
+offsets those of pointers. Source: docs/reference/micro.md section 7.3.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def move_part(
     """Write a transfer between a part and the valid region of a tile.
 
     Raises:
-        IllegalError: extents or strides of run time in more than two dimensions, or in columns.
+        IllegalError: run-time extents or strides occur in more than two dimensions, or in columns.
         TileError: see `castsim.execution.pipe_operations.lower_transfer`.
     """
     base = _base(program.out, part)
@@ -215,7 +215,7 @@ _SCALARS = pto.Constant | pto.Arith | pto.Compare | pto.Convert
 
 
 def names_in(function: Function) -> set[str]:
-    """Return every name that the text gives a value."""
+    """Return every name that the text binds."""
     found: set[str] = set()
     for node in nodes(function.body or ()):
         for held in ("result", "variable", "dst"):
@@ -226,7 +226,7 @@ def names_in(function: Function) -> set[str]:
 
 
 def drop_unused(out: FunctionEmitter) -> None:
-    """Leave out scalars and constants that nothing uses; a comment ahead of one goes to the next operation."""
+    """Remove scalars and constants that nothing uses; a preceding comment moves to the next operation."""
     runs, before = (out.head, out.current), -1
     while before != len(counts := Counter(_names_of([node for run in runs for node in run.flat()]))):
         before = len(counts)
@@ -235,7 +235,7 @@ def drop_unused(out: FunctionEmitter) -> None:
 
 
 def _names_of(body: Sequence[pto.Operation]) -> Iterator[str]:
-    """Yield the names that operations define or use, each as often as it occurs."""
+    """Yield the names that operations define or use, as often as they occur."""
     for node in nodes(body):
         for place in fields(node):
             held = getattr(node, place.name)
@@ -257,14 +257,14 @@ def _used(body: Sequence[pto.Operation], counts: Counter[str], notes: dict[int, 
 _SETTLED = ("--arg NAME=VALUE, which settles what it decides",)
 _WHOLE = ("index", "i8", "i16", "i32", "i64")
 _FOLLOWING = ("compare", "column_reduction", "row_product", "fill", "part")
-"""Structures of kernels of which more than the bounds of loops follows the extents."""
+"""Kernel structures in which more than the bounds of loops depends on the extents."""
 
 
 def write_statements(function: pto.Function, lowerer: Lowerer, attributes: Attributes) -> ProgramWriter:
     """Return a tile function written statement by statement; its scalar arguments stay arguments.
 
     Raises:
-        IllegalError: something that can be written for settled scalars only, or not at all; carries its place.
+        IllegalError: something can be written only for known scalars, or not at all; the error has its position.
     """
     program = program_writer(function, attributes, names_in(function))
     _Source(function, lowerer, program).write()
@@ -349,7 +349,7 @@ class _Source:
                 self._place(node)
 
     def _constant_of(self, node: pto.Constant) -> None:
-        """Keep a constant; an integer of the whole function is one that instructions may use too."""
+        """Store a constant; an integer that is valid in the whole function may also be an operand of instructions."""
         out, value = self.program.out, constant(node.value, node.type.name)
         self.values[node.result] = ScalarExpression(node.result, value)
         key = repr(value), node.type.name
@@ -362,7 +362,7 @@ class _Source:
             out.add(node)
 
     def _place(self, node: pto.Operation) -> None:
-        """Make tiles and views: nothing of them is written."""
+        """Create tiles and views, which need no text."""
         match node:
             case pto.AllocTile() | pto.AllocTiles():
                 self._allocate(node, id(node))
@@ -524,7 +524,7 @@ class _Source:
             program.rules = ()
 
     def _guarded(self, body: Block, most: Extents) -> None:
-        """Write an operation; one that closes rows leaves everything as it is where there are no columns."""
+        """Write an operation; one that closes rows has no effect if there are no columns."""
         program, out = self.program, self.program.out
         closes = program.given is not None and program.given.structure == "row_reduction"
         columns = self._columns() if closes else None

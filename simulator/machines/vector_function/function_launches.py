@@ -1,4 +1,4 @@
-"""Launches of vector functions: operations of the vector pipe, their time, where their cycles went."""
+"""Launches of vector functions: operations of the vector pipe, their time, and the attribution of their cycles."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ from castsim.targets.vector_function import DistributionMode, VectorFunctionTarg
 # What a trip of a loop has for the serial port, for the loads and for the stores (docs/reference/micro.md 6.2).
 
 Part = tuple[int, int]
-"""A line, and the ticks up to which a trip's time is its own."""
+"""A line, and the ticks up to which a trip's time belongs to it."""
 
 
 class TripWork:
-    """The work of one trip: `hold` are the ticks for which it keeps the front end.
+    """The work of one trip: `hold` are the ticks for which it occupies the front end.
 
-    `loop` is the trip's own, which may set a least time between trips. `fed` are the kinds of instructions in the trip
+    `loop` is the trip's own, which may set a minimum time between trips. `fed` are the kinds of instructions in a trip
     of the loop around it, which may load for trips that do not.
     """
 
@@ -103,7 +103,7 @@ class TripWork:
                     others += TICKS * facts.cost(instruction).held
         self.hold = sum(held for _, held in serial)
         self.serial_bound = bool(serial) and others <= self.hold and not copies
-        """Whether it is that of the instructions for the first port alone, and the others have room on the second.
+        """Whether the bound is that of the instructions for the first port alone, while others have room on the second.
 
         If a load follows a store, trips are unrolled: converts of a later trip do not wait for an earlier one.
         """
@@ -121,7 +121,7 @@ class TripWork:
             self._lines = self._lines or [(loop.line, 0)]
 
     def parts(self) -> Sequence[Part]:
-        """Return how the hold divides among the lines that make it as long as it is, in their order."""
+        """Return the shares of the lines that determine the hold, in their order."""
         ends = list(accumulate(held for _, held in self._lines))
         ends[-1:] = [self.hold] * bool(ends)
         return [(line, end) for (line, _), end in zip(self._lines, ends, strict=True)]
@@ -135,7 +135,7 @@ class TripWork:
 def time_scope(
     scope: Scope, target: VectorFunctionTarget, heard: Callable[[int], None] = lambda _: None
 ) -> ScopeTiming:
-    """Time one launch; the target has a latency for every instruction that computes.
+    """Time one launch; the target must have a latency for every computing instruction.
 
     `heard` receives, for each instruction in program order, the cycle of the launch in which the front end sends it.
     """
@@ -143,9 +143,9 @@ def time_scope(
 
 
 class EarlyEnd(NamedTuple):
-    """A launch that ends with a trip of its loop: its cycles, by cause too, and whether a store of that trip waited.
+    """A launch that ends with a trip of its loop: its cycles, also by cause, and whether a store of that trip waited.
 
-    If none did, a last trip that stores fewer bytes takes the same.
+    If none waited, a last trip that stores fewer bytes takes the same time.
     """
 
     cycles: int
@@ -154,7 +154,7 @@ class EarlyEnd(NamedTuple):
 
 
 def time_trips(scope: Scope, target: VectorFunctionTarget) -> Sequence[EarlyEnd]:
-    """Time a launch of one loop as if it ended with its second trip, its third, and so on up to all of them."""
+    """Time a launch of one loop as if it ended with its second trip, its third, and so on up to the last."""
     front = _FrontEnd(ScopeFacts(target), scope, lambda _: None)
     front.ends = []
     front.run()
@@ -177,7 +177,7 @@ class _FrontEnd:
         self._opened = False
         """Whether an outermost loop has begun."""
         self.ends: list[EarlyEnd] | None = None
-        """What `time_trips` wants."""
+        """The results for `time_trips`."""
 
     def run(self) -> ScopeTiming:
         """Walk the scope and settle when it ends."""
@@ -195,7 +195,7 @@ class _FrontEnd:
         return self._end()
 
     def _end(self) -> ScopeTiming:
-        """Settle when the launch ends if nothing follows."""
+        """Decide when the launch ends if nothing follows."""
         function, board, account = self._facts.function, self._board, self._account
         account = PortSpans(account.now, [*account.spans], account.uses)
         if self._only_stores:  # nobody waits until the last has completed (docs/reference/micro.md 6.2)
@@ -242,7 +242,7 @@ class _FrontEnd:
                 self._heard(self._account.now // TICKS)
 
     def _loop(self, loop: RecordedLoop) -> None:
-        """Walk a loop; one with a single trip is none."""
+        """Walk a loop; a single trip does not count as a loop."""
         repeats = loop.repeats
         outermost = not self._repeats
         if outermost and repeats:
@@ -306,7 +306,7 @@ class _FrontEnd:
         self._opened = True
 
     def _updates(self, issued: Sequence[ScopeIssue]) -> None:
-        """Loads that advance their addresses themselves take longer to set up."""
+        """Whether loads update their addresses, which takes longer to set up."""
         updating = [each.instruction for each in issued if each.instruction.updates]
         if updating:
             self._board.used.add("timing.loads")
@@ -384,7 +384,7 @@ _NOWHERE = -1
 
 
 def _repeats(loop: RecordedLoop) -> bool:
-    """Whether it, or a loop inside of it, is one that the front end turns."""
+    """Whether it, or an inner loop, is turned by the front end."""
     return loop.repeats or any(
         isinstance(item, RecordedLoop) and _repeats(item) for trip in loop.trips for item in trip
     )
@@ -439,14 +439,14 @@ class MicroFunction(Unaddressed):
 
 
 def turn_bytes(target: VectorFunctionTarget) -> int:
-    """Return the bytes of a turn around the banks: the time of a function is the same after whole turns."""
+    """Return the bytes of a turn around the banks: moving a function by whole turns does not change its time."""
     return target.banks.groups * target.banks.banks_per_group * BLOCK
 
 
 class _Placed:
-    """A tile function on a target as the key of its time, which its name and whole turns around the banks leave alone.
+    """A tile function on a target as the key of its time, independent of its name and of whole turns around the banks.
 
-    Targets are the same only if they are one object.
+    Targets are equal only if they are the same object.
     """
 
     __slots__ = ("_hash", "_key", "function", "target")
@@ -479,15 +479,15 @@ def _placed(key: _Placed) -> ScopeTiming:
 
 
 def timed(function: VectorFunction | MicroFunction, target: VectorFunctionTarget) -> ScopeTiming:
-    """Return the time of a function on a target; times of tile functions are remembered."""
+    """Return the time of a function on a target, cached for tile functions."""
     return function.timed(target) if isinstance(function, MicroFunction) else _placed(_Placed(function, target))
 
 
 def check_scope(function: MicroFunction, target: VectorFunctionTarget) -> None:
-    """Refuse instructions for which the target has no latency.
+    """Reject instructions for which the target has no latency.
 
     Raises:
-        IllegalError: as said; names the latencies that the target has.
+        IllegalError: there is such an instruction; the message names the latencies that the target has.
     """
     facts = ScopeFacts(target)
     for issue in issues(function.scope.body):
@@ -504,10 +504,10 @@ FACTS = ("timing.launch", "timing.access", "timing.loops", "timing.chain", "timi
 
 
 def check_function(operation: object, target: VectorFunctionTarget) -> None:
-    """Refuse nodes other than vector functions, and instructions without a latency on the target.
+    """Reject nodes other than vector functions, and instructions without a latency on the target.
 
     Raises:
-        IllegalError: as said; names the latencies that the target has.
+        IllegalError: there is such a node or instruction; the message names the latencies that the target has.
     """
     if isinstance(operation, MicroFunction):
         check_scope(operation, target)
@@ -536,7 +536,7 @@ def _is_timed(item: MicroOperation, target: VectorFunctionTarget) -> bool:
 class FunctionLaunch:
     """A vector function as one launch.
 
-    `scope` are its issued instructions, by the timed nests; lines are numbers of instructions and loops in kernel
+    `scope` are its issued instructions, by the timed nests; lines are indices of instructions and loops in kernel
     order.
     """
 
@@ -603,7 +603,7 @@ class FunctionLaunch:
             self._names.update(zip(step.writes, made, strict=True))
 
     def _step(self, item: MicroOperation, key: tuple[int, str, int], trip: _Trip) -> _Step | None:
-        """Return an instruction of a nest as all of its executions have it; None: it takes no time."""
+        """Return an instruction of a nest in the form common to its executions; None: it takes no time."""
         if mnemonic(item) in ("plt", "pset"):
             return None
         line, nest = self._line(*key), trip.nest
@@ -655,7 +655,7 @@ class _Trip(NamedTuple):
     closing: bool = False
 
     def row_bytes(self, trip_bytes: int) -> int:
-        """Return the bytes of a row of which full trips have so many."""
+        """Return the bytes of a row, given the bytes of its full trips."""
         return bytes_of_row(self.nest.count, trip_bytes, self.nest.elements)
 
 
@@ -737,7 +737,7 @@ class _Total:
 
 
 def written(tree: Tree, target: Target) -> Sequence[InstructionLaunches]:
-    """Return the launches that a program writes itself."""
+    """Return the launches written in a program."""
     assert isinstance(target, VectorFunctionTarget)
     found: defaultdict[int, _Total] = defaultdict(_Total)
     for lowered, _ in instances(tree):
@@ -750,7 +750,7 @@ def written(tree: Tree, target: Target) -> Sequence[InstructionLaunches]:
 
 
 def slices(tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
-    """Return the cycles of the launches that a program writes itself, in order."""
+    """Return the cycles of the launches written in a program, in order."""
     assert isinstance(target, VectorFunctionTarget)
     starts = {each.execution: each.start for each in timing.operations if each.pipe == target.pipes.vector}
     found: list[LaunchSlice] = []
@@ -762,7 +762,7 @@ def slices(tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
 
 
 def sent(lowered: Lowered, target: Target) -> Sequence[int]:
-    """Return when the front end sends the instructions of a launch that a program writes itself."""
+    """Return when the front end sends the instructions of a launch written in a program."""
     assert isinstance(target, VectorFunctionTarget)
     found: list[int] = []
     for operation in lowered.body.items:
@@ -828,7 +828,7 @@ def _executions(timing: Timing) -> Mapping[int, int]:
 
 
 def _cycles(tree: Tree, timing: Timing, wanted: Iterable[int]) -> Mapping[int, int]:
-    """Return the cycles of the operations that the pipe of each instruction has in its first execution."""
+    """Return the cycles of each instruction's operations on its pipe in its first execution."""
     first = dict.fromkeys(wanted, len(timing.executions))
     found: defaultdict[int, int] = defaultdict(int)
     for operation, _, _ in repeated(timing.operations):

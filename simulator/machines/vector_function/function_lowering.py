@@ -1,4 +1,4 @@
-"""The vector-function mechanism behind the common lowering protocol, for one target.
+"""Lowering of the vector-function mechanism for one target.
 
 Facts of the kernels that rearrange or quantise, with their loop nests: one layout for each structure of the table
 of kernels: pto-isa include/pto/npu/a5 @ 3186c381 (docs/reference/pto.md sections 7.7 and 7.12).
@@ -88,7 +88,7 @@ def _pattern_gather(k: KernelLayout) -> Nests:
 
 
 def _compare_gather(k: KernelLayout) -> Nests:
-    """Load, compare, squeeze the numbers and store; the count of each row follows its last trip (assumed)."""
+    """Load, compare, squeeze the indices and store; the count of each row follows its last trip (assumed)."""
     region = k.rows(k.source)
     load = k.load("v0", "NORM", k.source.address, region.steps(k.source))
     trip: Trip = (load, region.predicate, *region.stored(chain(k.rule.instructions, ("v0",), region.width)))
@@ -111,7 +111,7 @@ def _sort(k: KernelLayout) -> Nests:
 
 
 def _merge(k: KernelLayout) -> Nests:
-    """Merge four blocks per trip; the first vector of each represents all of it."""
+    """Merge four blocks per trip; the first vector of each represents the whole block."""
     first = k.source
     length = 4 * block_pairs(k.work) * PAIR_BYTES if k.work.scalars else first.valid_cols * first.element_bits // 8
     region = NestRegion(first.element_bits, length, k.dst.valid_rows, first.valid_cols)
@@ -147,11 +147,11 @@ def _transposition(k: KernelLayout) -> Nests:
 
 
 def _spread_cycles(k: KernelLayout, region: NestRegion, count: int, pitch: int) -> int:
-    """Return the cycles for which an access of a trip's lanes, `pitch` bytes apart, holds the port of its kind.
+    """Return the cycles for which an access of a trip's lanes, `pitch` bytes apart, occupies the port of its kind.
 
-    The lanes are those that the trips of a row of `count` elements have on average. Blocks that share a bank group pass
-    at half a block a cycle, as the documented rate has it where they share none (2 cycles); a lane never takes more
-    than one, and one cycle goes before. Source: 14 transpositions in the vendor's simulator, with pitches of 32 to 256
+    The lanes are the average of the trips of a row of `count` elements. Blocks that share a bank group pass
+    at half a block per cycle, the documented rate for blocks that share none (2 cycles); a lane never takes more
+    than one, and one cycle precedes. Source: 14 transpositions in the vendor's simulator, with pitches of 32 to 256
     bytes (pto-isa mirror, a5_benchmark.csv).
     """
     lanes = -(-count // max(1, -(-count // region.elements)))
@@ -161,7 +161,7 @@ def _spread_cycles(k: KernelLayout, region: NestRegion, count: int, pitch: int) 
 
 
 def _concatenation(k: KernelLayout) -> Nests:
-    """The first part loaded and stored, the second scattered to addresses made on the way.
+    """Return the concatenation: the first part loaded and stored, the second scattered to computed addresses.
 
     Counts are loaded once per row; that they change nothing else is assumed.
     """
@@ -189,7 +189,7 @@ def _concatenation(k: KernelLayout) -> Nests:
 def _in_order(trip: Trip) -> Trip:
     """Return a trip whose final store waits for earlier ones, because the parts of a row share a line.
 
-    Inferred from the vendor's simulator, where rows of two vectors take 27 cycles whatever their type.
+    This is inferred from the vendor's simulator, where rows of two vectors take 27 cycles for every type.
     """
     return (*trip[:-1], barrier_step("VST_VST"), trip[-1])
 
@@ -217,9 +217,9 @@ def _packing(k: KernelLayout) -> Nests:
 
 
 def _combination(k: KernelLayout) -> Nests:
-    """Return a nest for each result: all sources loaded, the instructions, a store, narrowed on the way if need be.
+    """Return a nest for each result: all sources loaded, the instructions, a store, narrowed if necessary.
 
-    A trip fills a register of the operand whose rows have most bytes, and takes a part alike of the others: assumed.
+    A trip fills a register of the operand whose rows have most bytes, and takes an equal share of the others: assumed.
     """
     outputs, sources = (k.dst, *k.work.further), k.work.sources
     lead = max((*outputs, *sources), key=_row_bits)
@@ -287,7 +287,7 @@ def _dequantisation(k: KernelLayout) -> Nests:
 # Published cycles time f32 with exponents in one line; of other forms the instructions and their order are documented.
 
 _SHORT = 1024
-"""Elements of f32 up to which maxima are taken register by register."""
+"""Maximum number of f32 elements whose maxima are computed register by register."""
 
 _CUT = ("vand",) * 6 + ("vcmps",) * 6 + ("vcvt",) * 2 + ("vsel",) * 4
 """Instructions that cut two registers of f16 to bf16 with their infinities and NaN, under the rule ocp."""
@@ -308,23 +308,23 @@ _NV_HALF = (
     *("vcmps", "vsel", "vsel") * 2,
 )
 _SHARED = {(32, "ocp"): _OCP_SINGLE, (32, "nv"): _NV_SINGLE, (16, "ocp"): _OCP_HALF, (16, "nv"): _NV_HALF}
-"""Instructions that make exponents and reciprocals of a register of largest magnitudes, by width and rule.
+"""Instructions that compute exponents and reciprocals of a register of largest magnitudes, by width and rule.
 
-Those on predicates (pand, por, pnot) are left out: no source has a latency of them.
+Those on predicates (pand, por, pnot) are left out: no source has their latency.
 """
 
 _NARROW_OF_HALF = 19
 """Instructions that make the codes of a register of e2m1 from products of f32."""
 
 _ROWS_AT_ONCE = 4
-"""The rows of a group whose magnitudes one trip compares."""
+"""Number of rows of a group whose magnitudes one trip compares."""
 
 
 def _block_quantisation(k: KernelLayout) -> Nests:
     """Return the three passes over memory of one function.
 
-    For short tiles of f32 each register gives the maxima of two groups by two reductions; for others four registers
-    give those of eight groups. Groups of rows take their columns register by register.
+    For short tiles of f32 each register gives the maxima of two groups by two reductions; otherwise four registers
+    give those of eight groups. Groups of rows process their columns register by register.
     """
     if grouping_of(k.work).columns:
         return _by_columns(k)
@@ -353,7 +353,7 @@ def _maxima(k: KernelLayout) -> Nests:
 
 
 def _shared(k: KernelLayout) -> Nest:
-    """Process one register of groups a trip; one group if exponents are in rows."""
+    """Process one register of groups per trip; one group if exponents are in rows."""
     (_, maxima, scaling), groups, width = k.work.further, grouping_of(k.work), k.work.sources[0].element_bits
     widened = width == 16 and k.work.mode == "nv"
     trip_bytes = width // 8 if groups.by_rows else k.register_bytes // (2 if widened else 1)
@@ -401,7 +401,7 @@ def _rounding(work: ResolvedTileOp, vectors: int) -> tuple[str, ...]:
 
 
 def _by_columns(k: KernelLayout) -> Nests:
-    """Groups of rows: of each register of columns four rows a trip, then all groups of a row, then row after row."""
+    """Process groups of rows: for each register of columns four rows per trip, then all groups of a row, by rows."""
     source, (_, maxima, scaling), groups = k.work.sources[0], k.work.further, grouping_of(k.work)
     width, size = source.element_bits, source.element_bits // 8
     lanes, down = k.register_bytes // size, groups.down
@@ -440,7 +440,7 @@ def _by_columns(k: KernelLayout) -> Nests:
 
 
 def _column_of_codes(k: KernelLayout, number: int) -> Nest:
-    """Every group loads its reciprocals once, then 32 rows one after the other."""
+    """Load the reciprocals of every group once, then process 32 rows in sequence."""
     source, dst, scaling = k.work.sources[0], k.work.dst, k.work.further[2]
     width, size, narrow = source.element_bits, source.element_bits // 8, is_narrow(k.work)
     at, half = number * k.register_bytes, source.element_bits == 16
@@ -555,7 +555,7 @@ def lower_work(target: VectorFunctionTarget, work: ResolvedTileOp) -> Block:
     """Choose the kernel of one vector operation and lay out its loops.
 
     Raises:
-        IllegalError: the target has no kernel of this operation.
+        IllegalError: the target has no kernel for this operation.
     """
     kernel = kernel_of(target, work)
     if kernel.structure == "ramp" and not (work.names_tmp or target.option("ramp_without_tmp") == "vector"):
@@ -606,7 +606,7 @@ def kernel_of(target: VectorFunctionTarget, work: ResolvedTileOp) -> VectorFunct
 
 
 def kernel_variant(target: VectorFunctionTarget, work: ResolvedTileOp) -> KernelVariant:
-    """Return the code variant that runs: by the tiles and the implementation kind in force."""
+    """Return the code variant that runs, by the tiles and the implementation kind in force."""
     choice = target.kernel_variants[kernel_of(target, work).choice]
     variants = choice.contiguous if are_contiguous(work.dst, *work.sources) else choice.padded
     return variants[int(target.option("implementation_kind"))]
@@ -630,7 +630,7 @@ def _control(
 
 
 def _whole_bytes(fmt: Format) -> Format:
-    """Return the format as which elements move: packed pairs do as bytes."""
+    """Return the format in which elements move: packed pairs move as bytes."""
     return format_named("u8") if fmt.bits == 4 else fmt
 
 
@@ -638,7 +638,7 @@ class VectorFunctionLowerer(DataflowLowerer):
     """Lowering for one target. Equal casts are lowered and proven once, equal operations lowered once."""
 
     def __init__(self, target: VectorFunctionTarget, *, unsafe_scratch: bool = False) -> None:
-        """Take a target; its casts use no tmp tile, so that none is too small."""
+        """Store a target; its casts use no tmp tile, so none is too small."""
         super().__init__(target)
         self.target = self._at_start = target
         self._control: int | None = None
@@ -683,7 +683,7 @@ class VectorFunctionLowerer(DataflowLowerer):
     def lower_work(self, work: ResolvedTileOp) -> Block:
         """Return the vector function of any other vector operation, with the control writes around it.
 
-        No source states the loops of a column-major move; those of the exchanged tile are assumed. After a block
+        No source states the loops of a column-major move; those of the transposed tile are assumed. After a block
         quantisation everything is lowered under its final CTRL.
         """
         work = as_rows(work)
@@ -697,11 +697,11 @@ class VectorFunctionLowerer(DataflowLowerer):
         return found
 
     def control(self) -> int | None:
-        """Return CTRL as operations have left it."""
+        """Return CTRL as left by operations."""
         return self._control
 
     def set_control(self, value: int | None) -> None:
-        """Set the assumed value of CTRL, None for that at start; earlier lowerings are discarded."""
+        """Set the assumed value of CTRL, None for the initial one; earlier lowerings are discarded."""
         if value == self._control:
             return
         self._control, self.target = value, self._at_start
@@ -714,7 +714,7 @@ class VectorFunctionLowerer(DataflowLowerer):
 
 
 def _wraps(whole: WholeTile | None) -> bool | None:
-    """Whether any step keeps the low bits of integers beyond the range; None if nothing is known of the steps."""
+    """Whether any step keeps the low bits of integers beyond the range; None if the steps are unknown."""
     if whole is None:
         return None
     return any(isinstance(step, ConvertStep) and step.policy.overflow is Overflow.WRAP for step in whole.chain)

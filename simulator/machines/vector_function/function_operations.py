@@ -1,8 +1,8 @@
 """Operations of the vector-function mechanism.
 
 A vector function is one operation of the vector pipe: it runs loop nests whose trips load registers from the buffer,
-compute, and store registers to it. Loops stay loops here: a nest states how often its trip runs and how far its
-addresses move, and engines and values read the same register operations. Meaning of each: docs/reference/a5.md sections
+compute, and store registers to it. Loops stay loops here: a nest states the number of its trips and the movement of its
+addresses, and engines and values read the same register operations. Meaning of each: docs/reference/a5.md sections
 1.1, 1.2.
 
 Registers (`v..`), predicates and scalar counters are named as in the kernel text. A predicate has one bit per byte of
@@ -50,11 +50,11 @@ _OF_MASKS = frozenset(("vcmp", "vcmps", "punpack", "ppack", "pintlv", "pdintlv",
 def compute_step(
     name: str, results: tuple[str, ...], sources: tuple[str, ...], width: int, **words: str | int
 ) -> MicroOperation:
-    """Return an instruction on registers and predicates with lanes of `width` bits (0: its name says which).
+    """Return an instruction on registers and predicates with lanes of `width` bits (0: its name states it).
 
     `sources` are registers, then predicates. A result that is also a source is accumulated from trip to trip.
     Functions of vector operations other than casts carry time and byte streams only: their instructions leave out
-    constants, and the values of a vector operation are worked out as a whole.
+    constants, and the values of a vector operation are computed as a whole.
     """
     kind: Type = MaskType(width) if name in _OF_MASKS else vector(f"i{width or 32}")
     kinds = (kind,) * len(results) if width else ()
@@ -81,7 +81,7 @@ def store_step(source: str, predicate: str, distribution: str, offset: int = 0) 
 
 
 def count_step(result: str, width: int, take: int, counter: str | None) -> MicroOperation:
-    """Return the `plt` of the leading `counter` lanes of `width` bits, at most `take`; that decreases by `take`.
+    """Return the `plt` of the leading `counter` lanes of `width` bits, at most `take`; the counter decreases by `take`.
 
     A constant has no counter: `take` lanes.
     """
@@ -100,12 +100,12 @@ def select_step(result: str, full: int, tail: str) -> MicroOperation:
 
 
 def barrier_step(kinds: str) -> MicroOperation:
-    """Return a `mem_bar`: earlier accesses of the first kind happen before later ones of the second (`VST_VST`)."""
+    """Return a `mem_bar`: earlier accesses of the first kind complete before later ones of the second (`VST_VST`)."""
     return with_words(MicroOperation("mem_bar", (), ()), barrier=kinds)
 
 
 def with_words(node: MicroOperation, **words: str | int) -> MicroOperation:
-    """Return an instruction with other words of these kinds."""
+    """Return an instruction with its words of some kinds replaced."""
     kept = {**dict(node.attributes), **{key: str(word) for key, word in words.items()}}
     return replace(node, attributes=tuple(kept.items()))
 
@@ -122,9 +122,9 @@ def mnemonic(node: MicroOperation) -> str:
 
 
 def width_of(node: MicroOperation) -> int:
-    """Return the bits of the lanes of an instruction's results; 0 if it does not state them.
+    """Return the lane width in bits of an instruction's results; 0 if it does not state it.
 
-    The time of a conversion between formats does not depend on them: 32.
+    The time of a conversion between formats does not depend on the width: 32.
     """
     if node.operand_types:
         return 32
@@ -132,7 +132,7 @@ def width_of(node: MicroOperation) -> int:
 
 
 def number_of(node: MicroOperation, key: str, default: int = 0) -> int:
-    """Return a number of an instruction."""
+    """Return a numeric word of an instruction."""
     text = node.word(key)
     return default if text is None else int(text)
 
@@ -143,14 +143,14 @@ def distribution_in(node: MicroOperation) -> NamedDistribution:
 
 
 def formats_of(node: MicroOperation) -> tuple[Format, Format] | None:
-    """Return the formats between which an instruction converts; None: it does not, or does not state them."""
+    """Return the formats between which an instruction converts; None if it does not, or does not state them."""
     kinds = (*node.operand_types, *node.result_types)
     found = [format_named(kind.element) for kind in kinds if isinstance(kind, VectorType)]
     return (found[0], found[1]) if node.operand_types and len(found) > 1 else None
 
 
 def computes(node: MicroOperation) -> bool:
-    """Whether an instruction takes time; predicates by counters are ready when wanted.
+    """Whether an instruction takes time; predicates by counters are ready on demand.
 
     Source: docs/reference/a5.md section 7.
     """
@@ -166,7 +166,7 @@ LONG_DIVISION = "division"
 """Mnemonic of the long body of the high-precision division, which is timed as a whole (`timing.division`)."""
 
 INTEGER_DIVISION = "integer_division"
-"""The mnemonic of integer division, which has the timing of a vector instruction but is none."""
+"""The mnemonic of integer division, which has the timing of a vector instruction but is not an instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class Nest:
     A row consists of `count` elements, `elements` per trip. Trip k of row r loads from byte `source + r * source_row +
     k * source_trip` and stores at `destination + r * destination_row + k * destination_trip` of the function, unless a
     load has separate steps. `counters` are set at the start of each row, then `row` runs, then the trips, then `close`,
-    whose stores write up to `close_bytes` at the row's own place.
+    whose stores write up to `close_bytes` at the row's own address.
     `writes` is the operand that stores go to, None for the destination. `post_update`: loads advance their addresses
     themselves. `runtime_trips`: the number of trips of a row is known only at run time, so the loop over them turns
     between rows even for a single trip, which folds away otherwise (docs/reference/a5.md section 9). `broadcasts` are
@@ -214,9 +214,9 @@ class Nest:
 class VectorFunction:
     """One launch: `setup` once, then the nests in order, on registers of `register_bytes`.
 
-    `source` and `destination` are the byte addresses of the tiles, `operands` those of further sources. `timed` are the
+    `source` and `destination` are the byte addresses of the tiles, `operands` those of other sources. `timed` are the
     nests that an engine times; they differ from `nests` only if published cycles belong to another instruction
-    sequence. `policies` are those of a cast's conversions by their formats; an instruction may round otherwise.
+    sequence. `policies` are those of a cast's conversions by their formats; an instruction may round differently.
     """
 
     name: str
@@ -238,7 +238,7 @@ class VectorFunction:
         return (self.destination, self.source, *self.operands)
 
     def operand(self, number: int) -> int:
-        """Return the address of an operand as loads count them: 0 is the source."""
+        """Return the address of an operand as numbered in loads: 0 is the source."""
         return self.source if number == 0 else self.operands[number - 1]
 
     def shifted(self, deltas: Deltas) -> VectorFunction:
@@ -255,7 +255,7 @@ VectorFunctionOperation = VectorFunction | Transfer | ControlWrite | ScalarWork 
 def of_every_trip(nest: Nest) -> tuple[MicroOperation, ...]:
     """Return the operations of a trip without predicates that do not change from row to row.
 
-    A row loop around single trips has no inner loop, so that predicates that rest on counters alone are made before it
+    A row loop around single trips has no inner loop, so predicates that depend only on counters are set before it
     (docs/reference/a5.md section 6.2, rule 3).
     """
     if not nest.row_loop or nest.trips > 1:
@@ -306,7 +306,7 @@ class ConvertMap:
 def convert_map(src: Format, dst: Format, part: str | None, register_bytes: int) -> ConvertMap:
     """Return which elements a convert reads and writes.
 
-    Two elements of a 4-bit format fill one 8-bit lane, which pairs with two elements of the other side.
+    Two elements of a 4-bit format fill one 8-bit lane, which corresponds to two elements of the other side.
     """
     per_unit = 2 if 4 in (src.bits, dst.bits) else 1
     from_bits, to_bits = (per_unit * _bits(fmt) for fmt in (src, dst))
@@ -322,5 +322,5 @@ def convert_map(src: Format, dst: Format, part: str | None, register_bytes: int)
 
 
 def _bits(fmt: Format) -> int:
-    """Bits of one element in a register: 4-bit formats share bytes, all others fill whole ones."""
+    """Return the bits of one element in a register: 4-bit formats share bytes, all others fill whole ones."""
     return fmt.bits if fmt.bits == 4 else fmt.storage_bits

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FunctionTicks:
-    """The facts of a target that every function of it rests on, in ticks.
+    """The facts of a target that all its functions depend on, in ticks.
 
     `load_use` is the time from a load to the use of its register. `special_ports` is a number of ports.
     """
@@ -62,9 +62,9 @@ class FunctionTicks:
 
 
 def head_penalty(source_bytes: int, waits: int, wait: int, line_bytes: int, step_bytes: int, bank_bit: int) -> int:
-    """Return the delay that an unpacking load adds to the start of a 1D kernel, by source bytes; also on arrays.
+    """Return the delay that an unpacking load adds to the start of a 1D kernel, by source bytes; also for arrays.
 
-    It is `waits` times `wait`, once less for each step of bytes; nothing on whole lines or where the size has the bit
+    It is `waits` times `wait`, once less for each step of bytes; zero on whole lines or if the size has the bit
     of a bank.
     """
     left = waits - source_bytes // step_bytes
@@ -73,7 +73,7 @@ def head_penalty(source_bytes: int, waits: int, wait: int, line_bytes: int, step
 
 
 def row_turn(turnaround: int, hidden: int, hold: int) -> int:
-    """Return the front end's time between rows: it turns while the port works on the last trip.
+    """Return the front end's time between rows: it turns while the port processes the last trip.
 
     `hidden` is the time that each cycle of the port hides, except the first one of the trip's `hold`.
     """
@@ -91,7 +91,7 @@ def branch_rest(branch: int, hold: int) -> int:
 
 
 def function_end(completed: int, front_end: int, drain: int) -> int:
-    """Return the cycle in which a function ends: its last effect, or the front end's, then its drain; rounded once."""
+    """Return the cycle in which a function ends: after its last effect and the front end, plus the drain, rounded."""
     return rounded(max(completed, front_end) + drain)
 
 
@@ -104,10 +104,10 @@ def loaded(sent: int, number: int, second_load: int, wait: int, load_use: int) -
 
 
 def path_through(free: int, arrival: int, hold: int, opened: int) -> int:
-    """Return when a line is through the memory path, which is `free` for it and takes `hold`.
+    """Return when a line has passed the memory path, which is `free` for it and takes `hold`.
 
-    A path that was `opened` at some tick passes line after line from then on, whenever they arrive: the floor of
-    kernels with two loads. Any other passes them as they come.
+    A path that was `opened` at some tick passes line after line from then on, regardless of their arrival: the floor of
+    kernels with two loads. Any other passes them as they arrive.
     """
     return (free if opened else max(free, arrival)) + hold
 
@@ -121,7 +121,7 @@ def bytes_of_row(count: int, destination_trip: int, elements: int) -> int:
 
 
 def store_start(data_at: int, latest: int, interval: int, barrier_at: int, barrier: int) -> int:
-    """Return when a store leaves: its data is there, the store before it, at `latest`, is an interval away.
+    """Return when a store leaves: its data is ready, and the previous store, at `latest`, is an interval away.
 
     After an earlier-stores-first barrier it waits for all preceding work in program order, `barrier_at` (NO_TICK: there
     is no barrier), and all earlier stores.
@@ -133,7 +133,7 @@ def store_start(data_at: int, latest: int, interval: int, barrier_at: int, barri
 
 
 def store_asked(start: int) -> int:
-    """Return the cycle in which a store asks for its blocks."""
+    """Return the cycle in which a store requests its blocks."""
     return cycle_from(start)
 
 
@@ -150,21 +150,21 @@ def group_has_room(
 
 
 ACCESS_BITS, GROUP_BITS, GROUPS_PER_WORD = 4, 8, 7
-"""Bits of a number of accesses, of the reads and the writes of a group in a cycle, and how many groups fill a word."""
+"""Number of bits per access count, of the reads and the writes of a group in a cycle, and of groups per word."""
 
 MOST_ACCESSES = (1 << ACCESS_BITS) - 1
 
 
 def words_of_cycle(groups: int) -> int:
-    """Return how many words hold the accesses of a cycle."""
+    """Return the number of words for the accesses of a cycle."""
     return -(-groups // GROUPS_PER_WORD)
 
 
 def launch_reads(word: int, group: int) -> int:
-    """Return the reads of a group from the word that holds them."""
+    """Return the reads of a group from the word that contains them."""
     return word >> GROUP_BITS * (group % GROUPS_PER_WORD) & MOST_ACCESSES
 
 
 def launch_writes(word: int, group: int) -> int:
-    """Return the writes of a group from the word that holds them."""
+    """Return the writes of a group from the word that contains them."""
     return word >> GROUP_BITS * (group % GROUPS_PER_WORD) + ACCESS_BITS & MOST_ACCESSES

@@ -1,4 +1,4 @@
-"""The instructions of a launch after each other: when each is dispatched, starts and completes.
+"""The instructions of a launch in sequence: when each is dispatched, starts and completes.
 
 Source of the rules: docs/reference/micro.md 6.2.
 """
@@ -35,7 +35,7 @@ from castsim.targets.vector_function import FunctionBufferPorts
 
 @dataclass(frozen=True, slots=True)
 class CauseSpan:
-    """The cycles up to `until`, counted from the launch, went to `cause`, on behalf of a line (0: of none)."""
+    """The cycles up to `until`, counted from the launch, spent for `cause` on behalf of a line (0: none)."""
 
     cause: Cause
     until: int
@@ -69,7 +69,7 @@ class LineUse:
 
 @dataclass(frozen=True, slots=True)
 class ScopeTiming:
-    """A launch: its cycles, and its spans without a gap; `facts` are the paths of the facts that it rests on.
+    """A launch: its cycles, and its spans without a gap; `facts` are the paths of the facts behind it.
 
     `uses` are those of its lines that execute instructions, `accesses` those of bank groups from its first cycle on
     (`function_timing.launch_reads`).
@@ -102,19 +102,19 @@ class ScopeTiming:
 
 @dataclass(slots=True)
 class PortSpans:
-    """Spans so far, and the uses of lines; `now` is the tick up to which time is accounted for."""
+    """Spans so far, and the uses of lines; `now` is the tick up to which time is attributed."""
 
     now: int = 0
     spans: list[CauseSpan] = field(default_factory=list)
     uses: defaultdict[int, LineUse] = field(default_factory=lambda: defaultdict(LineUse))
 
     def spend(self, cause: Cause, until: int, line: int = 0) -> None:
-        """Account for the time up to tick `until`; a whole cycle counts once it has passed."""
+        """Attribute the time up to tick `until`; a whole cycle counts once it has passed."""
         self.now = max(self.now, until)
         self.settle(cause, self.now // TICKS, line)
 
     def settle(self, cause: Cause, cycle: int, line: int = 0) -> None:
-        """Account for the cycles before `cycle`."""
+        """Attribute the cycles before `cycle`."""
         before = self.spans[-1].until if self.spans else 0
         if cycle <= before:
             return
@@ -143,11 +143,11 @@ class Queue:
 
     @property
     def gate(self) -> tuple[int, int]:
-        """Return when the next instruction gets a place, and the number of the one that leaves it; (0, -1): now."""
+        """Return when the next instruction gets a slot, and the number of the one that leaves it; (0, -1): now."""
         return self._latest[0] if len(self._latest) == self._places else (0, -1)
 
     def add(self, start: int, number: int) -> None:
-        """Note that instruction `number` starts at tick `start`."""
+        """Record that instruction `number` starts at tick `start`."""
         if len(self._latest) < self._places:
             heappush(self._latest, (start, number))
         elif start > self._latest[0][0]:
@@ -155,7 +155,7 @@ class Queue:
 
 
 class RegisterPool:
-    """Physical registers: one is taken at dispatch and returns some time after its last reader has started."""
+    """Physical registers: each is allocated at dispatch and returns some time after its last reader has started."""
 
     def __init__(self, physical: int) -> None:
         self._physical = physical
@@ -164,14 +164,14 @@ class RegisterPool:
 
     @property
     def gate(self) -> tuple[int, int]:
-        """When a register is free, and the number of the instruction that frees it; (0, -1): now."""
+        """Return when a register is free, and the number of the instruction that frees it; (0, -1): now."""
         spare = self._physical - self._held
         if spare > len(self._returns):
             return 0, -1
         return self._returns[-spare] if spare > 0 else (self._returns[-1] if self._returns else (0, -1))
 
     def take(self) -> None:
-        """Take one."""
+        """Allocate a register."""
         self._held += 1
 
     def give(self, tick: int, number: int) -> None:
@@ -183,7 +183,7 @@ class RegisterPool:
 
 
 class ExecutionPorts:
-    """Execution ports: each starts one instruction a cycle, and one of its results returns a cycle.
+    """Execution ports: each starts one instruction per cycle, and one of its results returns per cycle.
 
     A special function excludes others of its kind from its port for some cycles; other instructions may start after it.
     Converts and similar instructions use only the first port.
@@ -192,7 +192,7 @@ class ExecutionPorts:
     def __init__(self, ports: int, special: int) -> None:
         self._starts = [_Cycles() for _ in range(ports)]
         self._queued: list[list[int]] = [[] for _ in range(ports)]
-        """When the instructions of each port start, in order of time."""
+        """The start times of instructions on each port, in order."""
         self._results: list[set[int]] = [set() for _ in range(ports)]
         self._special: list[list[int]] = [[] for _ in range(special)]
         self._turn = 0
@@ -200,9 +200,9 @@ class ExecutionPorts:
         """When instructions for the first port alone hold it."""
 
     def start(self, dispatched: int, ready: int, latency: int, cycles: int = 1) -> int:
-        """Start an instruction and hold its port for `cycles`; return the start.
+        """Start an instruction and occupy its port for `cycles`; return the start.
 
-        It joins the port where fewest wait when it is dispatched, of two equal ones the port that is free first.
+        It joins the port with the shorter queue at its dispatch, or if equal the port that is free first.
         """
         firsts = [self._first(port, ready, latency, cycles) for port in range(len(self._starts))]
         waiting = [len(starts) - bisect_right(starts, dispatched) for starts in self._queued]
@@ -230,14 +230,14 @@ class ExecutionPorts:
         return tick
 
     def start_special(self, ready: int, latency: int, held: int) -> int:
-        """Start a special function; they take the ports in turn, and those of one port are `held` apart."""
+        """Start a special function; they alternate between the ports, and those of one port are `held` apart."""
         number, self._turn = self._turn, (self._turn + 1) % len(self._special)
         tick = self._first_special(number, ready, latency, held)
         insort(self._special[number], tick)
         return self._take(number % len(self._starts), tick, latency)
 
     def forget(self, tick: int) -> None:
-        """Discard the state of earlier cycles, in which no further instruction starts."""
+        """Discard the state of earlier cycles, in which no more instructions start."""
         cycle = tick // TICKS
         for starts in self._starts:
             starts.forget(cycle)
@@ -274,13 +274,13 @@ class ExecutionPorts:
 
 
 class _Cycles:
-    """Cycles that have been taken; `_after` leads from each towards the next that has not."""
+    """Occupied cycles; `_after` leads from each towards the next free one."""
 
     def __init__(self) -> None:
         self._after: dict[int, int] = {}
 
     def first(self, cycle: int) -> int:
-        """Return the first cycle from this one on that is free."""
+        """Return the first free cycle from this one on."""
         after, passed = self._after, []
         while cycle in after:
             passed.append(cycle)
@@ -290,7 +290,7 @@ class _Cycles:
         return cycle
 
     def take(self, cycle: int) -> None:
-        """Take a cycle."""
+        """Occupy a cycle."""
         self._after[cycle] = cycle + 1
 
     def forget(self, cycle: int) -> None:
@@ -312,14 +312,14 @@ class BufferGroups:
         self._line_cycle, self._line_banks = 0, [0] * facts.banks_per_group
 
     def grant(self, cycle: int, address: int, size: int, *, write: bool) -> int:
-        """Ask in `cycle` for the blocks of an access; return the cycle in which the last one passes."""
+        """Request the blocks of an access in `cycle`; return the cycle in which the last one passes."""
         groups, last = self._facts.groups, cycle
         for block in range(address // BLOCK, -(-(address + size) // BLOCK)):
             last = max(last, self._pass(block % groups, cycle, write=write))
         return last
 
     def pass_line(self, cycle: int, address: int, size: int) -> int:
-        """Return when a load passes: whole lines in program order, so many of one bank a cycle."""
+        """Return when a load passes: whole lines in program order, a limited number of one bank per cycle."""
         facts = self._facts
         line, bank = divmod(address, BLOCK * facts.groups)
         if bank or size < BLOCK * facts.groups:
@@ -332,7 +332,7 @@ class BufferGroups:
         return cycle
 
     def forget(self, cycle: int) -> None:
-        """Pack the state of earlier cycles, for which no further access asks."""
+        """Pack the state of earlier cycles, which no later access requests."""
         per_cycle, bits = words_of_cycle(self._facts.groups), GROUP_BITS * GROUPS_PER_WORD
         for number in range(len(self._words) // per_cycle, min(cycle, max(self._used, default=-1) + 1)):
             used = self._used.pop(number, 0)
@@ -362,7 +362,7 @@ class BufferGroups:
 
 
 _REMEMBERED = 2000 * TICKS
-"""The time after which the board forgets cycles before the front end."""
+"""The time after which the board discards cycles before the front end."""
 
 _LINKS = 32
 """Links of a chain that are remembered."""
@@ -379,8 +379,8 @@ class ScoreboardValue:
     """A register or mask: its producer, its ready time, and the waits of its chain for ports, buffer and barriers.
 
     `loaded` is when a loaded register can be used; NO_TICK if an instruction computed it. `physical`: it takes one of
-    the vector registers, unlike masks. `chain` are line and start of its inputs, the latest operand each time, up to
-    its own. `trip` numbers that which loaded it.
+    the vector registers, unlike masks. `chain` has line and start of its inputs, always of the latest operand, up to
+    its own. `trip` is the number of the trip that loaded it.
     """
 
     producer: ScopeInstruction
@@ -408,7 +408,7 @@ class LastStore:
 
 
 class Board:
-    """One launch. `account.now` is the tick up to which the front end has worked."""
+    """The scoreboard of one launch. `account.now` is the tick up to which the front end has worked."""
 
     def __init__(self, facts: ScopeFacts, readers: dict[int, int], account: PortSpans) -> None:
         micro = facts.target.timing.micro
@@ -422,7 +422,7 @@ class Board:
         self._through: int | None = 0
         self.held = LastStore()
         self.holding: Sequence[tuple[int, int]] = ()
-        """Lines that keep the front end in this trip anyway, and until when."""
+        """Lines that occupy the front end in this trip anyway, and until when."""
         self.completed = self.serving = 0
         self._readers = readers
         self._values: dict[int, ScoreboardValue] = {}
@@ -440,7 +440,7 @@ class Board:
         self._forget_at = _REMEMBERED
         self._loaded = self._last_start = self._serial = 0
         self.serial_bound = False
-        """Whether the trip keeps the front end for its work at the first port alone."""
+        """Whether the trip occupies the front end only for its work at the first port."""
         self._store_barrier = NO_TICK
         self._no_load_before = self._no_store_before = NO_TICK
         self._latest_load = self._barrier_passed = NO_TICK
@@ -636,7 +636,7 @@ class Board:
         use.wait(Cause.BANK_CONFLICT, 0, conflict * TICKS)
 
     def _name(self, issue: ScopeIssue) -> None:
-        """Masks by counters and patterns are ready when wanted; one made of another is ready when that is.
+        """Set the name of a mask: those by counters and patterns are ready on demand, derived ones with their source.
 
         Logic of masks takes its latency, and no execution port.
         """
@@ -712,6 +712,6 @@ class Board:
             self._registers.give(value.start, number)
 
     def _note(self, cause: Cause, line: int) -> int:
-        """Return the number of an instruction; whoever waits for it waits for this cause, on behalf of its line."""
+        """Return the number of an instruction; a wait for it has this cause, on behalf of its line."""
         self._lines.append((cause, line))
         return len(self._lines) - 1

@@ -31,10 +31,10 @@ from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import FLAT, POST_UPDATES, KernelVariant, VectorFunctionOperation
 
 COUNTER = "n"
-"""The counter of the elements that are left of a row."""
+"""The counter of the remaining elements of a row."""
 
 Steps = tuple[int, int]
-"""Bytes from row to row and from trip to trip."""
+"""Distances in bytes between rows and between trips."""
 
 Trip = tuple[MicroOperation, ...]
 Nests = tuple[Nest, ...]
@@ -42,9 +42,9 @@ Nests = tuple[Nest, ...]
 
 @dataclass(frozen=True, slots=True)
 class NestRegion:
-    """Elements of `width` bits that a nest walks over: `rows` rows of `cols`, as many per trip as `trip_bytes` hold.
+    """Elements of `width` bits that a nest iterates over: `rows` rows of `cols`, as many per trip as fit `trip_bytes`.
 
-    `flat` walks over all of them as one row.
+    With `flat`, all of them form one row.
     """
 
     width: int
@@ -55,12 +55,12 @@ class NestRegion:
 
     @property
     def elements(self) -> int:
-        """Elements of a trip."""
+        """Number of elements of a trip."""
         return self.trip_bytes * 8 // self.width
 
     @property
     def count(self) -> int:
-        """Elements of a row."""
+        """Number of elements of a row."""
         return self.rows * self.cols if self.flat else self.cols
 
     @property
@@ -82,7 +82,7 @@ class NestRegion:
 
     @property
     def down(self) -> NestRegion:
-        """A vector of columns after the other, as many trips as rows."""
+        """Return the nest over one vector of columns after another, with as many trips as rows."""
         return NestRegion(self.width, self.width // 8, -(-self.cols // self.elements), self.rows)
 
     def nest(
@@ -97,7 +97,7 @@ class NestRegion:
         writes: int | None = None,
         paced: str | None = None,
     ) -> Nest:
-        """Return the nest over the region; its loads have steps of their own."""
+        """Return the nest over the region; its loads have their own steps."""
         return Nest(
             rows=1 if self.flat else self.rows,
             row_loop=not self.flat,
@@ -121,9 +121,9 @@ class NestRegion:
 
 @dataclass(frozen=True, slots=True)
 class KernelLayout:
-    """An operation with its kernel's layout: the row of the table, the code variant, and its operands.
+    """An operation with its kernel's layout: the row of the table, the code variant, and the operands.
 
-    `addresses` are those that the function works on, in the order in which its loads number them.
+    `addresses` are the function's, in the order in which its loads number them.
     """
 
     target: VectorFunctionTarget
@@ -167,20 +167,20 @@ class KernelLayout:
 
     @property
     def post_update(self) -> bool:
-        """Whether the loads of the variant advance their addresses themselves."""
+        """Whether the loads of the variant update their addresses."""
         return self.variant in POST_UPDATES
 
     def add(self, address: int) -> int:
-        """Return the number of a further operand."""
+        """Add an operand and return its number."""
         self.addresses.append(address)
         return len(self.addresses) - 1
 
     def load(self, name: str, distribution: str, address: int, steps: Steps) -> MicroOperation:
-        """Return a load of a further operand into register `name`."""
+        """Return a load of an additional operand into register `name`."""
         return load_step((name,), distribution, self.add(address), steps)
 
     def rows(self, tile: Tile, rows: int | None = None, cols: int | None = None, trip_bytes: int = 0) -> NestRegion:
-        """Return elements of a tile, its valid ones by default, a register per trip; packed pairs count as bytes."""
+        """Return elements of a tile, by default its valid ones, a register per trip; packed pairs count as bytes."""
         width = max(8, tile.element_bits)
         cols = tile.valid_cols if cols is None else cols
         return NestRegion(
@@ -191,11 +191,11 @@ class KernelLayout:
         )
 
     def region(self, tile: Tile, rows: int | None = None, cols: int | None = None) -> NestRegion:
-        """Return the same, as one row where the variant walks so."""
+        """Return the same elements, as one row if the variant iterates that way."""
         return replace(self.rows(tile, rows, cols), flat=self.variant in FLAT)
 
     def whole(self, region: NestRegion, tile: Tile, name: str = "v0", offset: int = 0) -> MicroOperation:
-        """Return a full load, `offset` bytes on; elements of half the width are spread on the way."""
+        """Return a full load, `offset` bytes further on; elements of half the width are spread by the load."""
         if tile.element_bits >= region.width:
             return self.load(name, "NORM", tile.address + offset, region.steps(tile))
         steps = tile.row_pitch, region.trip_bytes * tile.element_bits // region.width
@@ -220,7 +220,7 @@ def chain(mnemonics: Sequence[str], sources: tuple[str, ...], width: int) -> Tri
 
 
 def steps_of(text: str, width: int, mnemonics: Sequence[str] = ()) -> Trip:
-    """Return the instructions of a text: `result = mnemonic source source` each, between semicolons.
+    """Return the instructions in a text of the form `result = mnemonic source source`, separated by semicolons.
 
     `{0}` is replaced by the first of `mnemonics`.
     """
@@ -238,9 +238,9 @@ def steps_of(text: str, width: int, mnemonics: Sequence[str] = ()) -> Trip:
 def _joined(
     k: KernelLayout, region: NestRegion, sources: Sequence[Tile], compute: tuple[str, ...] = (), *, peeled: bool = False
 ) -> Nest:
-    """Loads of all sources, the instructions, one store.
+    """Return the nest with loads of all sources, the instructions, and one store.
 
-    `peeled`: the tail of each row is a separate trip, so no trip makes a predicate.
+    With `peeled`, the tail of each row is a separate trip, so no trip computes a predicate.
     """
     loads, names = k.wholes(region, sources)
     predicate = set_step("p", region.width) if peeled else region.predicate
@@ -261,7 +261,7 @@ def _elementwise(k: KernelLayout) -> Nests:
 
 
 def _scalar_elements(k: KernelLayout, region: NestRegion, mnemonic: str) -> Nest:
-    """A scalar loop over the elements: each is a trip that loads and stores one."""
+    """Return a scalar loop over the elements: each trip loads and stores one."""
     single = replace(region, trip_bytes=region.width // 8)
     load = k.load("v0", f"BRC_B{region.width}", k.source.address, single.steps(k.source))
     trip: Trip = (load, *chain((mnemonic,), ("v0",), region.width), store_step("r0", "p", f"ONEPT_B{region.width}"))
@@ -276,7 +276,7 @@ def _compare(k: KernelLayout) -> Nests:
 
 
 def _compared(k: KernelLayout, region: NestRegion) -> Nest:
-    """Lay out a comparison: element-wise, but it stores a predicate of one bit per element."""
+    """Lay out a comparison: elementwise, but it stores a predicate of one bit per element."""
     loads, names = k.wholes(region, k.work.sources)
     steps = chain(k.rule.instructions[:1], names, region.width)
     trip: Trip = (*loads, region.predicate, *steps, store_step("r0", "p", f"MASK_B{region.width}"))
@@ -284,9 +284,9 @@ def _compared(k: KernelLayout, region: NestRegion) -> Nest:
 
 
 def _compared_in_pairs(k: KernelLayout, region: NestRegion) -> Nest:
-    """Lay out a comparison of 32 bits: two vectors a trip, whose predicates are stored as one.
+    """Lay out a 32-bit comparison: two vectors per trip, whose predicates are stored together.
 
-    Source: vendor's simulator, 93 cycles for 16 vectors and 68 for 4; no kernel text at hand.
+    Source: vendor's simulator, 93 cycles for 16 vectors and 68 for 4; no kernel text is available.
     """
     pairs = replace(region, trip_bytes=2 * region.trip_bytes)
     loads: list[MicroOperation] = []
@@ -302,9 +302,9 @@ def _compared_in_pairs(k: KernelLayout, region: NestRegion) -> Nest:
 
 
 def _select(k: KernelLayout) -> Nests:
-    """Under a mask loaded as a predicate: one vector per trip.
+    """Lay out a selection under a mask loaded as a predicate: one vector per trip.
 
-    On 32 bits two vectors per trip, then the one that is left of every row.
+    For 32 bits, there are two vectors per trip, then the remaining one of every row.
     """
     if k.work.mask is None:
         raise IllegalError(f"pto.{k.work.mnemonic} without a mask", span=k.work.span)
@@ -339,7 +339,7 @@ def _select_one(k: KernelLayout, region: NestRegion, first: int, mask: Tile) -> 
 
 
 def _select_two(k: KernelLayout, region: NestRegion, mask: Tile) -> Nest:
-    """Lay out a selection of two vectors per trip, whose masks are loaded as one."""
+    """Lay out a selection of two vectors per trip, whose masks are loaded together."""
     half_bytes, half = region.trip_bytes // 2, region.elements // 2
     masked = k.load("m", f"MASK_B{region.width // 2}", mask.address, (mask.row_pitch, region.elements // 8))
     trip: list[MicroOperation] = [masked, *steps_of("m0 m1 = pintlv m", region.width)]
@@ -356,7 +356,7 @@ def _select_two(k: KernelLayout, region: NestRegion, mask: Tile) -> Nest:
 
 
 def moved(k: KernelLayout, region: NestRegion, source: Tile) -> Nest:
-    """One load, one store."""
+    """Return the nest with one load and one store."""
     load = k.load("v0", "NORM", source.address, region.steps(source))
     return region.nest((load, region.predicate, region.store("v0")), region.steps(k.dst))
 
@@ -367,7 +367,7 @@ def _move(k: KernelLayout) -> Nests:
 
 
 def _fill(k: KernelLayout) -> Nests:
-    """Copy, then unaligned stores of the pad value right of every copied row, then the rows below.
+    """Return a copy, then unaligned stores of the pad value right of every copied row, then the rows below.
 
     A flush after the unaligned stores of a row writes up to a block. Columns are padded up to the physical ones, rows
     down to the last valid one.
@@ -398,7 +398,7 @@ def _fill(k: KernelLayout) -> Nests:
 
 
 def _part(k: KernelLayout) -> Nests:
-    """A tile with a tile that covers as much, or a copy of the larger one joined with the smaller: assumed."""
+    """Return a combination of tiles of equal extent, or a copy of the larger one combined with the smaller: assumed."""
     smaller, larger = sorted(k.work.sources, key=lambda one: one.valid_rows * one.valid_cols)
     rows, cols = smaller.valid_rows, smaller.valid_cols
     joined = k.region(k.dst, rows, cols)
@@ -414,7 +414,7 @@ def _part(k: KernelLayout) -> Nests:
 
 
 def element_steps(tile: Tile) -> Steps:
-    """Return the steps over a tile of one element per row: dense where it is column-major."""
+    """Return the steps over a tile of one element per row: dense if it is column-major."""
     return (tile.element_bits // 8 if tile.type.block_layout == "col_major" else tile.row_pitch), 0
 
 
@@ -423,9 +423,9 @@ _WIDENED = "w0 = vcvt v0; w1 = vcvt v0; t0 = {0} w0; t1 = {0} w1; t = {1} t0 t1;
 
 
 def _row_reduction(k: KernelLayout) -> Nests:
-    """Per trip a reduction and an accumulation, per row a store of one element.
+    """Return a reduction and an accumulation per trip, and a store of one element per row.
 
-    Sums of 16-bit integers, which are of 32 bits, are narrowed before the store.
+    Sums of 16-bit integers have 32 bits and are narrowed before the store.
     """
     region, (reduce, accumulate) = k.region(k.source), k.rule.instructions
     width = region.width
@@ -444,7 +444,7 @@ def _row_reduction(k: KernelLayout) -> Nests:
 
 
 def _row_product(k: KernelLayout) -> Nests:
-    """Products lane by lane, then of the halves of a vector until one lane is left."""
+    """Return products lane by lane, then of the halves of a vector until one lane remains."""
     region = k.region(k.source)
     width, mnemonics = region.width, k.rule.instructions
     load, last, close = k.whole(region, k.source), "acc", list[MicroOperation]()
@@ -491,9 +491,9 @@ def _row_argument(k: KernelLayout) -> Nests:
 
 
 def _column_argument(k: KernelLayout) -> Nests:
-    """Vector by vector: per row a load, a comparison, the choice of value and row number; then the row numbers stored.
+    """Return, vector by vector: per row a load, a comparison, the choice of value and row index; then an index store.
 
-    Source: none; assumed, on the structure of a column reduction. Numbers of narrower elements take several stores.
+    Source: none; assumed, with the structure of a column reduction. Indices of narrower elements take several stores.
     """
     region = k.region(k.source)
     size = region.trip_bytes
@@ -537,10 +537,10 @@ BLOCK_LOAD = "BLK"
 
 
 def _row_broadcast(k: KernelLayout) -> Nests:
-    """The row's element, loaded once per row, against every vector of the row; without a tile it is only stored.
+    """Combine the row's element, loaded once per row, with every vector of the row; without a tile, only store it.
 
     Narrow contiguous tiles take a row per trip of one loop and load the element in each. The element goes to all lanes,
-    or comes as the block of 32 bytes that repeats it.
+    or is loaded as the block of 32 bytes that repeats it.
     """
     region, (full, vector) = k.region(k.dst), _full_and_vector(k.work)
     per_row = full is None or k.dst.cols >= region.elements or not are_contiguous(k.dst, full)
@@ -584,7 +584,7 @@ def _full_and_vector(work: ResolvedTileOp) -> tuple[Tile | None, Tile]:
 
 
 def are_contiguous(*tiles: Tile) -> bool:
-    """Whether the tile condition of the 1D kernels holds: full rows by their types, or single rows."""
+    """Whether the tile condition of the 1D kernels is met: full rows by their types, or single rows."""
     return all(tile.type.valid_cols == tile.cols for tile in tiles) or all(tile.rows == 1 for tile in tiles)
 
 
@@ -652,7 +652,7 @@ def _timed_row_reduction(k: KernelLayout) -> Nests:
 
 
 def _timed_column_reduction(k: KernelLayout) -> Nests:
-    """The first row, pairs of rows, an odd last one; else, and for fewer than three (assumed), row by row."""
+    """Time the first row, pairs of rows, an odd last one; otherwise, and for fewer than three (assumed), row by row."""
     if k.work.binary and k.work.tmp is not None:
         return ()
     (nest,) = _column_reduction(k)
@@ -680,7 +680,7 @@ def _timed_part(k: KernelLayout) -> Nests:
     """Return the timed nests: combine the rows that both sources cover, copy those that only one covers; none if
     columns differ.
 
-    Extremes take a pass for each source, which loads the destination too: 2.06 cycles a vector each. Source: pto-isa
+    Extremes take a pass for each source, which also loads the destination: 2.06 cycles per vector each. Source: pto-isa
     include/pto/npu/a5 for the two loops; 8 and 64 rows of a vector take 120 cycles in the vendor's simulator.
     """
     dst = k.dst

@@ -1,6 +1,6 @@
-"""Every register and predicate instruction but conversions, loads and stores: one row each.
+"""Every register and predicate instruction except conversions, loads and stores: one row each.
 
-A row gives the operands and results of an instruction, its element formats, and the function that computes it. The
+A row has the operands and results of an instruction, its element formats, and the function that computes it. The
 verifier and the execution of programs read the rows.
 """
 
@@ -66,7 +66,7 @@ def behaviour(function: str, fmt: Format, operands: Operands, *names: str) -> Be
 
 
 def compute(function: str, codes: Sequence[Codes], fmt: Format, operands: Operands) -> Codes:
-    """Return the codes of a function of lanes of one format (`add`, `max`, `exp`, ...), as `operands` run it."""
+    """Return the codes of a function of lanes of one format (`add`, `max`, `exp`, ...), in the form of `operands`."""
     return apply(function, codes, fmt, behaviour(function, fmt, operands, *_OF.get(function, ())))
 
 
@@ -77,7 +77,7 @@ def scalar_codes(operands: Operands) -> list[Codes]:
 
 
 def elementwise(function: str) -> Callable[[Operands], tuple[Value, ...]]:
-    """A function of the register operands, then the scalar; lanes without mask bit become 0."""
+    """Apply a function to the register operands, then the scalar; lanes without mask bit become 0."""
 
     def run(operands: Operands) -> tuple[Value, ...]:
         bits = operands.bits
@@ -91,7 +91,7 @@ def elementwise(function: str) -> Callable[[Operands], tuple[Value, ...]]:
 
 
 def _amount(operands: Operands) -> Codes:
-    """Return the amount of a scalar shift, which is an i16, as an element; amounts beyond the width stay beyond it."""
+    """Return the amount of a scalar shift, which is an i16, as an element; amounts beyond the width stay so."""
     bits, amount = operands.bits, signed(operands.scalars[0], 16)
     kept = amount if 0 <= amount < bits else bits + amount % bits
     return np.array([kept], f"<u{bits // 8}")
@@ -113,7 +113,7 @@ def _defined(operands: Operands) -> Bits:
 
 
 def bitwise(function: str) -> Callable[[Operands], tuple[Value, ...]]:
-    """A function of the bits of lanes, whatever their format."""
+    """Apply a function to the bits of lanes, whatever their format."""
     pure: Mapping[str, Callable[..., Codes]] = {
         "and": np.bitwise_and,
         "or": np.bitwise_or,
@@ -129,7 +129,7 @@ def bitwise(function: str) -> Callable[[Operands], tuple[Value, ...]]:
 
 
 def negated(operands: Operands) -> tuple[Value, ...]:
-    """`vneg`: the sign bit of floats flips, integers wrap; where results clamp, so do these."""
+    """`vneg`: the sign bit of floats flips, integers wrap; they clamp if results of arithmetic clamp."""
     codes, fmt = operands.registers[0].lanes(operands.bits), operands.element
     how = behaviour("neg", fmt, operands)
     if not isinstance(fmt, IntFormat):
@@ -164,7 +164,7 @@ def then_positive(function: str) -> Callable[[Operands], tuple[Value, ...]]:
 def accumulated(operands: Operands) -> tuple[Value, ...]:
     """`vmula %acc, %a, %b`: acc + a * b; `vmadd %a, %b, %c`: a * b + c; `vaxpy %a, %b, %s`: s * a + b.
 
-    Rounded according to option `axpy_rounding`.
+    Rounding follows option `axpy_rounding`.
     """
     sources = [each.lanes(operands.bits) for each in operands.registers]
     if operands.name == "vmula":
@@ -203,14 +203,14 @@ _COMPARISONS: Mapping[str, Callable[[Numbers, Numbers], Bits]] = {
     "ge": np.greater_equal,
 }
 COMPARISONS = tuple(_COMPARISONS)
-"""The words of `vcmp` and `vcmps`."""
+"""The comparison words of `vcmp` and `vcmps`."""
 
 
 def compared(operands: Operands) -> tuple[Value, ...]:
-    """`vcmp`, `vcmps`: a mask bit per lane, 0 where the governing mask is 0; NaN is unequal to all and nothing else.
+    """`vcmp`, `vcmps`: a mask bit per lane, 0 where the governing mask is 0; for NaN, only `unequal` is true.
 
     Raises:
-        IllegalError: no such comparison.
+        IllegalError: the comparison does not exist.
     """
     (word,) = operands.words
     if word not in _COMPARISONS:
@@ -223,7 +223,7 @@ def compared(operands: Operands) -> tuple[Value, ...]:
 
 
 def selected(operands: Operands) -> tuple[Value, ...]:
-    """`vsel`: the lane of the first register where the mask is 1, else of the second."""
+    """`vsel`: the lane of the first register where the mask is 1, otherwise of the second."""
     one, two = operands.registers
     mask, bits = operands.masks[0], operands.bits
     active = mask.lanes(bits)
@@ -234,7 +234,7 @@ def selected(operands: Operands) -> tuple[Value, ...]:
 def with_carry(operands: Operands) -> tuple[Value, ...]:
     """`vaddc`, `vsubc` and, with a carry of each lane, `vaddcs`, `vsubcs`: lanes of 32 bits and their carries.
 
-    The sense of a subtraction's carry: option `micro_subtraction_carry`.
+    Option `micro_subtraction_carry` chooses the meaning of a subtraction's carry.
     """
     subtracts = operands.name in ("vsubc", "vsubcs")
     a, b = (each.lanes(32).astype(np.int64) for each in operands.registers)
@@ -275,7 +275,7 @@ def _picked(sources: tuple[VectorRegister, ...], places: Index) -> VectorRegiste
 
 
 def interleaved(operands: Operands) -> tuple[Value, ...]:
-    """`vintlv`: alternating lanes of both registers; the first result holds the lower halves."""
+    """`vintlv`: alternating lanes of both registers; the first result has the lower halves."""
     places = interleave_maps(operands.bits, REGISTER_BYTES)
     return tuple(_picked(operands.registers, each) for each in places)
 
@@ -288,7 +288,7 @@ def deinterleaved(operands: Operands) -> tuple[Value, ...]:
 
 
 def gathered_lanes(operands: Operands) -> tuple[Value, ...]:
-    """`vselr`: lane i is the lane of the first register that lane i of the second names; beyond it: not defined."""
+    """`vselr`: lane i is the lane of the first register that lane i of the second names; undefined beyond its end."""
     source, index = operands.registers
     bits = operands.bits
     wanted = index.lanes(bits).astype(np.int64)
@@ -309,7 +309,7 @@ def duplicated(operands: Operands) -> tuple[Value, ...]:
     """`vdup`: a scalar, or the first or last lane of a register, in every lane of the mask.
 
     Raises:
-        IllegalError: no such position.
+        IllegalError: the position does not exist.
     """
     mask, bits = operands.masks[0], operands.bits
     lanes = REGISTER_BYTES * 8 // bits
@@ -324,10 +324,10 @@ def duplicated(operands: Operands) -> tuple[Value, ...]:
 
 
 def counted_up(operands: Operands) -> tuple[Value, ...]:
-    """`vci`: base + lane, or base - lane in the order DESC; floats clamp where results of arithmetic do.
+    """`vci`: base + lane, or base - lane in the order DESC; floats clamp if results of arithmetic do.
 
     Raises:
-        IllegalError: no such order.
+        IllegalError: the order does not exist.
     """
     word = operands.words[0] if operands.words else "ASC"
     if word not in ORDERS:
@@ -361,7 +361,7 @@ def unpacked(operands: Operands) -> tuple[Value, ...]:
     """`vsunpack`, `vzunpack`: the lanes of the lower (0) or upper (1) half, extended by sign or by zero.
 
     Raises:
-        IllegalError: neither half.
+        IllegalError: the word names neither half.
     """
     (source,), bits = operands.registers, operands.bits
     half = operands.scalars[0] if operands.scalars else half_of(operands.words[0])
@@ -376,7 +376,7 @@ def unpacked(operands: Operands) -> tuple[Value, ...]:
 
 
 def squeezed(operands: Operands) -> tuple[Value, ...]:
-    """`vsqz`: the active lanes moved to the front in their order, the rest 0."""
+    """`vsqz`: the active lanes moved to the front in order, the rest 0."""
     (source,), (mask,), bits = operands.registers, operands.masks, operands.bits
     active = mask.lanes(bits)
     count = int(active.sum())
@@ -388,7 +388,7 @@ def squeezed(operands: Operands) -> tuple[Value, ...]:
 
 
 def squeezed_bytes(mask: PredicateRegister, bits: int) -> int:
-    """Return the number of bytes that `vsqz` moves to the front and leaves in AR for `vstur`."""
+    """Return the number of bytes that `vsqz` moves to the front and stores in AR for `vstur`."""
     return int(mask.lanes(bits).sum()) * bits // 8
 
 
@@ -415,7 +415,7 @@ def _known_below(mask: PredicateRegister, bits: int) -> Bits:
 
 
 def same_bytes(operands: Operands) -> tuple[Value, ...]:
-    """`vbitcast`: another type for the same bytes."""
+    """`vbitcast`: the same bytes with another type."""
     return (operands.registers[0],)
 
 
@@ -426,11 +426,11 @@ def same_bytes(operands: Operands) -> tuple[Value, ...]:
 
 _LENGTHS = (1, 2, 3, 4, 8, 16, 32, 64, 128)
 PATTERNS = ("PAT_ALL", "PAT_ALLF", "PAT_H", "PAT_Q", "PAT_M3", "PAT_M4", *(f"PAT_VL{count}" for count in _LENGTHS))
-"""The words of `pset` and `pge`."""
+"""The pattern words of `pset` and `pge`."""
 
 
 def counted(operands: Operands) -> tuple[Value, ...]:
-    """`plt`: the first n lanes, and the count that is left, max(n - lanes, 0)."""
+    """`plt`: the first n lanes, and the remaining count, max(n - lanes, 0)."""
     (count,), width = operands.scalars, operands.width
     number = signed(count, 32)
     lanes = REGISTER_BYTES * 8 // width
@@ -448,7 +448,7 @@ def pattern(operands: Operands) -> tuple[Value, ...]:
     """`pset` and `pge`: the lanes that a word names.
 
     Raises:
-        IllegalError: no such pattern.
+        IllegalError: the pattern does not exist.
     """
     (word,) = operands.words
     if word not in PATTERNS:
@@ -487,7 +487,7 @@ def inverted(operands: Operands) -> tuple[Value, ...]:
 
 
 def chosen(operands: Operands) -> tuple[Value, ...]:
-    """`psel`: the bit of the first where the third is 1, else of the second."""
+    """`psel`: the bit of the first where the third is 1, otherwise of the second."""
     one, two, which = operands.masks
     bits = np.where(which.bits, one.bits, two.bits)
     return (PredicateRegister(bits, np.where(which.bits, one.defined, two.defined) & which.defined),)
@@ -512,7 +512,7 @@ def unpacked_bits(operands: Operands) -> tuple[Value, ...]:
 
 
 def interleaved_bits(operands: Operands) -> tuple[Value, ...]:
-    """`pintlv`: alternating lanes of both masks; the first result holds the lower halves."""
+    """`pintlv`: alternating lanes of both masks; the first result has the lower halves."""
     one, two = operands.masks
     return _joined(operands.width, lambda a, b: np.stack((a, b), axis=1).ravel(), one, two)
 
@@ -538,7 +538,7 @@ def _joined(
 
 
 def same_bits(operands: Operands) -> tuple[Value, ...]:
-    """`pbitcast`: another lane width for the same bits."""
+    """`pbitcast`: the same bits with another lane width."""
     return (operands.masks[0],)
 
 
@@ -550,8 +550,8 @@ def same_bits(operands: Operands) -> tuple[Value, ...]:
 def reduced(function: str, parts: int | None) -> Callable[[Operands], tuple[Value, ...]]:
     """A reduction (`add`, `max`, `min`) of equal parts of a register to as many leading lanes; the rest is 0.
 
-    None parts: one for every two lanes.
-    Inactive lanes take no part. Sums are rounded step by step in the result's format, in the order of option
+    With parts None, there is one for every two lanes.
+    Inactive lanes are ignored. Sums are rounded step by step in the result's format, in the order of option
     `lane_order`.
     """
 
@@ -575,7 +575,7 @@ def reduced(function: str, parts: int | None) -> Callable[[Operands], tuple[Valu
 
 
 def _without(function: str, fmt: Format, codes: Codes, active: Bits) -> Codes:
-    """Return rows of lanes with inactive ones neutral: beside others a zero of a sum is -0."""
+    """Return rows of lanes with inactive ones neutral: among others, the zero of a sum is -0."""
     neutral = np.full((len(codes), 1), neutral_code(function, fmt), codes.dtype)
     if isinstance(fmt, FloatFormat) and function == "add":
         neutral[active.any(axis=1)] = fmt.sign_bit
@@ -609,9 +609,9 @@ _PREDICATES: tuple[str, ...] = ()
 class LaneOperation:
     """One instruction.
 
-    `operands` are its forms, a letter per operand in the order of the text: `v` register, `m` mask, `s` scalar of the
-    element format, `n` plain number (a count, a shift amount, a half), `w` word. A word may be left out where a form
-    without it comes last. `results`: `v`, `m`, and `n` for the count that `plt` leaves. `types` are the formats of the
+    `operands` are its forms, a letter per operand in text order: `v` register, `m` mask, `s` scalar of the
+    element format, `n` plain number (a count, a shift amount, a half), `w` word. A word is optional if a form
+    without it comes last. `results`: `v`, `m`, and `n` for the remaining count of `plt`. `types` are the formats of the
     elements (none: masks only). `section` is that of docs/reference/micro.md.
     """
 
@@ -622,7 +622,7 @@ class LaneOperation:
     function: Callable[[Operands], tuple[Value, ...]]
     section: str
     result_types: Mapping[str, tuple[str, ...]] | None = None
-    """Formats of the result by that of the element; None: the same."""
+    """Formats of the result by element format; None: the same."""
 
 
 def _rows(names: str, operands: str, results: str, types: tuple[str, ...], section: str,
@@ -704,14 +704,14 @@ _TABLE: tuple[LaneOperation, ...] = (
 )  # fmt: skip
 
 OPERATIONS: Mapping[str, LaneOperation] = {row.name: row for row in _TABLE}
-"""Rows by name; predicate instructions without the `_b8`, `_b16`, `_b32` that their text has."""
+"""Rows by name; predicate instructions without the suffix `_b8`, `_b16`, `_b32` of their text."""
 
 
 def execute(operands: Operands) -> tuple[Value, ...]:
-    """Run the instruction that the operands name; return its results in the order of the text.
+    """Run the instruction that the operands name; return its results in text order.
 
     Raises:
-        IllegalError: no such instruction, a format that it does not take, or the errors of the instruction's function.
+        IllegalError: the instruction does not exist or does not support a format; also the errors of its function.
     """
     row = OPERATIONS.get(operands.name)
     if row is None:

@@ -1,7 +1,7 @@
 """One launch of a vector function as its issued instructions: the engines' input from a micro program.
 
-A scope is a tree: instructions in program order and loops, whose trips are listed one by one, so that whatever decided
-the path (`scf.if`, counts, nested loops) has been decided. Registers and masks are numbers: each result is a new one.
+A scope is a tree: instructions in program order and loops, whose trips are listed one by one, so all decisions about
+the path (`scf.if`, counts, nested loops) are already made. Registers and masks are numbers: each result is a new one.
 Source: docs/reference/micro.md 6.1.
 """
 
@@ -25,7 +25,7 @@ class TimingKind(Enum):
     STORE = auto()
     COMPUTE = auto()
     PREDICATE = auto()
-    """Masks by counters and patterns, moves of names: ready when wanted."""
+    """Masks by counters and patterns, moves of names: ready on demand."""
     BARRIER = auto()
     SELECT = auto()
     """A scalar select inside a loop, which branches."""
@@ -35,12 +35,12 @@ class TimingKind(Enum):
 class ScopeInstruction:
     """An instruction of the text: `mnemonic` without widths, `width` bits of a lane, `line` in its file (0: unknown).
 
-    `word` is the distribution of a load or store, or the order of a barrier (`VST_VLD`). `size` are the bytes of an
-    access; `updates`: it advances its address itself. `unpacks`: a load whose register holds more than its bytes.
+    `word` is the distribution of a load or store, or the order of a barrier (`VST_VLD`). `size` counts the bytes of
+    an access; `updates`: it updates its address. `unpacks`: a load whose register has more than its bytes.
     `masks`: its results are masks, not registers; `integers`: its lanes are integers. `row` is the row of the table of
-    instructions that times it; '': that of its mnemonic. `profiled`: it passes the ports as published kernels do.
-    `held` are the cycles for which it holds the serial port where its addresses decide them; None: as the table of the
-    target has it. `text` is its report label.
+    instructions that times it; '': that of its mnemonic. `profiled`: it passes the ports like published kernels.
+    `held` are the cycles for which it occupies the serial port if its addresses decide them; None: as in the target's
+    table. `text` is its report label.
     """
 
     mnemonic: str
@@ -61,9 +61,9 @@ class ScopeInstruction:
 
 @dataclass(frozen=True, slots=True)
 class ScopeIssue:
-    """One executed instruction: the registers and masks that it reads and writes, the byte its access begins at.
+    """One executed instruction: the registers and masks that it reads and writes, the first byte of its access.
 
-    `rows` are count, distance and length of the stretches that an access with such operands touches; None: the `size`
+    `rows` are count, distance and length of the stretches that an access with these operands touches; None: the `size`
     of the instruction.
     """
 
@@ -78,8 +78,8 @@ class ScopeIssue:
 class RecordedLoop:
     """A loop that ran; each trip is a list of issued instructions. `line` is that of its head.
 
-    `lead` are the ticks that the addresses of its trips take before the first, `hold` those that separate trips at
-    least. `late`: it is nested or contains a loop,
+    `lead` are the ticks for the addresses of its trips before the first one, `hold` the minimum between trips.
+    `late`: it is nested or contains a loop,
     and the trip count of the inner one is known only at run time, so a single trip is a loop too.
     """
 
@@ -91,7 +91,7 @@ class RecordedLoop:
 
     @property
     def repeats(self) -> bool:
-        """Whether the front end turns it; one with a single trip is none."""
+        """Whether the front end turns it; a single trip does not count as a loop."""
         return len(self.trips) > 1 or self.late
 
     @property
@@ -105,7 +105,7 @@ Item = ScopeIssue | RecordedLoop
 
 @dataclass(slots=True)
 class Scope:
-    """One launch. Built in program order: `begin_loop`, then for each trip its instructions and `end_trip`."""
+    """One launch, built in program order: `begin_loop`, then for each trip its instructions and `end_trip`."""
 
     body: list[Item] = field(default_factory=list)
     leading: dict[int, int] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class Scope:
     def begin_loop(self, trips: int, line: int = 0, lead: int = 0, *, fixed: bool = True, hold: int = 0) -> None:
         """Begin a loop after `lead` ticks; a loop without trips leaves no trace.
 
-        `fixed`: how many they are is known before the run.
+        `fixed`: the number of trips is known before the run.
         """
         if trips <= 0:
             return
@@ -149,7 +149,7 @@ class Scope:
         self._open.append((loop, trips))
 
     def end_trip(self) -> None:
-        """End a trip of the innermost loop, and with its last one the loop."""
+        """End a trip of the innermost loop and, with its last trip, the loop."""
         loop, trips = self._open[-1]
         if len(loop.trips) == trips:
             self._open.pop()
@@ -175,11 +175,11 @@ def issues(items: Sequence[Item]) -> Iterator[ScopeIssue]:
 
 @dataclass(frozen=True, slots=True)
 class ComputeCost:
-    """A compute instruction: when its result returns, and to which port it goes.
+    """A compute instruction: when its result returns, and its port.
 
-    `serial`: how long it holds the first port, 0 if any will do; `held`: cycles for which it holds the port that it
-    goes to; `special`: how long the ports of the special functions wait for it, 0 if it is none. `to_store` is the
-    time until a store can take its result, `facts` are the paths of what these rest on.
+    `serial`: how long it occupies the first port, 0 if it may use any; `held`: cycles for which it occupies its
+    port; `special`: how long the special functions' ports wait for it, 0 if it is none. `to_store` is the
+    time until a store can use its result, `facts` are the paths of the facts behind these times.
     """
 
     latency: int
@@ -207,7 +207,7 @@ class ScopeFacts:
         return self.target.latency(mnemonic, width) is not None
 
     def alone(self, instruction: ScopeInstruction) -> int | None:
-        """Return the cycles for which an access has the port of its kind alone, None if it shares it."""
+        """Return the cycles for which an access occupies the port of its kind alone, None if it shares it."""
         cycles = self.target.timing.micro.single_access.cycles
         return cycles.get(instruction.mnemonic, cycles.get(instruction.word.partition("_")[0]))
 
@@ -221,7 +221,7 @@ class ScopeFacts:
         return known
 
     def forwarded(self, producer: ScopeInstruction, consumer: ScopeInstruction, *, first: bool = True) -> int:
-        """Return the time from the start of an instruction to that of one which computes with its result, or itself.
+        """Return the time from the start of an instruction to that of one which computes with its result, or of itself.
 
         `first`: the result is the first operand, through which an instruction accumulates fastest.
         """

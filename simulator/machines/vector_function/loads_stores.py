@@ -1,7 +1,7 @@
 """Loads and stores of registers and predicates (docs/reference/micro.md section 4).
 
-Memory is an array of bytes; `defined`, where it is given, marks those that the program has written. An address is a
-byte of that array. Post-update of pointers is the caller's.
+Memory is an array of bytes; `defined`, if given, marks those that the program has written. An address is an
+index into that array. The caller updates pointers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BYTES = np.arange(REGISTER_BYTES)
 class LoadDistribution:
     """The source bytes of loaded registers.
 
-    `places` holds for each register the memory byte, counted from the address, of every register byte; -1 is a zero
+    `places` has for each register the memory byte, counted from the address, of every register byte; -1 is a zero
     byte. `alignment` is the required divisor of the address.
     """
 
@@ -54,7 +54,7 @@ class LoadDistribution:
 class StoreDistribution:
     """The source bytes of a store: byte k of the target is byte `source[k]` of the concatenated registers.
 
-    It is written if bit `governor[k]` of the mask is set, or always where `governor` is None. `width` is the lane
+    It is written if bit `governor[k]` of the mask is set, or always if `governor` is None. `width` is the lane
     width of the mask.
     """
 
@@ -145,7 +145,7 @@ LOADS: Mapping[str, LoadDistribution] = {
         for width in widths
     },
 }
-"""Every distribution of a load by name; those with two registers are of `vldsx2`."""
+"""Every load distribution by name; those with two registers belong to `vldsx2`."""
 
 SINGLE_LOADS = tuple(name for name, each in LOADS.items() if len(each.places) == 1)
 DOUBLE_LOADS = tuple(name for name, each in LOADS.items() if len(each.places) == 2)
@@ -177,7 +177,7 @@ STORES: Mapping[str, StoreDistribution] = {
 SINGLE_STORES = tuple(name for name, each in STORES.items() if each.registers == 1)
 DOUBLE_STORES = tuple(name for name, each in STORES.items() if each.registers == 2)
 UNSUPPORTED_STORES = ("MRG4CHN_B8", "MRG2CHN_B8", "MRG2CHN_B16")
-"""Modes that the instruction set has and the chip is reported to lack."""
+"""Modes of the instruction set that the chip reportedly lacks."""
 
 
 def distribution_name(node: MicroOperation) -> str:
@@ -205,7 +205,7 @@ def load_distribution(name: str, registers: int = 1) -> LoadDistribution:
     """Return the distribution of a load that fills `registers` registers.
 
     Raises:
-        IllegalError: no such mode; the message lists the legal ones.
+        IllegalError: the mode does not exist; the message lists the legal ones.
     """
     found = LOADS.get(name)
     if found is None or len(found.places) != registers:
@@ -220,7 +220,7 @@ def store_distribution(name: str, registers: int = 1) -> StoreDistribution:
     """Return the distribution of a store of `registers` registers.
 
     Raises:
-        IllegalError: no such mode, or one that the chip lacks; the message lists the legal ones.
+        IllegalError: the mode does not exist, or the chip lacks it; the message lists the legal ones.
     """
     found = STORES.get(name)
     if found is None or found.registers != registers:
@@ -246,15 +246,15 @@ def load(
     """Load the register of `vlds`, or both of `vldsx2` (`registers` 2), by a distribution.
 
     Args:
-        memory: where from.
+        memory: the source.
         address: first byte.
         dist: `NORM`, `UNPK_B16`, `DINTLV_B32` ...
         element: format of the elements; no distribution depends on it.
-        registers: how many the instruction fills.
-        defined: which bytes of memory have a value.
+        registers: the number of registers that the instruction fills.
+        defined: the bytes of memory that have a value.
 
     Raises:
-        IllegalError: no such distribution. TileError: the address is not aligned, or the access leaves the memory.
+        IllegalError: the distribution does not exist. TileError: the address is misaligned, or memory is exceeded.
     """
     mode = load_distribution(dist, registers)
     check_address(f"a load {dist}", memory, address, mode.size, mode.alignment)
@@ -266,10 +266,10 @@ def load_blocks(
 ) -> VectorRegister:
     """Load eight blocks of 32 bytes, `block_stride` blocks apart (`vsldb`).
 
-    A block of which no predicate bit is set is zero and not read.
+    A block without a set predicate bit is zero and not read.
 
     Raises:
-        TileError: as `load`.
+        TileError: see `load`.
     """
     offsets, enabled = _block_offsets(block_stride, mask)
     active = np.repeat(enabled, BLOCK_BYTES)
@@ -289,12 +289,12 @@ def store(
     *,
     defined: Bits | None = None,
 ) -> None:
-    """Store one register (`vsts`) or two (`vstsx2`); memory of inactive lanes stays as it is.
+    """Store one register (`vsts`) or two (`vstsx2`); memory of inactive lanes is unchanged.
 
     `1PT` and `INTLV` ignore the mask. Bytes that a mask of unknown bits may have written become undefined.
 
     Raises:
-        IllegalError, TileError: as `load`; bytes that no lane writes may be beyond the memory.
+        IllegalError, TileError: see `load`; bytes that no lane writes may be beyond the memory.
     """
     mode = store_distribution(dist, len(sources))
     size = mode.source.size
@@ -321,10 +321,10 @@ def store_blocks(
 ) -> None:
     """Store eight blocks of 32 bytes, `block_stride` blocks apart (`vsstb`).
 
-    A block of which no predicate bit is set is not written.
+    A block without a set predicate bit is not written.
 
     Raises:
-        TileError: as `load`.
+        TileError: see `load`.
     """
     offsets, enabled = _block_offsets(block_stride, mask)
     active = np.repeat(enabled, BLOCK_BYTES)
@@ -339,7 +339,7 @@ def load_unaligned(memory: Bytes, address: int, *, defined: Bits | None = None) 
     """Load 256 bytes from any address (`vldus` after `vldas`).
 
     Raises:
-        TileError: the access leaves the memory.
+        TileError: the access exceeds the memory.
     """
     check_address("an unaligned load", memory, address, REGISTER_BYTES, 1)
     return _picked(memory, address, np.arange(REGISTER_BYTES), defined)
@@ -350,11 +350,11 @@ def store_unaligned(
 ) -> None:
     """Store the first `count` bytes of a register at any address (`vstus`, `vstur`; the flush then adds nothing).
 
-    The chip keeps the bytes of the last, incomplete block until `vstas` or `vstar`; a program that ends without one
-    has not stored them (docs/reference/micro.md section 4.4).
+    The chip keeps the bytes of the last, incomplete block until `vstas` or `vstar`; without one, the program
+    does not store them (docs/reference/micro.md section 4.4).
 
     Raises:
-        TileError: the access leaves the memory. IllegalError: more bytes than a register has.
+        TileError: the access exceeds the memory. IllegalError: there are more bytes than a register has.
     """
     if not 0 <= count <= REGISTER_BYTES:
         raise IllegalError(f"an unaligned store of {count} bytes", legal=(f"0 to {REGISTER_BYTES}",))
@@ -374,7 +374,7 @@ def load_predicate(
     """Load a predicate (`plds`, `pldi`): its 32 bytes, or every bit of 16 twice (US), or every second bit of 64 (DS).
 
     Raises:
-        IllegalError: no such mode. TileError: as `load`.
+        IllegalError: the mode does not exist. TileError: see `load`.
     """
     if dist not in _PREDICATE_LOADS:
         raise IllegalError(f"plds has no distribution {dist}", legal=_PREDICATE_LOADS)
@@ -391,10 +391,10 @@ def load_predicate(
 def store_predicate(
     mask: PredicateRegister, memory: Bytes, address: int, dist: str = "NORM", *, defined: Bits | None = None
 ) -> None:
-    """Store a predicate (`psts`, `psti`): its 32 bytes, or every second bit of it in 16 (PK).
+    """Store a predicate (`psts`, `psti`): its 32 bytes, or every second bit of it in 16 bytes (PK).
 
     Raises:
-        IllegalError: no such mode. TileError: as `load`.
+        IllegalError: the mode does not exist. TileError: see `load`.
     """
     if dist not in _PREDICATE_STORES:
         raise IllegalError(f"psts has no distribution {dist}", legal=_PREDICATE_STORES)
@@ -410,19 +410,19 @@ def gather(
     memory: Bytes, address: int, offsets: VectorRegister, offset_bits: int, bits: int, mask: PredicateRegister,
     *, defined: Bits | None = None,
 ) -> VectorRegister:  # fmt: skip
-    """Load the elements that lanes name (`vgather2`); inactive lanes are 0 and not read.
+    """Load the elements whose indices are in lanes (`vgather2`); inactive lanes are 0 and not read.
 
     Args:
-        memory: where from.
+        memory: the source.
         address: byte of element 0.
-        offsets: an element's number in each lane, unsigned.
+        offsets: the unsigned index of an element in each lane.
         offset_bits: bits of those lanes, and of the lanes of the result.
         bits: bits of an element in memory; narrower ones are extended by zero.
         mask: lanes of `offset_bits`.
-        defined: which bytes of memory have a value.
+        defined: the bytes of memory that have a value.
 
     Raises:
-        TileError: an active lane names an element outside the memory.
+        TileError: the element of an active lane is outside the memory.
     """
     size, active = bits // 8, mask.lanes(offset_bits)
     starts = address + offsets.lanes(offset_bits)[active].astype(np.int64) * size
@@ -466,10 +466,10 @@ def scatter(
     source: VectorRegister, memory: Bytes, address: int, offsets: VectorRegister, bits: int, mask: PredicateRegister,
     *, defined: Bits | None = None,
 ) -> None:  # fmt: skip
-    """Write active lanes to the elements that lanes of the same width name; of two with one element the later stays.
+    """Write active lanes to the elements whose indices are in lanes of the same width; of equal ones the later wins.
 
     Raises:
-        TileError: as `gather`.
+        TileError: see `gather`.
     """
     size, active = bits // 8, mask.lanes(bits)
     starts = address + offsets.lanes(bits)[active].astype(np.int64) * size
@@ -482,10 +482,10 @@ def scatter(
 
 
 def check_address(what: str, memory: Bytes, address: int, size: int, alignment: int) -> None:
-    """Reject an access that is not aligned or leaves the memory.
+    """Reject an access that is misaligned or exceeds the memory.
 
     Raises:
-        TileError: as stated; the message names the legal values.
+        TileError: it does; the message names the legal values.
     """
     if address % alignment:
         raise TileError(f"{what} at byte {address} is not aligned", legal=(f"multiples of {alignment} bytes",))
@@ -508,7 +508,7 @@ def _picked(memory: Bytes, address: int, places: Index, defined: Bits | None) ->
 
 
 def _block_offsets(block_stride: int, mask: PredicateRegister) -> tuple[Index, Bits]:
-    """Return the place of every register byte beyond the address, and which blocks have a predicate bit."""
+    """Return the offset of every register byte from the address, and which blocks have a predicate bit."""
     block, inside = np.divmod(np.arange(REGISTER_BYTES), BLOCK_BYTES)
     return block * block_stride * BLOCK_BYTES + inside, _blocks_with_bits(mask)
 

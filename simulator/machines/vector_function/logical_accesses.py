@@ -1,4 +1,4 @@
-"""Loads and stores of logical registers, and the facts about a function that choose their instructions.
+"""Loads and stores of logical registers, and the facts about a function that decide their instructions.
 
 Source: docs/reference/micro.md section 9.
 """
@@ -51,27 +51,27 @@ _MADE_TO_ORDER = ("pset", "create_mask", "create_group_mask")
 
 @dataclass(slots=True)
 class FunctionFacts:
-    """What is known of the values of a function before it runs: divisors, constants, and widths of containers.
+    """Static facts about the values of a function: divisors, constants, and widths of containers.
 
-    Loads and stores of whole registers need aligned addresses; where alignment is not known, slower ones are chosen.
-    The containers of a logical register are as wide as its widest companion needs them: registers that meet in an
+    Loads and stores of whole registers need aligned addresses; if alignment is unknown, slower ones are used.
+    The containers of a logical register are as wide as its widest companion requires: registers of one
     operation share one width. A conversion to 64 bits, a reinterpretation in other widths, and a gather of its indices
-    do not tie.
+    do not connect widths.
     """
 
     known: dict[str, int] = field(default_factory=dict)
-    """The constants of the text."""
+    """Constants in the text."""
     accesses: dict[int, int] = field(default_factory=dict)
     """A divisor of the address of an access in bytes."""
     strides: dict[int, int] = field(default_factory=dict)
     """A divisor of the stride of an access in elements."""
     _divisors: dict[str, int] = field(default_factory=dict)
-    """0: the value is 0, which every number divides."""
+    """0 means that the value is 0, which every number divides."""
     _parents: dict[Key, Key] = field(default_factory=dict)
     _widths: dict[Key, int] = field(default_factory=dict)
     _names: dict[str, Key] = field(default_factory=dict)
     _ordered: set[Key] = field(default_factory=set)
-    """Masks that are made for whatever width is wanted."""
+    """Masks that are created in any width on demand."""
 
     def container(self, node: pto.Operation, role: str = "result", number: int = 0) -> int:
         """Return the bits of the containers of a value."""
@@ -144,7 +144,7 @@ class FunctionFacts:
     # ---------------------------------------------------------------------------------------------------- divisors
 
     def _of(self, name: str) -> int:
-        """Return a number by which a value can be divided; addresses count bytes."""
+        """Return a divisor of a value; addresses count bytes."""
         return self._divisors.get(name, 1)
 
     def _set(self, name: str, divisor: int, value: int | None = None) -> None:
@@ -238,16 +238,16 @@ class Address:
 
     @property
     def unit(self) -> int:
-        """The number of the pointer's elements per element here."""
+        """Number of the pointer's elements per element of this address."""
         return self.width // lane_bits(self.kind.element)
 
     def further(self, elements: int) -> Address:
-        """Return the address a number of elements later."""
+        """Return the address advanced by some elements."""
         offset = self.out.plus(self.offset, elements * self.unit)
         return self._at(offset, gcd(self.divisor, abs(elements) * self.width // 8))
 
     def row(self, number: int, stride: str, divisor: int) -> Address:
-        """Return the address of a row: rows are `stride` of the pointer's elements apart, which `divisor` divides."""
+        """Return the address of a row: rows are `stride` pointer elements apart, a multiple of `divisor`."""
         offset = self.out.sum(self.offset, self.out.times(stride, number))
         return self._at(offset, gcd(self.divisor, number * divisor * _size(self.kind)))
 
@@ -273,7 +273,7 @@ class Address:
 
 _UNPACKED_ALIGNMENT = 16
 _FEW = 4
-"""Slots that are loaded one by one; more are gathered."""
+"""Maximum number of slots that are loaded one by one; more are gathered."""
 _UNPACKING = {(8, 16): "UNPK_B8", (16, 32): "UNPK_B16", (32, 64): "UNPK_B32", (8, 32): "UNPK4"}
 _PACKING = {(8, 16): "PK_B16", (16, 32): "PK_B32", (32, 64): "PK_B64", (8, 32): "PK4_B32"}
 """Distribution modes by the widths of elements in memory and of containers."""
@@ -286,7 +286,7 @@ def _widest(modes: Iterable[tuple[int, int]], width: int, container: int) -> int
 
 
 class LogicalAccesses(VectorEmitter):
-    """Makes loads and stores; lanes of a store without mask bit leave memory as it is."""
+    """Writer of loads and stores; lanes of a store without mask bit leave memory unchanged."""
 
     __slots__ = ()
 
@@ -297,9 +297,9 @@ class LogicalAccesses(VectorEmitter):
     def merged(
         self, lanes: int, size: int, container: int, of_group: Callable[[int, int, int, Reg | None], Reg | None]
     ) -> list[Reg]:
-        """Return the registers of groups of `size` lanes that stand one behind the other.
+        """Return the registers of groups of `size` adjacent lanes.
 
-        `of_group` merges the lanes of one into a register: its number, its first lane there, and the register so far.
+        `of_group` merges the lanes of a group into a register, given its index, its first lane and the register so far.
         """
         count, regs = per_register(container), list[Reg]()
         for number in range(register_count(lanes, container)):
@@ -313,7 +313,7 @@ class LogicalAccesses(VectorEmitter):
     # ------------------------------------------------------------------------------------------------------- loads
 
     def load_row(self, kind: LogicalVectorType, place: Address, container: int) -> LogicalRegister:
-        """Load contiguous elements; unpacking makes wider ones of the `place.width` bits that memory has."""
+        """Load contiguous elements; unpacking widens memory elements of `place.width` bits."""
         far, near = place.width, lane_bits(kind.element)
         held = _widest(_UNPACKING, far, container)
         element = physical(kind.element) if far == near else f"u{far}"
@@ -346,7 +346,7 @@ class LogicalAccesses(VectorEmitter):
     def load_rows(
         self, kind: LogicalVectorType, place: Address, groups: int, stride: str, divisor: int, container: int
     ) -> LogicalRegister:
-        """Load rows that are `stride` of the pointer's elements apart; `divisor` divides the stride."""
+        """Load rows that are `stride` pointer elements apart; `divisor` divides the stride."""
         size = kind.lanes // groups
         if self.known.get(stride) == size * place.unit:
             return self.load_row(kind, place, container)
@@ -376,7 +376,7 @@ class LogicalAccesses(VectorEmitter):
     def gathered(
         self, kind: LogicalVectorType, pointer: Use, indices: list[Reg], preds: list[Use], bits: int, container: int
     ) -> LogicalRegister:
-        """Gather elements that lanes of `bits` name, counted in elements of the pointer."""
+        """Gather elements whose indices, in pointer elements, are in lanes of `bits`."""
         regs = [
             self.as_element(self.register("vgather2", [pointer, index.use, pred], f"u{bits}"), physical(kind.element))
             for index, pred in zip(indices, preds, strict=True)
@@ -395,7 +395,7 @@ class LogicalAccesses(VectorEmitter):
     def load_slots(
         self, kind: LogicalVectorType, place: Address, groups: int, stride: str, divisor: int, container: int
     ) -> LogicalRegister:
-        """Load one element a group into all its lanes."""
+        """Load one element per group into all its lanes."""
         held, size = min(32, container), kind.lanes // groups
         places = [place.row(number, stride, divisor) for number in range(groups)]
         slots = [self._broadcast(kind, each) for each in places]
@@ -409,7 +409,7 @@ class LogicalAccesses(VectorEmitter):
     # ------------------------------------------------------------------------------------------------------ stores
 
     def store_row(self, value: LogicalRegister, place: Address, mask: LogicalMask | None) -> None:
-        """Store elements one after the other."""
+        """Store contiguous elements."""
         if not place.is_aligned(BLOCK_BYTES):
             self._store_unaligned(value, place, mask)
             return
@@ -456,7 +456,7 @@ class LogicalAccesses(VectorEmitter):
     def store_rows(
         self, value: LogicalRegister, place: Address, groups: int, stride: str, divisor: int, mask: LogicalMask | None
     ) -> None:
-        """Store rows that are `stride` of the pointer's elements apart; `divisor` divides the stride."""
+        """Store rows that are `stride` pointer elements apart; `divisor` divides the stride."""
         size, known = value.lanes // groups, self.known.get(stride)
         if known == size * place.unit:
             self.store_row(value, place, mask)
@@ -497,7 +497,7 @@ class LogicalAccesses(VectorEmitter):
     def _store_slots(
         self, value: LogicalRegister, place: Address, stride: str, divisor: int, mask: LogicalMask | None
     ) -> None:
-        """Store one element a row: all by one scatter where lanes can count as far, else each by one."""
+        """Store one element per row: all by one scatter if lanes can count that far, otherwise one by one."""
         _check_unit(place)
         value = self.within(value, value.width)
         width, preds, known = value.width, self.active(mask, value.lanes, value.width), self.known.get(stride)
@@ -539,7 +539,7 @@ class LogicalAccesses(VectorEmitter):
         return self.scalar(self.known[name], I16) if name in self.known else (name, I16)
 
     def _first_block(self, stride: Use, number: int) -> Use:
-        """Return the number of the block in which the n-th register begins."""
+        """Return the index of the block in which the n-th register begins."""
         name, _ = stride
         if name in self.known:
             return self.scalar(8 * number * self.known[name], I16)

@@ -1,4 +1,4 @@
-"""The instructions of a function with logical registers: names, constants, masks, and registers in other containers.
+"""Instructions of a function with logical registers: names, constants, masks, and registers in other containers.
 
 Source: docs/reference/micro.md section 9.
 """
@@ -22,12 +22,12 @@ INDEX, I16, I32 = ScalarType("index"), ScalarType("i16"), ScalarType("i32")
 
 @dataclass(eq=False, slots=True)
 class OperationRun:
-    """A run of operations, and of places for operations that come later."""
+    """A run of operations with insertion points for later ones."""
 
     items: list[pto.Operation | OperationRun] = field(default_factory=list)
 
     def flat(self) -> tuple[pto.Operation, ...]:
-        """Return the operations in their order."""
+        """Return the operations in order."""
         return tuple(self._operations())
 
     def _operations(self) -> Iterator[pto.Operation]:
@@ -80,7 +80,7 @@ def physical(element: str) -> str:
 
 
 def per_register(container: int) -> int:
-    """Return how many containers a register has."""
+    """Return the number of containers per register."""
     return REGISTER_BITS // container
 
 
@@ -99,7 +99,7 @@ class LogicalRegister:
     regs: tuple[Reg, ...]
     home: OperationRun
     others: dict[int, LogicalRegister] = field(default_factory=dict)
-    """The same lanes in other containers, by their width."""
+    """The same lanes in other containers, by container width."""
 
     @property
     def width(self) -> int:
@@ -109,7 +109,7 @@ class LogicalRegister:
 
 @dataclass(frozen=True, slots=True)
 class LogicalMask:
-    """A logical mask: one bit a container, none beyond its lanes; `make` makes the predicates for a container width."""
+    """A logical mask: one bit per container, none beyond its lanes; `make` returns predicates for a container width."""
 
     make: Callable[[int], tuple[Pred, ...]]
     _made: dict[int, tuple[Pred, ...]] = field(default_factory=dict)
@@ -129,15 +129,15 @@ _PATTERNS = (1, 2, 3, 4, 8, 16, 32, 64, 128)
 
 @dataclass(slots=True)
 class VectorEmitter:
-    """Makes the vector instructions and scalar arithmetic of one function."""
+    """Writer of the vector instructions and scalar arithmetic of one function."""
 
     taken: set[str]
     known: dict[str, int]
-    """The scalars whose values the text gives."""
+    """The scalars whose values are constant in the text."""
     head: OperationRun = field(default_factory=OperationRun)
     """The insertion point of constants, before everything else."""
     scope: OperationRun = field(default_factory=OperationRun)
-    """At the beginning of the vecscope."""
+    """The insertion point at the beginning of the vecscope."""
     current: OperationRun = field(default_factory=OperationRun)
     span: Span = NOWHERE
     _numbers: dict[str, int] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class VectorEmitter:
     # -------------------------------------------------------------------------------------------------- operations
 
     def fresh(self, stem: str) -> str:
-        """Return a name that nothing has yet."""
+        """Return an unused name."""
         while True:
             number = self._numbers.get(stem, 0)
             self._numbers[stem] = number + 1
@@ -177,7 +177,7 @@ class VectorEmitter:
 
     @contextmanager
     def at(self, place: OperationRun) -> Iterator[None]:
-        """Insert new operations at a given point meanwhile."""
+        """Insert new operations at a given point inside the block."""
         before, self.current = self.current, place
         try:
             yield
@@ -202,11 +202,11 @@ class VectorEmitter:
         return [Reg(name, element, home) for name, element in zip(names, elements, strict=True)]
 
     def register(self, mnemonic: str, operands: Iterable[Use], element: str, **words: str) -> Reg:
-        """Make an instruction with one register as its result."""
+        """Create an instruction with one register as its result."""
         return self.registers(mnemonic, operands, element, **words)[0]
 
     def predicate(self, mnemonic: str, operands: Iterable[Use], bits: int, **words: str) -> Pred:
-        """Make an instruction with one predicate as its result."""
+        """Create an instruction with one predicate as its result."""
         (name,), home = self.micro(mnemonic, operands, [("m", MaskType(bits))], **words)
         return Pred(name, bits, home)
 
@@ -248,7 +248,7 @@ class VectorEmitter:
 
     @contextmanager
     def isolated(self) -> Iterator[None]:
-        """Make the constants of a region that sees none from outside; they are in `head` at its end."""
+        """Create the constants of a region that sees none from outside; they are in `head` at its end."""
         outer = self.head, self.constants
         self.head, self.constants = OperationRun(), {}
         try:
@@ -257,13 +257,13 @@ class VectorEmitter:
             self.head, self.constants = outer
 
     def arith(self, operation: str, operands: Sequence[str], kind: ScalarType, stem: str = "n") -> str:
-        """Make scalar arithmetic."""
+        """Create scalar arithmetic."""
         name = self.fresh(stem)
         self.add(pto.Arith(name, operation, tuple(operands), kind, span=self.span))
         return name
 
     def converted(self, operation: str, operand: str, source: ScalarType, result: ScalarType) -> str:
-        """Make a scalar conversion; the value itself if the types are equal."""
+        """Create a scalar conversion; return the value itself if the types are equal."""
         if source == result:
             return operand
         name = self.fresh("n")
@@ -271,12 +271,12 @@ class VectorEmitter:
         return name
 
     def as_integer(self, name: str, kind: ScalarType) -> Use:
-        """Return an index as an integer of a type, a constant where the text gives it."""
+        """Return an index as an integer of a type, a constant if it is one in the text."""
         value = self.known.get(name)
         return (self.converted("index_cast", name, INDEX, kind), kind) if value is None else self.scalar(value, kind)
 
     def as_index(self, use: Use) -> str:
-        """Return a whole number as an index."""
+        """Return an integer as an index."""
         name, kind = use
         assert isinstance(kind, ScalarType)
         if name in self.known:
@@ -290,7 +290,7 @@ class VectorEmitter:
         return name
 
     def plus(self, name: str, more: int) -> str:
-        """Return an index and a number more."""
+        """Return an index plus a number."""
         if more == 0:
             return name
         if name in self.known:
@@ -313,7 +313,7 @@ class VectorEmitter:
     # -------------------------------------------------------------------------------- masks of lanes that are fixed
 
     def begin_scope(self) -> None:
-        """Begin a vecscope, which has masks and indices of its own."""
+        """Begin a vecscope, which has its own masks and indices."""
         self.scope = OperationRun()
         self._masks.clear()
         self._indices.clear()
@@ -329,7 +329,7 @@ class VectorEmitter:
         return self._mask(("every", bits, 0), lambda: self.predicate(f"pset_b{bits}", (), bits, pattern="PAT_ALL"))
 
     def every(self, container: int) -> Pred:
-        """Return the predicate of all containers: 64 bits have the type of 32."""
+        """Return the predicate of all containers: 64-bit ones use the type of 32 bits."""
         if container <= 32:
             return self.whole(container)
         return self._mask(("every", container, 0), lambda: self.spread_mask(self.whole(32), "LOWER"))
@@ -363,7 +363,7 @@ class VectorEmitter:
         return tuple(self.first(count - n * size, container) for n in range(register_count(lanes, container)))
 
     def active(self, mask: LogicalMask | None, lanes: int, container: int) -> tuple[Pred, ...]:
-        """Return the active containers of a register: those of its mask, else all lanes."""
+        """Return the active containers of a register: those of its mask, otherwise all lanes."""
         return self.leading(lanes, lanes, container) if mask is None else mask.at(container)
 
     def logic(self, mnemonic: str, one: Pred, other: Pred, container: int) -> Pred:
@@ -395,7 +395,7 @@ class VectorEmitter:
         return LogicalMask(made)
 
     def counting(self, lanes: int, count: str, number: int | None) -> LogicalMask:
-        """Return the mask of the first `count` lanes (an index); `number` is its value where the text gives it."""
+        """Return the mask of the first `count` lanes (an index); `number` is its value if it is constant."""
         if number is not None:
             leading = min(max(number, 0), lanes)
             return LogicalMask(lambda container: self.leading(leading, lanes, container))
@@ -432,7 +432,7 @@ class VectorEmitter:
         )
 
     def _of_groups(self, total: int, size: int, start: int, container: int, count: str, number: int | None) -> Pred:
-        """Make the predicate of one register, which begins at lane `start`."""
+        """Create the predicate of one register, which begins at lane `start`."""
         lanes = per_register(container)
         if number is not None and number >= size:
             return self.first(total - start, container)
@@ -470,12 +470,12 @@ class VectorEmitter:
     # --------------------------------------------------------------------------------------------- logical registers
 
     def made(self, lanes: int, element: str, container: int, regs: Iterable[Reg]) -> LogicalRegister:
-        """Return a logical register from the physical registers that its lanes need."""
+        """Return a logical register of the physical registers that its lanes need."""
         needed = tuple(regs)[: register_count(lanes, container)]
         return LogicalRegister(lanes, element, container, needed, self.place())
 
     def within(self, value: LogicalRegister, container: int) -> LogicalRegister:
-        """Return the same lanes in containers of a width, made once."""
+        """Return the same lanes in containers of a width, cached."""
         if value.container == container:
             return value
         if container not in value.others:
@@ -496,7 +496,7 @@ class VectorEmitter:
             return self.made(value.lanes, value.element, container, [self.as_element(reg, element) for reg in regs])
 
     def spread(self, one: Reg, other: Reg, bits: int) -> list[Reg]:
-        """Interleave the lanes of two registers: two registers."""
+        """Interleave the lanes of two registers into two registers."""
         kind = f"u{min(32, bits)}"
         return self.registers("vintlv", [self.as_element(each, kind).use for each in (one, other)], kind, kind)
 
@@ -508,7 +508,7 @@ class VectorEmitter:
     # ------------------------------------------------------------------------------------------------------- lanes
 
     def kept(self, key: tuple[str, int, int], make: Callable[[], Reg]) -> Reg:
-        """Return a register that is made once, at the head of the vecscope."""
+        """Return a register that is created once, at the head of the vecscope."""
         if key not in self._indices:
             with self.at(self.scope):
                 self._indices[key] = make()
@@ -525,12 +525,12 @@ class VectorEmitter:
         return self.kept(("lanes", bits, start), make)
 
     def same_number(self, bits: int, number: int) -> Reg:
-        """Return the register of one number in all lanes, kept at the head of the vecscope."""
+        """Return the register with one number in all lanes, created at the head of the vecscope."""
         kind, wrapped = ScalarType(f"i{bits}"), signed(number, bits)
         return self.kept(("same", bits, number), lambda: self.register("vbr", [self.scalar(wrapped, kind)], f"u{bits}"))
 
     def group_numbers(self, bits: int, start: int, size: int) -> Reg:
-        """Return the register whose lane i is (start + i) div size less start div size, created at the head."""
+        """Return the register whose lane i is (start + i) div size minus start div size, created at the head."""
         start %= size
         return self.kept((f"groups of {size}", bits, start), lambda: self._group_numbers(bits, start, size))
 
@@ -549,12 +549,12 @@ class VectorEmitter:
         return numbers
 
     def strided_numbers(self, bits: int, register: int, step: Use) -> Reg:
-        """Return the numbers of the lanes of a logical register's n-th register, each times a scalar."""
+        """Return the indices of the lanes of a logical register's n-th register, each multiplied by a scalar."""
         lanes = self.lane_numbers(bits, register * per_register(bits))
         return self.register("vmuls", [lanes.use, step, self.whole(bits).use], lanes.element)
 
     def picked(self, reg: Reg, index: Reg, bits: int) -> Reg:
-        """Return the lanes that an index names."""
+        """Return the lanes that an index selects."""
         kind = f"u{bits}"
         lanes = self.register("vselr", [self.as_element(reg, kind).use, index.use], kind)
         return self.as_element(lanes, reg.element)
@@ -564,7 +564,7 @@ class VectorEmitter:
         return reg if by == 0 else self.picked(reg, self.lane_numbers(bits, by), bits)
 
     def chosen(self, one: Reg, other: Reg | None, mask: Pred, bits: int) -> Reg:
-        """Return the lanes of `one` where the mask is set, else those of `other`, if there is one."""
+        """Return the lanes of `one` where the mask is set, otherwise those of `other`, if there is one."""
         if other is None:
             return one
         kind = f"u{bits}"
@@ -573,7 +573,7 @@ class VectorEmitter:
 
 
 def pairs_of(regs: Sequence[Reg]) -> Iterator[tuple[Reg, Reg]]:
-    """Yield neighbouring registers; a last one without neighbour is its own."""
+    """Yield pairs of neighbouring registers; a last one without neighbour is paired with itself."""
     return zip(regs[::2], (*regs[1::2], regs[-1]), strict=False)
 
 

@@ -66,7 +66,7 @@ def _policies(
 
 
 def _lane_width(kernel: KernelText, predicate: str) -> int:
-    """Return the lane width in which a predicate was made."""
+    """Return the lane width in which a predicate was created."""
     made = [width_of(line) for line in (*kernel.setup, *kernel.row, *kernel.trip) if predicate in line.results]
     return made[0] or 8
 
@@ -75,13 +75,13 @@ def _lane_width(kernel: KernelText, predicate: str) -> int:
 
 
 def check_cast(target: VectorFunctionTarget, cast: TileCast, *, fills: bool) -> Warnings:
-    """Refuse tiles that one cast cannot combine; return warnings about unusual combinations.
+    """Reject tiles that one cast cannot combine; return warnings about unusual combinations.
 
-    `fills` tells whether the cast clears its destination first.
+    `fills` tells whether the cast first clears its destination.
 
     Raises:
         TileError: see `castsim.execution.pipe_operations.check_tile`; also different valid regions, a
-            column-major tile, operands that overlap in a way in which a write would destroy unread elements.
+            column-major tile, and operands whose overlap would destroy unread elements.
     """
     src, dst = cast.src, cast.dst
     for tile in (src, dst):
@@ -96,7 +96,7 @@ def check_cast(target: VectorFunctionTarget, cast: TileCast, *, fills: bool) -> 
 
 @dataclass(frozen=True, slots=True)
 class FunctionCast:
-    """The operations of one tile cast, the function among them, the plan it follows, and warnings.
+    """The operations of one tile cast, including the function, its plan, and warnings.
 
     `filled` is the number of bytes from the start of the destination that are zeroed beforehand.
     """
@@ -112,8 +112,8 @@ def lower_cast(target: VectorFunctionTarget, cast: TileCast) -> FunctionCast:
     """Choose the code variant of one tile cast and lay out its loops.
 
     Raises:
-        IllegalError: no such type pair.
-        TileError: layout, alignment, extent or overlap that the function cannot take.
+        IllegalError: the type pair does not exist.
+        TileError: the function does not support a layout, alignment, extent or overlap.
     """
     plan = plan_cast(
         target,
@@ -256,7 +256,7 @@ def _limited(trip: Iterable[MicroOperation], size: int) -> tuple[MicroOperation,
 
 
 def _fill_warnings(target: VectorFunctionTarget, cast: TileCast, filled: int) -> Warnings:
-    """Warn of a zero fill that runs beyond its tile, refuse one that leaves the buffer."""
+    """Return a warning about a zero fill that exceeds its tile; reject one that exceeds the buffer."""
     src, dst = cast.src, cast.dst
     end = dst.address + filled
     if end <= dst.end:
@@ -292,11 +292,11 @@ _HERE = Span("<cast>", 1, 1)
 
 
 def cast_elements(target: VectorFunctionTarget, codes: Codes, asked: CastAsked) -> TargetCast:
-    """Convert codes of any shape as the chip's cast of a tile does: contiguous, or in the 2-D form of padded rows.
+    """Convert codes of any shape like the chip's cast of a tile: contiguous, or in the 2-D form of padded rows.
 
     Raises:
         ReadError, IllegalError: see `castsim.machines.mechanisms.tile_mode`.
-        IllegalError: no such type pair, or a description's kernel that converts something else.
+        IllegalError: the type pair does not exist, or the description's kernel converts something else.
     """
     src, dst, mode = asked.src, asked.dst, tile_mode(asked.rounding, target.name)
     size = target.registers.register_bytes

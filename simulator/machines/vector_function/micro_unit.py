@@ -1,6 +1,6 @@
-"""The vector unit of micro programs, computing values: every executed instruction on registers of bytes.
+"""The vector unit of micro programs with values: every instruction is executed on registers of bytes.
 
-Functions with logical registers become such programs first. Source: docs/reference/micro.md sections 3 to 5 and 9.
+Functions with logical registers are first converted. Source: docs/reference/micro.md sections 3 to 5 and 9.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from castsim.targets.vector_function import VectorFunctionTarget
 
 @dataclass(slots=True)
 class ConversionCounts:
-    """Counts of conversions by line; those of one line and pair are counted together for all parts of a register."""
+    """Counts of conversions by line; those of one line and pair are added for all parts of a register."""
 
     tally: CastTally
     _known: dict[tuple[int, int], Callable[[Policy, Codes, Codes], None]] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class ConversionCounts:
 
 @dataclass(slots=True)
 class _Conversion:
-    """A conversion of the text, under one value of CTRL: all its executions have one policy."""
+    """A conversion in the text, under one value of CTRL: all its executions have one policy."""
 
     tally: CastTally
     node: MicroOperation
@@ -133,7 +133,7 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class LaneUnits:
-    """The vector units of a chip; see `castsim.machines.mechanisms.VectorUnits`."""
+    """Vector units of a chip; see `castsim.machines.mechanisms.VectorUnits`."""
 
     target: VectorFunctionTarget
 
@@ -142,17 +142,17 @@ class LaneUnits:
         return LaneUnit(memory, self.target, None if casts is None else ConversionCounts(casts))
 
     def recorder(self, *, as_written: bool) -> ScopeRecorder:
-        """Return a recorder of a program for the engines; without flags it runs as written or waits for bytes."""
+        """Return a recorder of a program for the engines; without flags, it runs unchanged or waits for bytes."""
         return ScopeRecorder(self.target, as_written)
 
     def control_at_start(self, *, saturating: bool) -> int:
-        """Return CTRL by the options; the tool chain clears its bit 60 at the head of functions with a `sat`
+        """Return CTRL according to the options; the tool chain clears its bit 60 at the head of functions with a `sat`
         (docs/reference/micro.md section 3.4)."""
         start = ctrl_of_level(self.target, "micro")
         return start & ~(1 << self.target.control.saturation_global) if saturating else start
 
     def lowered(self, function: pto.Function) -> pto.Function:
-        """Return a function in which vector instructions replace operations on logical registers."""
+        """Return a function with operations on logical registers replaced by vector instructions."""
         found = lower_function(function)
         for node in micro_operations(found.body or ()):
             if node.mnemonic == "vcvt":
@@ -160,7 +160,7 @@ class LaneUnits:
         return found
 
     def _check_pair(self, node: MicroOperation) -> None:
-        """Reject a conversion that the target takes under an option alone, without it."""
+        """Reject a conversion that the target supports only with an option, if that is not set."""
         kinds = (node.operand_types[0], node.result_types[0])
         src, dst = (kind.element for kind in kinds if isinstance(kind, VectorType))
         if (src, dst) not in INTERFACE_CONVERSIONS or self.target.option("interface_casts") == "accept":
@@ -195,26 +195,26 @@ class LaneUnits:
 
 @dataclass(slots=True)
 class LaneUnit(Followed):
-    """Executes instructions on the buffer of `memory`; see `castsim.execution.interpreter.vector_unit.VectorUnit`."""
+    """Executor of instructions on `memory`'s buffer; see `castsim.execution.interpreter.vector_unit.VectorUnit`."""
 
     memory: MicroMemory
     target: VectorFunctionTarget
     conversions: ConversionCounts | None = None
     counted: int = 0
-    """Bytes that the last `vsqz` kept: the register AR."""
+    """Number of bytes that the last `vsqz` kept: the register AR."""
     _plans: dict[int, _ExecutionPlan] = field(default_factory=dict)
 
     def execute(self, issue: VectorIssue) -> tuple[Value, ...]:
         """Execute an instruction.
 
         Raises:
-            IllegalError: it is known and not modelled. TileError: it reaches beyond the buffer.
+            IllegalError: the instruction is not modelled. TileError: it reaches beyond the buffer.
         """
         run = _OWN.get(issue.node.mnemonic)
         return run(self, issue) if run is not None else self._on_registers(issue)
 
     def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
-        """Execute a tile operation; the bytes that it writes count as defined."""
+        """Execute a tile operation; the bytes that it writes become defined."""
         del node
         memory, counts = self.memory, CastCounts()
         tree = Tree(Block((replace(lowered, instruction=0),)), (instruction,), interlocked=False)
@@ -285,7 +285,7 @@ def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _ExecutionPl
 
 
 def _element(kinds: list[VectorType]) -> Format:
-    """Return the format of the elements of a register; a pair of 16-bit floats is moved as one number."""
+    """Return the format of the elements of a register; a pair of 16-bit floats moves as one number."""
     if not kinds:
         return _NO_FORMAT
     found = element_format(kinds[0].element)

@@ -45,12 +45,12 @@ from castsim.targets.vector_function import DESTINATION
 # the rule gives it for all of them, and nothing else of the nests may change.
 
 Extents = Mapping[str, int]
-"""Values for the names of extents."""
+"""Values of extents by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TripCount:
-    """ceil(value of `name` times / over) - less, at least 0; a constant `less` without a name."""
+    """Trip count ceil(value of `name` * times / over) - less, at least 0; a constant `less` without a name."""
 
     name: str | None
     times: int = 1
@@ -58,13 +58,13 @@ class TripCount:
     less: int = 0
 
     def value(self, extents: Extents) -> int:
-        """Return the number for some extents."""
+        """Return the trip count for some extents."""
         if self.name is None:
             return self.less
         return max(-(-extents[self.name] * self.times // self.over) - self.less, 0)
 
     def text(self, out: FunctionEmitter) -> str:
-        """Write its computation; return a value of type index."""
+        """Write the computation of the trip count; return a value of type index."""
         if self.name is None:
             return out.index(self.less)
         found = out.times(self.name, self.times)
@@ -77,7 +77,7 @@ class TripCount:
 
 @dataclass(frozen=True, slots=True)
 class NestRules:
-    """The numbers of a nest that extents decide."""
+    """The parts of a nest that depend on extents."""
 
     rows: TripCount
     trips: TripCount
@@ -85,7 +85,7 @@ class NestRules:
 
 
 def samples(most: Extents) -> list[dict[str, int]]:
-    """Return extents to look at, up to the greatest; those come last."""
+    """Return sample extents up to the greatest, which come last."""
     steps = {1, 2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 127, 128, 129, 255, 256, 257}
     if len(most) > 1:
         steps = {1, 2, 3, 33, 64, 65, 128, 129}
@@ -94,10 +94,10 @@ def samples(most: Extents) -> list[dict[str, int]]:
 
 
 def rules_of(most: Extents, lowered: Callable[[Extents], Block]) -> tuple[Block, tuple[NestRules, ...]]:
-    """Return the lowering of an operation at its greatest extents, and the rules by which its nests follow them.
+    """Return the lowering of an operation at its greatest extents, and the rules by which its nests depend on them.
 
     Raises:
-        IllegalError: they do not follow the extents in this way.
+        IllegalError: the nests do not depend on the extents in this way.
     """
     found = [(extents, lowered(extents)) for extents in samples(most)]
     last = found[-1][1]
@@ -129,7 +129,7 @@ def _row_bytes(function: VectorFunction) -> list[int]:
 
 
 def _function(block: Block, pattern: Block) -> VectorFunction:
-    """Return the single vector function of a lowered operation, which otherwise equals the pattern."""
+    """Return the single vector function of a lowered operation, which must otherwise equal the pattern."""
     items, others = _plain(block), _plain(pattern)
     found = [each for each in items if isinstance(each, VectorFunction)]
     rest = [each for each in items if not isinstance(each, VectorFunction)]
@@ -166,7 +166,7 @@ def _rule(seen: Sequence[tuple[Extents, int]], divisors: Sequence[int], factors:
 
 
 def named(extents: Extents) -> str:
-    """Return the names of extents as an error lists them."""
+    """Return the names of extents as a list for errors."""
     return " and ".join(f"%{name}" for name in extents)
 
 
@@ -180,14 +180,14 @@ def _unsteady(extents: Extents) -> IllegalError:
 # Source: docs/reference/micro.md section 7.
 
 WIDE = 64
-"""Bits of elements that are moved as two words."""
+"""Bit width of elements that are moved as two words."""
 
 MASK_ELEMENT = "u8"
 """The element of pointers to predicates in memory."""
 
 
 def written(nest: Nest, given: Given | None) -> tuple[Nest, ...]:
-    """Return a nest in the form in which it is written."""
+    """Return a nest in the form for writing."""
     if given is None:
         return (nest,)
     if given.structure == "compare":
@@ -226,9 +226,9 @@ def _in_words(nest: Nest) -> Nest:
 
 
 def _comparisons(nest: Nest, width: int, *, keeps: bool) -> tuple[Nest, ...]:
-    """Return a comparison as its stores of predicates can be: of 16 bytes or 32.
+    """Return a comparison with possible stores of predicates: of 16 bytes or 32.
 
-    What a row has beyond them comes first, with the bits that are there kept, then all full ones.
+    The part of a row beyond them comes first, preserving the existing bits, then all full ones.
     """
     each = 256 if width == 8 else 128
     full, rest = nest.count // each * each, nest.count % each
@@ -282,12 +282,12 @@ def _compared(nest: Nest, width: int, first: int, registers: int, counter: str) 
 
 
 def needs_barrier(given: Given | None) -> bool:
-    """Whether each nest of an operation loads bytes that the previous one has stored."""
+    """Whether any nest of an operation loads bytes that the previous one has stored."""
     return given is not None and (given.structure == "part" or given.work.binary)
 
 
 def element_of(function: VectorFunction, nest: Nest, item: MicroOperation) -> str:
-    """Return the element of the pointer of an access."""
+    """Return the element type of an access's pointer."""
     if (item.word("dist") or "").startswith("MASK"):
         return MASK_ELEMENT
     of_source = item.operands[0] != DESTINATION if is_load(item) else nest.writes is not None
@@ -295,7 +295,7 @@ def element_of(function: VectorFunction, nest: Nest, item: MicroOperation) -> st
 
 
 def pointer_number(nest: Nest, item: MicroOperation) -> int:
-    """Return the number of an access's address among those of the function."""
+    """Return the index of an access's address in the function."""
     if is_load(item):
         return 1 + int(item.operands[0])
     return 0 if nest.writes is None else 1 + nest.writes
@@ -334,7 +334,7 @@ def is_access(item: MicroOperation) -> bool:
 
 @dataclass(slots=True)
 class NestWriter:
-    """Writes one loop nest."""
+    """Writer of one loop nest."""
 
     out: FunctionEmitter
     function: VectorFunction
@@ -345,11 +345,11 @@ class NestWriter:
     row: str = ""
     """The variable of the row loop."""
     trips: str = ""
-    """The trip count of the inner loop, where extents decide it."""
+    """The trip count of the inner loop, if extents decide it."""
     sides: dict[MicroOperation, _Side] = field(default_factory=dict)
 
     def write(self, outer: NamedRegisters) -> None:
-        """Write the nest; registers that its row makes are seen by its trips."""
+        """Write the nest; registers of its row are visible in its trips."""
         nest = self.nest
         self._constants(outer)
         for item in accesses(nest):
@@ -367,7 +367,7 @@ class NestWriter:
         self.out.add(pto.For(self.row, zero, rows, one, body.flat()))
 
     def _row(self, inside: NamedRegisters) -> None:
-        """Write what a row does."""
+        """Write the operations of a row."""
         for operation in self.nest.row:
             self._step(operation, inside)
         if self.given is not None and self.given.structure == "fill" and self.nest.close:

@@ -1,6 +1,6 @@
 """The plan of one tile cast on a vector-function chip: modes, CTRL, and the policies of its conversions.
 
-Everything that differs from pair to pair is read from the target; nothing here knows a chip. Facts:
+All differences between pairs are in the target's description; this module is independent of the chip. Facts:
 docs/reference/a5.md section 4 (rounding, saturation, CTRL) and section 5 (values).
 """
 
@@ -29,7 +29,7 @@ def is_micro(target: VectorFunctionTarget) -> bool:
 
 
 def micro_rule(target: VectorFunctionTarget, rule: VectorCast) -> VectorCast | None:
-    """Return the rule of a cast whose instruction saturates by itself; None where the library's rule applies."""
+    """Return the rule of a cast whose instruction saturates by itself; None if the library's rule applies."""
     facts = target.instruction_saturation
     if facts is None or not _is_listed(target, rule.src, rule.dst) or not is_micro(target):
         return None
@@ -86,12 +86,12 @@ def plan_cast(
     contiguous: bool,
     scratch: bool,
 ) -> FunctionCastPlan:
-    """Settle mode, saturation, CTRL and code variant of one cast.
+    """Return the mode, saturation, CTRL and code variant of one cast.
 
-    `contiguous` tells whether the tile condition of the 1D kernels holds, `scratch` whether a tmp tile is given.
+    `contiguous` tells whether the tile condition of the 1D kernels is met, `scratch` whether a tmp tile is given.
 
     Raises:
-        IllegalError: the chip has no such type pair; the message names those of this source, and a detour if one
+        IllegalError: the chip lacks the type pair; the message names those of this source, and a detour if one
             exists.
     """
     rule = target.cast(src.name, dst.name)
@@ -125,13 +125,13 @@ def plan_cast(
 
 
 def start_ctrl(target: VectorFunctionTarget) -> int:
-    """Return CTRL as a kernel finds it, from the target's options; a kernel of the micro back end clears a bit."""
+    """Return the initial CTRL of a kernel, from the target's options; a kernel of the micro back end clears a bit."""
     found = ctrl_of_level(target, "micro" if is_micro(target) else "tile")
     return found & ~(1 << target.control.saturation_global) if is_micro(target) else found
 
 
 def ctrl_of_level(target: VectorFunctionTarget, level: Level) -> int:
-    """Return CTRL as a kernel of tile operations, or of vector instructions, finds it."""
+    """Return the initial CTRL of a kernel of tile operations, or of vector instructions."""
     return sum(target.control_at_start(bit, level) << bit for bit in target.control.bits)
 
 
@@ -239,7 +239,7 @@ def control_writes(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the successive values of CTRL before and after an instruction of a control class.
 
-    One read-modify-write per bit.
+    There is one read-modify-write per bit.
     """
     if target.option("control_writes") == "suppressed":
         return (), ()
@@ -260,7 +260,7 @@ def _successive(value: int, writes: Iterable[tuple[int, bool]]) -> tuple[int, ..
 
 
 def switched_saturation(target: VectorFunctionTarget, plan: FunctionCastPlan) -> Saturation | None:
-    """Return the saturation mode in force where the other one gives other results, None where both come to the same."""
+    """Return the saturation mode in force if the other one gives other results, None if both are equivalent."""
     on, off = _by_saturation(target, plan.rule, plan.src, plan.dst, plan.rounding)
     return None if on == off else plan.saturation
 
@@ -285,7 +285,7 @@ def _saturation_in_vain(
     rounding: Rounding,
     asked: Saturation | None,
 ) -> Warnings:
-    """Warn if ON and OFF have the same effect, other than the requested one."""
+    """Return a warning if ON and OFF have the same effect, other than the requested one."""
     if asked is None:
         return ()
     on, off = _by_saturation(target, rule, src, dst, rounding)

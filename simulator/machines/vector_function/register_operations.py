@@ -33,7 +33,7 @@ INDEX, I32, I64 = (ScalarType(name) for name in ("index", "i32", "i64"))
 
 @dataclass(slots=True)
 class FunctionEmitter(VectorEmitter):
-    """Makes the operations of one function; `notes` are comments on the operations that they precede.
+    """Writer of the operations of one function; `notes` are comments that precede operations.
 
     `depth` is the number of regions around the current one.
     """
@@ -43,7 +43,7 @@ class FunctionEmitter(VectorEmitter):
 
     @contextmanager
     def region(self) -> Iterator[OperationRun]:
-        """Make the operations of a region meanwhile."""
+        """Collect the operations of a region inside the block."""
         self.depth += 1
         with self.at(OperationRun()):
             yield self.current
@@ -51,7 +51,7 @@ class FunctionEmitter(VectorEmitter):
 
     @contextmanager
     def noted(self, text: str) -> Iterator[None]:
-        """Put a comment ahead of the operations that are made meanwhile, if there are any."""
+        """Put a comment, if any, before the operations that are created inside the block."""
         run = OperationRun()
         with self.at(run):
             yield
@@ -59,23 +59,23 @@ class FunctionEmitter(VectorEmitter):
         self.notes.update({id(node): text for node in run.flat()[:1] if text})
 
     def compared(self, predicate: str, one: str, other: str, stem: str) -> str:
-        """Make a comparison of indices."""
+        """Create a comparison of indices."""
         name = self.fresh(stem)
         self.add(pto.Compare(name, predicate, (one, other), INDEX))
         return name
 
     def buffer(self, address: str, element: str) -> str:
-        """Make a pointer to elements at a byte address (i64) of the buffer."""
+        """Create a pointer to elements at a byte address (i64) of the buffer."""
         return self.micro("castptr", [(address, I64)], [("ub", buffer_pointer(element))])[0][0]
 
     def moved(self, pointer: str, offset: str, kind: PointerType, stem: str) -> str:
-        """Make a pointer that is a number of elements after another."""
+        """Create a pointer that is advanced by some elements."""
         name = self.fresh(stem)
         self.add(pto.AddPointer(name, pointer, offset, kind))
         return name
 
     def total(self, base: int, terms: Sequence[tuple[str, int]]) -> str:
-        """Return a number plus loop variables of type index, each times its factor."""
+        """Return a number plus loop variables of type index, each multiplied by its factor."""
         found: str | None = None
         for variable, factor in terms:
             if factor:
@@ -99,13 +99,13 @@ def buffer_pointer(element: str) -> PointerType:
 def far(kind: PointerType) -> PointerType:
     """Return the type of an argument's pointer as one into global memory.
 
-    4-bit elements keep their spelling: in the other one, an argument is an array of bytes.
+    4-bit elements keep their spelling: in the other spelling, an argument is an array of bytes.
     """
     return PointerType(kind.element, "gm", _SPELLINGS["hif8"] if kind.element == "hif8" else kind.spelling)
 
 
 def unwritten(what: str) -> IllegalError:
-    """Return the refusal of an operation because of its lowering."""
+    """Return the error about an operation whose lowering cannot be written."""
     return IllegalError(f"its lowering has {what}, which expand does not write as vector instructions")
 
 
@@ -118,7 +118,7 @@ _ADJUSTABLE = ("micro_integer_to_float", "micro_infinity_to_integer")
 
 
 class UnsettledError(Exception):
-    """An error that restarts the writing: an option is needed that changes an instruction already written."""
+    """An option is needed that changes an instruction already written, so the writing must restart."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class UnsettledError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The attributes of a `vcvt`; `without_infinity` excludes infinite lanes, which are to become 0."""
+    """The attributes of a `vcvt`; `without_infinity` excludes infinite lanes, which must become 0."""
 
     words: Mapping[str, str]
     without_infinity: bool = False
@@ -135,18 +135,18 @@ class Found:
 
 @dataclass(slots=True)
 class Attributes:
-    """Finds attributes of conversions; collects the options that they need."""
+    """Finder of conversion attributes that collects the options they need."""
 
     target: VectorFunctionTarget
     needed: dict[str, str] = field(default_factory=dict)
     _seen: list[_Sought] = field(default_factory=list)
 
     def of(self, pair: Conversion, policy: Policy, part: str | None, ctrl: int, *, finite: bool) -> Found:
-        """Return the attributes of a conversion while CTRL holds `ctrl`; `finite`: of nothing but finite numbers.
+        """Return the attributes of a conversion while CTRL is `ctrl`; `finite`: the lanes are finite.
 
         Raises:
-            IllegalError: no `vcvt` does the same, or only under an option that another conversion forbids.
-            UnsettledError: one does under an option that an earlier one was written without.
+            IllegalError: no `vcvt` is equivalent, or only with an option that another conversion forbids.
+            UnsettledError: one is equivalent with an option that an earlier one was written without.
         """
         wanted = _effective(policy, pair, finite=finite)
         for chosen in _choices(self.target, self.needed):
@@ -233,7 +233,7 @@ class TripAddress:
     element: str
     offset: str
     moves: bool = False
-    """Whether the access is at the pointer, which then moves by the offset."""
+    """Whether the access is at the pointer, which the offset then advances."""
 
     @property
     def uses(self) -> list[Use]:
@@ -243,7 +243,7 @@ class TripAddress:
 
 @dataclass(slots=True)
 class NamedRegisters:
-    """Registers, predicates and counters by their names in the kernel, as values of the function."""
+    """Registers, predicates and counters by kernel name, as values of the function."""
 
     out: FunctionEmitter
     attributes: Attributes
@@ -259,7 +259,7 @@ class NamedRegisters:
     position: str = ""
     """The ramp's position: the number of the trip's first element, of type index."""
     governing: str = ""
-    """The predicate that was made last."""
+    """The predicate that was created last."""
 
     def inner(self) -> NamedRegisters:
         """Return a copy for a region, whose definitions are invisible outside."""
@@ -279,7 +279,7 @@ class NamedRegisters:
     # --------------------------------------------------------------------------------------------------- memory
 
     def load(self, operation: MicroOperation, place: TripAddress) -> str:
-        """Write a load; return the pointer that has moved, empty where it does not."""
+        """Write a load; return the updated pointer, empty if there is none."""
         read, dist = distribution_in(operation), operation.word("dist") or "NORM"
         if read.mode is DistributionMode.MASK:  # of lanes of 32 bits it has half as many as the instruction loads
             loaded = min(16, read.bits or 8)
@@ -299,7 +299,7 @@ class NamedRegisters:
         return names[-1] if place.moves else ""
 
     def store(self, operation: MicroOperation, place: TripAddress) -> None:
-        """Write a store; the register takes the element of the pointer."""
+        """Write a store; the register takes the pointer's element type."""
         source, _, predicate = operation.operands
         read, dist = distribution_in(operation), operation.word("dist") or "NORM"
         if read.mode is DistributionMode.MASK:  # a bit a lane
@@ -321,7 +321,7 @@ class NamedRegisters:
         """Write an operation that touches no memory.
 
         Raises:
-            IllegalError: none of the vector instructions does it.
+            IllegalError: no vector instruction is equivalent.
         """
         match mnemonic(operation):
             case "vcvt" | "vtrc":
@@ -433,7 +433,7 @@ class NamedRegisters:
         return self.out.as_element(self.register(name), element).use
 
     def _element(self, name: str, width: int) -> str:
-        """Return the element under which an operation on lanes of `width` bits sees a register."""
+        """Return the element type of a register in an operation on lanes of `width` bits."""
         element = self.register(name).element
         return element if lane_bits(element) == width else f"u{width}"
 
@@ -456,5 +456,5 @@ _STORES = (DistributionMode.NORM, DistributionMode.PK, DistributionMode.PK4, Dis
 
 
 def pointed(fmt: Format) -> int:
-    """Return the bytes of an element that a pointer counts."""
+    """Return the number of bytes that a pointer counts per element."""
     return lane_bits(fmt.name) // 8

@@ -54,13 +54,13 @@ from castsim.targets.vector_function import VectorFunctionTarget
 # Source: docs/reference/micro.md 6.5.
 
 REGISTER_BYTES = REGISTER_BITS // 8
-"""Bytes of a register, and bits of a mask: one for each."""
+"""Number of bytes of a register, and of bits of a mask: one bit per byte."""
 
 MASK_WIDTH = re.compile(r"_b(8|16|32)$")
 """The lane bits in the mnemonics of mask instructions."""
 _FIRST = re.compile(r"PAT_VL(\d+)$")
 _BY_LANES = ("NORM", "UNPK", "US", "DS", "PK", "DINTLV", "")
-"""Distributions that take the lanes of a register in the order of memory, first part of their names."""
+"""Distributions that process the lanes of a register in memory order, by the first part of their names."""
 
 _LANEWISE = frozenset(
     (
@@ -70,11 +70,11 @@ _LANEWISE = frozenset(
         *("vcmp", "vcmps", "vcadd", "vcmax", "vcmin", "vcvt", "vmulscvt", "vtrc"),
     )
 )
-"""Instructions that look at no lane that their mask, the last one they read, leaves out."""
+"""Instructions that ignore the lanes left out by their mask, the last one that they read."""
 
 
 def leading_bits(node: MicroOperation, scalars: Sequence[DependentScalar], masks: Sequence[int]) -> int:
-    """Return how many leading bits of the mask that an instruction makes may be set, `masks` being those it reads."""
+    """Return how many leading bits of an instruction's result mask may be set, given `masks`, those it reads."""
     width = MASK_WIDTH.search(node.mnemonic)
     name = node.mnemonic if width is None else node.mnemonic[: width.start()]
     lane = int(width[1]) // 8 if width is not None else 1
@@ -105,7 +105,7 @@ def _moved(name: str, bits: int, *, higher: bool) -> int:
 
 
 def rows_of(node: MicroOperation, numbers: Sequence[int]) -> tuple[int, int, int] | None:
-    """Return count, distance and length of the stretches of an access that its operands tell; None if they do not."""
+    """Return count, distance and length of an access's stretches from its operands; None if unknown."""
     if node.mnemonic in BLOCK_ACCESSES:
         return REGISTER_BYTES // BLOCK, numbers[0] * BLOCK, BLOCK
     if node.mnemonic == "vstus":
@@ -117,8 +117,8 @@ def rows_of(node: MicroOperation, numbers: Sequence[int]) -> tuple[int, int, int
 def extents(scope: Scope) -> Iterator[tuple[ScopeIssue, int, int]]:
     """Yield the issued accesses in program order, with the first byte and the end of each.
 
-    For a load only the bytes count that some instruction may use; instructions other than accesses touch none. A block
-    access appears once for each block.
+    For a load, only the bytes count that some instruction may use; instructions other than accesses touch none. A block
+    access is listed once for each block.
     """
     needed = _needed(scope)
     for issue in issues(scope.body):
@@ -140,7 +140,7 @@ def extents(scope: Scope) -> Iterator[tuple[ScopeIssue, int, int]]:
 
 
 def touched(scope: Scope, buffer: str, capacity: int) -> tuple[Access, ...]:
-    """Return the bytes that a launch reads and those that it writes, evenly spaced stretches together."""
+    """Return the bytes that a launch reads and those that it writes, with evenly spaced stretches combined."""
     marks = {kind: np.zeros(capacity + 1, np.bool_) for kind in (TimingKind.LOAD, TimingKind.STORE)}
     for issue, start, end in extents(scope):
         if issue.instruction.kind in marks:
@@ -186,7 +186,7 @@ def _part(issue: ScopeIssue, leading: int) -> int:
 
 
 def _spaced(stretches: Sequence[tuple[int, int]], buffer: str, *, write: bool) -> list[Access]:
-    """Return ordered stretches as accesses: each covers equal ones that follow at one distance."""
+    """Return ordered stretches as accesses: each covers equal ones at one distance."""
     found: list[Access] = []
     index = 0
     while index < len(stretches):
@@ -278,7 +278,7 @@ def _integers(node: MicroOperation) -> bool:
 
 
 def _row(node: MicroOperation, target: VectorFunctionTarget) -> str:
-    """Return the row of the table of instructions for one that is not timed by its name, else ''."""
+    """Return the row of the table of instructions for one that is not timed by its name, otherwise ''."""
     if node.mnemonic == "vintlv" and target.follows_families(kernel=False):
         return "vintlv_lanes"
     if node.mnemonic != "vcvt":
@@ -307,9 +307,9 @@ ORDERING = ("VST_VLD", "VV_ALL")
 
 
 def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the lines of a load and of the store before it, and the first byte both touch, once for each pair of lines.
+    """Yield the lines of a load and of an earlier store, and the first common byte, once for each pair of lines.
 
-    An access counts as far as its mask may reach. `capacity` are the bytes of the buffer; bytes beyond it are ignored.
+    An access extends as far as its mask may. `capacity` is the size of the buffer; bytes beyond it are ignored.
     """
     found: set[tuple[int, int]] = set()
     for issue, store, byte in _behind_stores(scope, capacity, TimingKind.LOAD, ORDERING):
@@ -331,9 +331,9 @@ def overlapping_stores(scope: Scope, capacity: int) -> tuple[int, int] | None:
 def _behind_stores(
     scope: Scope, capacity: int, kind: TimingKind, ordering: Sequence[str]
 ) -> Iterator[tuple[ScopeIssue, int, int]]:
-    """Yield every access of a kind to bytes of an earlier store from which no barrier of these words parts it.
+    """Yield every access of a kind to bytes of an earlier store that no barrier of these words separates from it.
 
-    With the line of that store, and the first byte of the access that it writes.
+    Each comes with the line of that store, and the first common byte.
     """
     writer = np.zeros(capacity, np.int64)
     lines, ordered = [0], 0
@@ -366,11 +366,11 @@ class UncomputedRegister:
 
 @dataclass(slots=True)
 class ScopeRecorder:
-    """Follows a walk (`castsim.execution.interpreter.vector_unit.VectorUnit`) and computes nothing.
+    """Recorder of a walk (`castsim.execution.interpreter.vector_unit.VectorUnit`), which computes nothing.
 
-    `untimed` is the reason why the program has no cycles, empty if it has; `incomplete`: the tree lacks work
-    a pipe does. `warnings` tell of loads that may overtake stores. `as_written`: a program without flags is taken at
-    its word too.
+    `untimed` is the reason why the program has no cycles, empty if it has; `incomplete`: the tree lacks work of
+    a pipe. `warnings` report loads that may overtake stores. `as_written`: a program without flags does not wait for
+    bytes either.
     """
 
     target: VectorFunctionTarget
@@ -385,7 +385,7 @@ class ScopeRecorder:
     _places: dict[int, Span] = field(default_factory=dict)
     _scope: Scope | None = None
     _released: dict[int, tuple[str, int]] = field(default_factory=dict)
-    """The last releasing pipe of each buffer by number, and its place in the program."""
+    """The last pipe that released each buffer, by number, and its position in the program."""
     _unrolled: set[int] = field(default_factory=set)
     """Loops that are written out."""
     _flags: bool = False
@@ -408,7 +408,7 @@ class ScopeRecorder:
         self._scope = Scope()
 
     def leave(self, scope: pto.Section) -> None:
-        """End it."""
+        """End a launch of a vector function."""
         assert self._scope is not None
         pipe = self.target.pipes.vector
         function = MicroFunction("vecscope", self._scope, pipe)
@@ -420,9 +420,9 @@ class ScopeRecorder:
     def loop(self, loop: pto.For, trips: int, *, fixed: bool) -> None:
         """Begin a loop inside a vecscope, unless the device compiler unrolls it.
 
-        It does so with a short loop of constant bounds inside of another, that carries nothing from trip to trip:
-        functions with a published length are met so. Kernels of the tile library, which carry a count, turn theirs.
-        Those that carry a register turn a single trip too, as in a tcolsum of four rows.
+        It unrolls a short loop of constant bounds inside another one, without carried values: the published lengths of
+        functions then fit. Kernels of the tile library, which carry a count, turn theirs.
+        Loops that carry a register turn a single trip too, as in a tcolsum of four rows.
         """
         assert self._scope is not None
         if fixed and not loop.carried and self._scope.in_loop and self.target.option("short_loops") == "unrolled":
@@ -441,7 +441,7 @@ class ScopeRecorder:
             self._scope.end_trip()
 
     def branch(self, node: pto.Operation) -> None:
-        """Note a scalar select or a branch inside a vecscope."""
+        """Record a scalar select or a branch inside a vecscope."""
         if self._scope is not None:
             text = "scf.if" if isinstance(node, pto.If) else "arith.select"
             self._scope.issue(ScopeInstruction("select", TimingKind.SELECT, line=node.span.line, text=text))
@@ -533,7 +533,7 @@ class ScopeRecorder:
         self._add(node, node.mnemonic, pipe, (operation,), (access,))
 
     def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
-        """Record that a pipe takes a buffer, which waits as for a flag that another's release sets, or releases it."""
+        """Record that a pipe acquires or releases a buffer; the acquisition waits as for a flag that a release sets."""
         self._flags = True
         if not self._has_pipes(pipe):
             return
@@ -548,11 +548,11 @@ class ScopeRecorder:
             self._add(node, node.mnemonic, pipe, (FlagWait(pipe, holder, event),), ())
 
     def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
-        """Record what a tile operation issues."""
+        """Record the operations of a tile operation."""
         self._items.append(replace(lowered, instruction=self._number(node, instruction)))
 
     def external(self, node: pto.External) -> None:
-        """Note that there are no cycles."""
+        """Record that there are no cycles."""
         self.incomplete = True
         self._refuse(node.untimed)
 
@@ -587,7 +587,7 @@ class ScopeRecorder:
         self._items.append(Lowered(number, Block(operations), accesses))
 
     def _number(self, node: pto.Operation, instruction: Instruction) -> int:
-        """Return the number of an operation's instruction, which is new the first time."""
+        """Return the index of an operation's instruction, which is new the first time."""
         number = self._instructions.setdefault(id(node), len(self._nodes))
         if number == len(self._nodes):
             self._nodes.append(instruction)
@@ -604,7 +604,7 @@ def body_cycles(body: Body, target: VectorFunctionTarget) -> int:
     """Return the cycles of a body from launch to end.
 
     Raises:
-        IllegalError: no latency of an instruction is known.
+        IllegalError: the latency of an instruction is unknown.
     """
     scope = _scope(body, target.registers.register_bytes)
     check_scope(MicroFunction("estimate", scope, target.pipes.vector), target)
@@ -612,7 +612,7 @@ def body_cycles(body: Body, target: VectorFunctionTarget) -> int:
 
 
 def _scope(body: Body, register_bytes: int) -> Scope:
-    """Unroll the loops; every buffer has room for the trips of one, after earlier ones."""
+    """Unroll the loops; every buffer has room for the trips of one loop, after earlier ones."""
     scope = Scope()
     buffers = list(dict.fromkeys(step.operands[0] for step in body.steps if step.mnemonic in (LOAD, STORE)))
     places = {name: number * register_bytes * body.trips for number, name in enumerate(buffers)}

@@ -1,4 +1,4 @@
-"""The accesses of the trips of a loop nest, and the times around them that are facts of kernels."""
+"""The accesses of the trips of a loop nest, and the times around them that are facts about kernels."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from castsim.targets.vector_function import DistributionMode, VectorFunctionTarg
 # What a trip of a loop nest asks of the machine.
 
 _PARTS = {DistributionMode.UNPK: 2, DistributionMode.UNPK4: 4, DistributionMode.PK: 2, DistributionMode.PK4: 4}
-"""Parts of a register of which an access by this distribution touches one: the distribution's own definition."""
+"""Number of parts of a register of which an access with this distribution touches one, by its definition."""
 
 _ONE_ELEMENT = (DistributionMode.BRC, DistributionMode.ONEPT)
 """Distributions that load one element to all lanes, or store one."""
 
 
 def touched_bytes(node: MicroOperation, target: VectorFunctionTarget) -> int:
-    """Return the bytes that a load or a store touches when all lanes take part."""
+    """Return the bytes that a load or a store touches when all lanes are active."""
     read, register_bytes = distribution_in(node), target.registers.register_bytes
     mode, bits = read.mode, read.bits or 0
     if mode is DistributionMode.BLK:
@@ -48,9 +48,9 @@ def touched_bytes(node: MicroOperation, target: VectorFunctionTarget) -> int:
 
 
 def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarget) -> int:
-    """Return the ticks for which a trip's accesses hold the front end; the queue paces trips that only store.
+    """Return the ticks for which a trip's accesses occupy the front end; the queue limits trips that only store.
 
-    A cycle takes two loads, or a load and a store (docs/reference/a5.md section 1). `lines` of the loads fill a
+    A cycle issues two loads, or a load and a store (docs/reference/a5.md section 1). `lines` of the loads fill a
     register each; every two of them take as long as those of a kernel with two, whose trips wait in the memory path
     (timing.memory_floor).
     """
@@ -67,10 +67,10 @@ def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarge
 
 
 def division_ticks(mnemonic: str, width: int, target: VectorFunctionTarget) -> tuple[int, int] | None:
-    """Return how late the results of a division that is timed as a whole are, and how long it holds the serial port.
+    """Return how late the results of a division that is timed as a whole are, and how long it occupies the serial port.
 
-    The long body of the high-precision division, and that of integers, keeps the front end for a whole trip; its end
-    overlaps with later work (docs/reference/a5.md section 6.3). None: another instruction.
+    The long body of the high-precision division, and that of integers, occupies the front end for a whole trip; its end
+    overlaps with later work (docs/reference/a5.md section 6.3). None for other instructions.
     """
     if mnemonic not in (LONG_DIVISION, INTEGER_DIVISION):
         return None
@@ -81,15 +81,15 @@ def division_ticks(mnemonic: str, width: int, target: VectorFunctionTarget) -> t
 
 
 def conversion_row(node: MicroOperation, target: VectorFunctionTarget) -> str:
-    """Return the row of the table of instructions that has the latency of a conversion; '' of other instructions."""
+    """Return the row of the table of instructions with the latency of a conversion; '' for other instructions."""
     pair = formats_of(node)
     return "" if pair is None or node.mnemonic == "vtrc" else target.conversion_row(*pair, kernel=True)
 
 
 def exclusive_ticks(operations: Iterable[MicroOperation], target: VectorFunctionTarget) -> int:
-    """Return the ticks for which trips that split a mask over two predicates keep the next one waiting; else 0.
+    """Return the ticks for which trips that split a mask over two predicates delay the next one; otherwise 0.
 
-    From the load to the end of the instruction that reads the predicates.
+    They run from the load to the end of the instruction that reads the predicates.
     """
     split: set[str] = set()
     held = 0
@@ -108,7 +108,7 @@ def exclusive_ticks(operations: Iterable[MicroOperation], target: VectorFunction
 
 
 def row_address(function: VectorFunction, nest: Nest, target: VectorFunctionTarget) -> int:
-    """Return the ticks that the address of each row of a nest takes, the first one included: it counts half bytes.
+    """Return the ticks for the address of each row of a nest, including the first one: it counts half bytes.
 
     Source: docs/reference/a5.md section 6.2, rule 10.
     """
@@ -127,7 +127,7 @@ HEAD_FACTS = ("timing.unpack_head", "timing.store_barrier")
 
 
 def head_of(target: VectorFunctionTarget, source_bytes: int) -> int:
-    """Return the ticks by which an unpacking load delays the start of a 1D kernel, by source bytes; also on arrays.
+    """Return the ticks by which an unpacking load delays the start of a 1D kernel, by source bytes; also for arrays.
 
     Source: docs/reference/a5.md section 6.2, rule 9.
     """
@@ -142,7 +142,7 @@ class MemoryPath:
         self._free = 0
 
     def take(self, arrival: int, hold: int, opened: int | None) -> int:
-        """Pass a line that arrives at tick `arrival` and return when it is through, `hold` ticks each (0: at once).
+        """Pass a line that arrives at tick `arrival` and return when it has passed, `hold` ticks each (0: at once).
 
         A nest may have `opened` the path at some tick (`timing.path_through`).
         """

@@ -1,6 +1,6 @@
-"""Values of vector functions: register by register, or a whole tile at once where probes show that this is equal.
+"""Values of vector functions: register by register, or a whole tile at once if probes show that this is equal.
 
-Nothing here knows time. Operations run in program order.
+Operations run in program order, without time.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _store(operation: MicroOperation, state: RegisterState, buffer: Bytes, addre
 
 
 class RegisterState:
-    """Registers, predicates and scalars of one running vector function, with the policies of its conversions."""
+    """Registers, predicates and scalars of a running vector function, with the policies of its conversions."""
 
     def __init__(self, policies: Mapping[tuple[str, str], Policy]) -> None:
         self.registers: dict[str, VectorRegister] = {}
@@ -206,16 +206,16 @@ Chain = tuple[Step, ...]
 
 
 _TRIPS = 3
-"""Trips of a row that are run: the last one, and two that are full."""
+"""Trips of a row that are run: the last one, and two full ones."""
 _MOST_DIGITS = 64
-"""Codes, at most, that a probe gives to elements; two elements have different ones in at least one of the probes."""
+"""Maximum number of codes that a probe assigns; any two elements have different ones in at least one probe."""
 _POOL = 1 << 9
 
 
 def trace_nest(function: VectorFunction, nest: Nest) -> Chain | None:
-    """Return the chain from every source element of a row to the destination element of the same number.
+    """Return the chain from every source element of a row to the destination element with the same index.
 
-    None unless that holds for each of the `count` elements of a row, and nothing else is stored.
+    None unless that is true of each of the `count` elements of a row, and nothing else is stored.
     """
     formats = function.source_format, function.destination_format
     if (nest.source_trip * 8, nest.destination_trip * 8) != tuple(nest.elements * _bits(fmt) for fmt in formats):
@@ -263,7 +263,7 @@ def _chain_of(function: VectorFunction, nest: Nest) -> Chain | None:
 
 
 def _follows(function: VectorFunction, nest: Nest, chain: Chain) -> bool:
-    """Whether the last trips of a row store what the chain makes of their elements, and all earlier ones are full."""
+    """Whether the last trips of a row store the results of the chain, and all earlier ones are full."""
     reach: dict[str, int] = defaultdict(int)
     for item in nest.trip:
         for counter in item.operands if mnemonic(item) == "plt" else ():
@@ -307,10 +307,10 @@ def _digits(chain: Chain, fmt: Format) -> Codes:
 
 
 def _probes(chain: Chain, fmt: Format, count: int) -> Iterator[Codes]:
-    """Yield rows of `count` codes (one more where nibbles need it) that tell the elements of a row apart.
+    """Yield rows of `count` codes (one more if nibbles need it) that identify the elements of a row.
 
-    A code stands for a digit, and each probe holds one digit of all elements' numbers; the last probe has other codes
-    for the first digit, so that every element changes.
+    A code represents a digit, and each probe has one digit of all elements' indices; the last probe has other codes
+    for the first digit, so every element changes.
     """
     digits = _digits(chain, fmt)
     elements = np.arange(count + count % 2)
@@ -322,7 +322,7 @@ def _probes(chain: Chain, fmt: Format, count: int) -> Iterator[Codes]:
 
 
 def _started(function: VectorFunction) -> RegisterState:
-    """Return the registers behind the setup of a function."""
+    """Return the registers after the setup of a function."""
     state = RegisterState(function.policies)
     for operation in function.setup:
         state.step(operation)
@@ -362,7 +362,7 @@ class WholeTile:
 
 
 def whole_tile(function: VectorFunction, src: Tile, dst: Tile) -> WholeTile | None:
-    """Return the tile cast as one call if the function's operations add up to exactly that, else None.
+    """Return the tile cast as one call if the function's operations add up to exactly that, otherwise None.
 
     Required: every element of the valid region is written exactly once, by one and the same chain of steps from its
     own source element; nothing else is written but a zero fill beforehand; no source byte is overwritten before it is
@@ -419,7 +419,7 @@ def apply_chain(chain: Chain, codes: Codes) -> Codes:
 
 
 def _fills_zeros(function: VectorFunction, filled: int) -> bool:
-    """Whether the nests before the last write zeros to the first `filled` bytes of the destination and nothing else."""
+    """Whether the nests before the last write only zeros to the first `filled` bytes of the destination."""
     state = _started(function)
     memory = np.full(filled + REGISTER_BYTES, 255, np.uint8)
     for nest in function.nests[:-1]:
@@ -446,4 +446,4 @@ def _rows(buffer: Bytes, side: Side, rows: int, cols: int) -> Codes:
 
 
 compute = TileValues(WholeTile, convert_whole, VectorFunction, execute_function)
-"""Computes the values of a lowered program."""
+"""Function that computes the values of a lowered program."""

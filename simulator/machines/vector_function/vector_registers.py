@@ -33,7 +33,7 @@ Bits = NDArray[np.bool_]
 
 
 def _kept(array: NDArray[np.generic], size: int) -> None:
-    """Make an array of a value read-only; it must hold one entry per byte of a register."""
+    """Make an array of a value read-only; it must have one entry per byte of a register."""
     assert array.shape == (size,), array.shape
     array.flags.writeable = False
 
@@ -44,9 +44,9 @@ def _all_defined() -> Bits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorRegister:
-    """The 256 bytes of a vector register, and for each whether the program has given it a value.
+    """The 256 bytes of a vector register, and a mark for each with a defined value.
 
-    A register takes over its arrays and makes them read-only. Undefined bytes read as in `data`: the chip's value there
+    A register takes over its arrays and makes them read-only. Undefined bytes read as in `data`: the chip's value
     is unknown.
     """
 
@@ -74,7 +74,7 @@ class VectorRegister:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredicateRegister:
-    """The 256 bits of a predicate register, and for each whether the program has given it a value."""
+    """The 256 bits of a predicate register, and a mark for each with a defined value."""
 
     bits: Bits
     defined: Bits = field(default_factory=_all_defined)
@@ -104,12 +104,12 @@ def every_of_row(marks: Bits) -> Bits:
 
 
 def unwritten() -> VectorRegister:
-    """Return a register that nothing has written."""
+    """Return a register without defined bytes."""
     return VectorRegister(np.zeros(REGISTER_BYTES, np.uint8), np.zeros(REGISTER_BYTES, np.bool_))
 
 
 def register_of(codes: Codes, defined: Bits) -> VectorRegister:
-    """Return the register of all its lanes' codes, and of which of the lanes are defined."""
+    """Return the register with the codes of all lanes, and a mark for each defined lane."""
     size = codes.dtype.itemsize
     return VectorRegister(
         np.ascontiguousarray(codes).view(np.uint8).copy(), np.repeat(defined, size) if size > 1 else defined.copy()
@@ -151,10 +151,10 @@ Value = VectorRegister | PredicateRegister | int
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operands:
-    """The operands of one instruction, the kinds apart.
+    """The operands of one instruction, by kind.
 
-    `scalars` are codes of the element format (of integers any number with these low bits), counts and strides plain
-    numbers. `words` are the quoted words. `element` is the format of the first register operand, of the result where
+    `scalars` are codes of the element format (for integers any number with these low bits), counts and strides plain
+    numbers. `words` are the quoted words. `element` is the format of the first register operand, or of the result if
     there is none; `result` that of the first register result. `width` is the lane width of the instruction's masks,
     `ctrl` the CTRL register.
     """
@@ -183,7 +183,7 @@ def half_of(word: str) -> int:
     """Return 0 for the lower half, 1 for the higher.
 
     Raises:
-        IllegalError: another word.
+        IllegalError: the word names neither.
     """
     if word not in _HALF_WORDS:
         raise IllegalError(f"no half {word}", legal=HALVES)
@@ -206,7 +206,7 @@ def low_bits(value: int, bits: int) -> int:
 
 @cache
 def documented_target() -> VectorFunctionTarget:
-    """Return the chip that the micro level is written for, with its options as they are shipped."""
+    """Return the chip of the micro level's documentation, with its shipped options."""
     found = load_target("a5")
     assert isinstance(found, VectorFunctionTarget)
     return found
@@ -231,16 +231,16 @@ def convert(
     Args:
         source: lanes of `pair.src`.
         pair: the formats (from, to).
-        part: `EVEN`, `ODD`, `P0` .. `P3`, None if the pair takes none; the same for the others.
-        mask: governs the source lanes.
+        part: `EVEN`, `ODD`, `P0` .. `P3`, None if the pair takes none; the next three arguments likewise.
+        mask: enables source lanes.
         rounding: `R`, `A`, `F`, `C`, `Z`, `O`, `H`.
         saturation: `SAT`, `NOSAT`.
-        target: the target whose options decide what the sources leave open; None: as shipped.
+        target: the target whose options decide what the sources leave open; None: the shipped options.
         ctrl: the CTRL register, which applies to all conversions while its bit for that is set.
         seen: receives the policy and the codes before and after, for active lanes with known values.
 
     Raises:
-        IllegalError: rounding H, which has no meaning for the pair, under option `micro_hybrid_elsewhere = refuse`.
+        IllegalError: rounding H does not apply to the pair, with option `micro_hybrid_elsewhere = refuse`.
     """
     chip = documented_target() if target is None else target
     src, dst = format_named(pair.src), format_named(pair.dst)
@@ -269,7 +269,7 @@ def converted(
 
     Args:
         source: the input elements.
-        formats: of the input and of the result.
+        formats: the formats of the input and of the result.
         places: the positions read and written.
         governors: the mask bit of each.
         mask: enables elements.
@@ -288,7 +288,7 @@ def converted(
 
 
 def _filled(converted: Codes, marks: Bits, dst: Format, places: ConvertMap) -> VectorRegister:
-    """Return a register with elements in their places, 0 elsewhere; `marks` tells which of them are defined."""
+    """Return a register with elements at their positions, 0 elsewhere; `marks` tells which of them are defined."""
     target_codes = np.zeros(REGISTER_BYTES * 8 // _lane_bits(dst), converted.dtype)
     target_codes[places.destination] = converted
     defined = np.ones(target_codes.size, np.bool_)
@@ -302,7 +302,7 @@ def truncate(source: VectorRegister, element: str, mask: PredicateRegister, roun
     """Round lanes of a float format to integral values of the same format (`vtrc`); zeros keep their sign.
 
     Raises:
-        IllegalError: a format or rounding that `vtrc` lacks.
+        IllegalError: `vtrc` lacks the format or rounding.
     """
     check_truncation(element, rounding)
     fmt = format_named(element)
@@ -316,8 +316,8 @@ def policy_of(
 ) -> Policy:
     """Return the policy of a conversion: rounding, overflow, special values.
 
-    SAT does what CTRL makes of all conversions when it says that they clamp, NOSAT what a clear CTRL does; a pair
-    without the attribute clamps where that means anything. While CTRL holds for all, it alone decides. Source:
+    SAT has the effect of a CTRL that clamps all conversions, NOSAT that of a clear CTRL; a pair
+    without the attribute clamps if clamping applies. While CTRL applies to all, it alone decides. Source:
     docs/reference/micro.md section 3.4.
     """
     src, dst = format_named(pair.src), format_named(pair.dst)
@@ -344,7 +344,7 @@ def policy_of(
 
 
 def holds_for_all(target: VectorFunctionTarget, ctrl: int) -> bool:
-    """Whether CTRL decides for all instructions, whatever their own operand."""
+    """Whether CTRL decides for all instructions, regardless of their own operand."""
     return bool(ctrl >> target.control.saturation_global & 1)
 
 

@@ -1,4 +1,4 @@
-"""Functions with logical registers as functions of vector instructions that do the same.
+"""Conversion of functions with logical registers to equivalent functions of vector instructions.
 
 Source: docs/reference/micro.md section 9.
 """
@@ -60,14 +60,14 @@ _COMBINE = {"vcadd": "vadd", "vcmax": "vmax", "vcmin": "vmin"}
 _OF_BLOCKS = {"vcadd": "vcgadd", "vcmax": "vcgmax", "vcmin": "vcgmin"}
 _LOGIC = ("pand", "por", "pxor", "pnot")
 _PURE = frozenset(("vbitcast", "pbitcast", "vbr", "vci", "vshrs", "pset_b8", "pset_b16", "pset_b32"))
-"""Instructions that are made before it is known whether they are used."""
+"""Instructions that are created before it is known whether they are used."""
 
 
 def lower_function(function: pto.Function) -> pto.Function:
-    """Return the function with every operation on logical registers as vector instructions; itself if it has none.
+    """Return the function with vector instructions for every operation on logical registers; itself if it has none.
 
     Raises:
-        IllegalError: an operation without instructions, with its place.
+        IllegalError: an operation has no instructions; the error has its position.
     """
     body = function.body or ()
     if next(logical_operations(body), None) is None:
@@ -93,7 +93,7 @@ def _names(body: Sequence[pto.Operation]) -> Iterator[str]:
 
 
 def _without_unused(body: tuple[pto.Operation, ...]) -> tuple[pto.Operation, ...]:
-    """Return a function's body without instructions whose results nothing uses, and that do nothing else."""
+    """Return a function's body without instructions that only compute unused results."""
     while True:
         smaller = _kept(body, Counter(_used(body)))
         if smaller == body:
@@ -236,7 +236,7 @@ class VmiLowering(LogicalAccesses):
     def _flat(
         self, node: pto.Operation, role: str, names: Sequence[str], kinds: Sequence[Type]
     ) -> tuple[tuple[str, ...], tuple[Type, ...]]:
-        """Return values as registers, in the containers of those that they become."""
+        """Return values as registers, in the containers of their destinations."""
         flat: list[str] = []
         types: list[Type] = []
         for number, (name, kind) in enumerate(zip(names, kinds, strict=True)):
@@ -279,7 +279,7 @@ class VmiLowering(LogicalAccesses):
         """Create the instructions of one operation; return its result.
 
         Raises:
-            IllegalError: there are none.
+            IllegalError: it has no instructions.
         """
         given, container, name = self._sorted(node), self.facts.container(node), node.mnemonic
         kind = node.result_types[0] if node.result_types else None
@@ -455,7 +455,7 @@ class VmiLowering(LogicalAccesses):
         return self.made(value.lanes, value.element, value.container, regs)
 
     def _same_scalar(self, kind: LogicalVectorType, scalar: Use, container: int) -> LogicalRegister:
-        """Make `vbrc` of a scalar: one register serves all lanes."""
+        """Create a `vbrc` of a scalar: one register serves all lanes."""
         if lane_bits(kind.element) == WIDEST:
             raise IllegalError("no instruction copies 64 bits to all lanes", legal=("i32",))
         reg = self.register("vbr", [scalar], physical(kind.element))
@@ -484,7 +484,7 @@ class VmiLowering(LogicalAccesses):
         self, node: VmiOperation, kind: LogicalVectorType, source: LogicalRegister, mask: LogicalMask | None,
         container: int,
     ) -> LogicalRegister:  # fmt: skip
-        """Make a conversion of one or several steps."""
+        """Create a conversion of one or several steps."""
         route, words = route_of(node), conversion_words(node)
         own, _ = conversion_formats(node)
         value = LogicalRegister(source.lanes, own, source.container, source.regs, source.home)
@@ -503,7 +503,7 @@ class VmiLowering(LogicalAccesses):
         self, step: RouteStep, route: ConversionRoute, words: Mapping[str, str], value: LogicalRegister,
         mask: LogicalMask | None,
     ) -> LogicalRegister:  # fmt: skip
-        """Make one step of a conversion."""
+        """Create one step of a conversion."""
         pairs = {step.src, step.dst} & {"e2m1", "e1m2"}
         container = max(lane_bits(step.src), lane_bits(step.dst), value.container, 32 if pairs else 0)
         value = self.within(value, container)
@@ -588,7 +588,7 @@ class VmiLowering(LogicalAccesses):
     def _of_registers(
         self, name: str, source: LogicalRegister, preds: tuple[Pred, ...] | None, groups: int
     ) -> list[Reg]:
-        """Reduce groups that are whole registers: these combined, the rest by one instruction each."""
+        """Reduce groups that are whole registers: combine these, then reduce the rest by one instruction each."""
         each = len(source.regs) // groups
         regs = list(source.regs) if each == 1 else self._neutral(name, source, preds)
         slots = []

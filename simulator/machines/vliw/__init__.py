@@ -2,7 +2,7 @@
 
 Source: docs/reference/tpc.md sections 1, 6 and 7.
 
-Here: assembly programs, and their targets: the requested one, or the one that the text declares.
+This module also chooses the target: the requested one, or the one that the text declares.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def chosen_target(
     target: str | Path | Target | None,
     prepare: Callable[[Target], Target] = lambda chosen: chosen,
 ) -> VliwTarget:
-    """Return the requested target, else the one that the text declares.
+    """Return the requested target, otherwise the one that the text declares.
 
     Raises:
-        ReadError: neither names one, or there is no such target.
-        IllegalError: it runs no assembly. Errors about a target that the text declares carry the place of the
+        ReadError: neither names one, or the target does not exist.
+        IllegalError: it does not run assembly. Errors about a target that the text declares have the position of the
             declaration.
     """
     from castsim.isa.tpc.parser import target_declared_in  # noqa: PLC0415 - tells what is assembly without reading it
@@ -57,10 +57,10 @@ def _declared_target(declared: TargetDeclaration) -> Target:
 
 
 def tpc_target(target: Target, refusal: str, place: Span | None = None) -> VliwTarget:
-    """Return the target if it runs assembly; `place` is where a text names it.
+    """Return the target if it runs assembly; `place` is the position that names it in a text.
 
     Raises:
-        IllegalError: it does not, in the words of `refusal`; the targets that do are listed.
+        IllegalError: it does not, in the words of `refusal`; the message lists the targets that do.
     """
     found = assembly_target(target)
     if found is not None:
@@ -70,7 +70,7 @@ def tpc_target(target: Target, refusal: str, place: Span | None = None) -> VliwT
 
 
 def assembly_target(target: Target | None) -> VliwTarget | None:
-    """Return the target if it runs assembly, None if it does not or there is none."""
+    """Return the target if it runs assembly, otherwise None."""
     from castsim.targets.vliw import VliwTarget  # noqa: PLC0415 - who runs tiles asks only for `targets_running`
 
     return target if isinstance(target, VliwTarget) else None

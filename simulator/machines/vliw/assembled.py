@@ -62,7 +62,7 @@ from castsim.targets.vliw import VliwTarget
 Data = TensorDeclaration | VlmDeclaration | TableDeclaration
 
 _MOST_ELEMENTS = sys.maxsize // 8
-"""Elements of up to eight bytes that NumPy takes for an array before it asks whether there is memory."""
+"""Maximum number of elements of up to eight bytes that NumPy accepts before it checks the available memory."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -84,13 +84,13 @@ class AssembledProgram:
 
     @property
     def arguments(self) -> dict[str, ArgumentUse]:
-        """The declared tensors and pieces of vector memory; arrays have dimension 0 last."""
+        """The declared tensors and parts of vector memory; arrays have dimension 0 last."""
         return {each.name: _use(each) for each in self.program.declarations if isinstance(each, Data)}
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """The outcome of a run: the issued bundles, the outputs, and the findings of the checked mode."""
+    """Result of a run: the issued bundles, the outputs, and the findings of the checked mode."""
 
     tree: Tree
     outputs: Mapping[str, Codes]
@@ -99,9 +99,9 @@ class Ran:
     casts: Mapping[CastPlace, Outcomes]
     """The counts of conversions; empty if no values were computed."""
     dropped: Mapping[str, Span] = field(default_factory=dict)
-    """Dropped stores, completely outside of their tensor, in words and with their lines."""
+    """Dropped stores, completely outside their tensor, in words and with their lines."""
     unwritten: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
-    """The elements of outputs that nothing wrote, in their shape; empty where no values were computed."""
+    """Masks of output elements that nothing wrote, in their shape; empty if no values were computed."""
 
 
 def assemble(
@@ -114,7 +114,7 @@ def assemble(
     """Read a program; `start` gives initial values of S registers by name, which override the text.
 
     Raises:
-        ReadError: the text cannot be read; a name that is not an S register, a value of more than 32 bits.
+        ReadError: the text cannot be read, a name is not an S register, or a value has more than 32 bits.
         IllegalError: the generation lacks an instruction or a form.
     """
     return ready(parse(text, target.dialect, file, max_statements), file, target, start)
@@ -123,10 +123,10 @@ def assemble(
 def ready(
     program: TpcProgram, file: str, target: VliwTarget, start: Mapping[str, int | float], remarks: Warnings = ()
 ) -> AssembledProgram:
-    """Put start values in place of those that a program declares.
+    """Return the program with its declared start values replaced by others.
 
     Raises:
-        ReadError: a name that is not an S register, a value of more than 32 bits.
+        ReadError: a name is not an S register, or a value has more than 32 bits.
     """
     given = {name: _start(name, value, target) for name, value in start.items()}
     kept = tuple(
@@ -154,22 +154,22 @@ def execute(
 
     Args:
         assembled: the program.
-        inputs: arrays or specifications (`random:SEED`, `zeros`, a file) by the names of declarations.
-        values: False computes only what path and addresses need.
+        inputs: arrays or specifications (`random:SEED`, `zeros`, a file) by declared name.
+        values: False computes only the values that path and addresses need.
         checked: record stale reads.
-        max_bundles: the limit of bundles.
-        max_walk: the limit of bundles that are executed one by one, without those of skipped trips; None: any number.
+        max_bundles: maximum number of bundles.
+        max_walk: maximum number of bundles executed one by one, without those of skipped trips; None: no limit.
         heard: receives the number of issued bundles at intervals.
         skip: without values, skip trips of loops that repeat earlier ones (False: walk every trip).
         stop: end the run at the first stale read; needs `checked`.
-        watch: receives every bundle, by its place in the program, before the core issues it.
+        watch: receives every bundle, by its index in the program, before the core issues it.
 
     Raises:
-        ReadError: an unknown name, a missing input, an array that does not fit, overlapping declarations.
+        ReadError: a name is unknown, an input is missing or does not fit, or declarations overlap.
         IllegalError, TileError: an instruction is refused.
         StaleReadError: there is a stale read, and `stop` is set.
-        EngineError: the limit, or a program that never ends.
-        LimitError: more bundles than may be executed one by one.
+        EngineError: the run reaches the limit, or the program never ends.
+        LimitError: more bundles would be executed one by one than allowed.
     """
     uses = assembled.arguments
     for name in () if values else inputs:
@@ -222,8 +222,8 @@ def _inputs(assembled: AssembledProgram, inputs: Mapping[str, Codes | str]) -> d
     """Return the codes of all data, one per element, in C order.
 
     Raises:
-        ReadError: an unknown name, none where one is needed, an array of another size than is declared.
-        EngineError: more elements than there is memory for.
+        ReadError: a name is unknown, a required input is missing, or an array has another size than declared.
+        EngineError: there are more elements than fit the memory.
     """
     uses = assembled.arguments
     for name in inputs:
@@ -250,7 +250,7 @@ def _inputs(assembled: AssembledProgram, inputs: Mapping[str, Codes | str]) -> d
 
 
 def _codes_of(declared: Data, use: ArgumentUse, array: Codes | None, folder: Path) -> Codes:
-    """Return the codes of one tensor, table or piece of vector memory, zeros if nothing is given."""
+    """Return the codes of one tensor, table or part of vector memory, zeros if nothing is given."""
     if array is None and isinstance(declared, TableDeclaration):
         known = declared_codes(declared, folder)
         assert known is not None
@@ -359,12 +359,12 @@ def load_assembly(
     prepare: Callable[[Target], Target],
     max_statements: int = MAX_STATEMENTS,
 ) -> AssembledProgram:
-    """Load an assembly program for the requested target, else the one that it declares.
+    """Load an assembly program for the requested target, otherwise the one that it declares.
 
     Raises:
-        ReadError: no target, a named entry, the text cannot be read, a value for something else than an S register.
-        IllegalError: a target that runs no assembly, or lacks an instruction.
-        LimitError: more bundles than `max_statements`.
+        ReadError: there is no target, an entry is named, the text cannot be read, or a value is not for an S register.
+        IllegalError: the target does not run assembly, or lacks an instruction.
+        LimitError: there are more bundles than `max_statements`.
     """
     file, text = source.file, source.text
     if entry is not None:
@@ -393,14 +393,14 @@ def load_binary(
 ) -> AssembledProgram:
     """Read a binary program, raw or the section `.text` of an ELF file.
 
-    Places in messages and reports are lines of the text that `castsim disasm --text` prints. `machine` is an ELF
-    machine number to accept besides those of the target.
+    Positions in messages and reports are lines of the text that `castsim disasm --text` prints. `machine` is an ELF
+    machine number to accept in addition to those of the target.
 
     Raises:
         ReadError: no target, a named entry, a file of the wrong size, a damaged ELF file or one of another machine; a
-            companion that is missing or unreadable; a value for something other than an S register.
+            the companion is missing or unreadable, or a value is not for an S register.
         IllegalError: a target that runs no assembly; bytes that are not a bundle, with their offset; an illegal
-            declaration.
+            is illegal.
     """
     file, data = source.file, source.data
     if entry is not None:
@@ -431,7 +431,7 @@ def _declarations(text: str, companion: Path, target: VliwTarget) -> tuple[Decla
     """Read the declarations of a companion file, which may be the program's source; its instructions are ignored.
 
     Raises:
-        ReadError: a declaration or instruction that cannot be read; instructions in a file of declarations.
+        ReadError: a declaration or instruction cannot be read, or a file of declarations contains instructions.
     """
     program = parse(text, target.dialect, str(companion))
     if program.items and companion.suffix not in ASSEMBLY_SUFFIXES:
@@ -455,14 +455,14 @@ def _refuse_unknown(found: Disassembly, file: str, target: VliwTarget) -> None:
 # What look-up tables hold (docs/reference/tpc.md section 5.5).
 
 MOST_BYTES = 1 << 20
-"""Largest .csv file: a table has at most 768 numbers."""
+"""Maximum size of a .csv file in bytes: a table has at most 768 numbers."""
 
 
 def declared_codes(table: TableDeclaration, folder: Path) -> Codes | None:
-    """Return the elements of a declaration, from itself or from a file beside the program; None without values.
+    """Return the elements of a declaration, from itself or from a file beside the program; None if it has no values.
 
     Raises:
-        ReadError: a file that cannot be read, another number of elements, numbers that the format does not hold.
+        ReadError: a file cannot be read, the number of elements is wrong, or the format cannot represent a number.
     """
     if table.content is None:
         return None

@@ -1,6 +1,6 @@
 """The recurrence over bundles, with the rules and names of `event_vliw`.
 
-The core stalls for an occupied VPU, for a due load, and for a place in the queue of accesses. An access crosses its
+The core stalls for an occupied VPU, for a due load, and for a slot in the queue of accesses. An access crosses its
 port after all earlier ones, so its end is known when it is issued.
 """
 
@@ -25,10 +25,10 @@ VPU = SLOTS.index("VPU")
 
 @dataclass(frozen=True, slots=True)
 class BundleKind:
-    """One distinct bundle: the data that the recurrence needs, as plain integers.
+    """One distinct bundle: the data for the recurrence, as plain integers.
 
     `vpu` are the cycles for which it occupies the VPU, `accesses` its loads and stores together, `count` the occupied
-    slots. A `plain` one takes a cycle and nothing can wait for it but its results.
+    slots. A `plain` one takes a cycle, and only its results can be waited for.
     """
 
     instruction: int
@@ -64,7 +64,7 @@ class BundleKind:
 
 
 class Kinds:
-    """The distinct bundles of a tree by number; nodes are recognised by identity, equal ones are one object."""
+    """The distinct bundles of a tree by number; nodes are identified as objects, equal ones being one object."""
 
     def __init__(self) -> None:
         self.all: list[BundleKind] = []
@@ -84,7 +84,7 @@ class Kinds:
         return found[1]
 
     def parts(self, block: Block) -> list[array[int] | Node]:
-        """Return the items of a block, neighbouring instructions together as the numbers of their bundles."""
+        """Return the items of a block, neighbouring instructions combined as the numbers of their bundles."""
         found = self._of_block.get(id(block))
         if found is None:
             parts: list[array[int] | Node] = []
@@ -126,9 +126,9 @@ class IssueHistory:
     kinds: Sequence[BundleKind]
     kind: array[int] = field(default_factory=lambda: array("i"))
     clock: array[int] = field(default_factory=lambda: array("I"))
-    """The bundle slot of each row; `issued_at`, with eight bytes for each slot, outgrows memory long before this."""
+    """The bundle slot of each row; `issued_at`, with eight bytes for each slot, exhausts memory long before this."""
     done_at: array[int] = field(default_factory=lambda: array("q"))
-    """The cycle in which the last access of the bundle is done, 0 for bundles without."""
+    """The cycle in which the last access of the bundle is complete, 0 for bundles without accesses."""
     issued_at: array[int] = field(default_factory=lambda: array("q"))
     waits: dict[int, dict[Cause, int]] = field(default_factory=dict)
     """The causes of core stalls before a row."""
@@ -140,22 +140,22 @@ class IssueHistory:
         return self.issued_at[self.clock[row]]
 
     def finish(self, row: int) -> int:
-        """Return the cycle after the last effect of a row: the core notes effects when it issues, so it is then."""
+        """Return the cycle after the last effect of a row: the core records effects when it issues."""
         kind = self.kinds[self.kind[row]]
         return max(self.issued_at[self.clock[row] + max(kind.effect, 1)], self.done_at[row])
 
 
 PROGRESS_INTERVAL = 65536
-"""Bundles between two calls of `Listener.progress`."""
+"""Number of bundles between two calls of `Listener.progress`."""
 
 JUMP_FACT = "options.taken_jump_cycles"
 
 
 @dataclass(slots=True)
 class AccessInFlight:
-    """One access under way: `due` is the bundle slot that needs its data (None: a store).
+    """An access in flight: `due` is the bundle slot that needs its data (None: a store).
 
-    All of what the core waits for an `element` is latency.
+    All waits for an `element` count as latency.
     """
 
     due: int | None
@@ -189,7 +189,7 @@ class Totals:
 
 
 class RecurrenceCore:
-    """The state of the core. `now` and everything that is compared with it are stepped cycles.
+    """The state of the core. `now` and all times compared with it are stepped cycles.
 
     `skipped` are the cycles of skipped repetitions so far: the real time is `now + skipped`. `clock` counts bundle
     slots, `current` is the instruction being issued.
@@ -226,7 +226,7 @@ class RecurrenceCore:
         self._untold = 0
 
     def issue_all(self, numbers: Sequence[int]) -> None:
-        """Issue bundles, each given by the number of its kind.
+        """Issue bundles, each given by its kind's number.
 
         Raises:
             EngineError: the cycle limit is reached.
@@ -356,7 +356,7 @@ class RecurrenceCore:
                 self._listener.progress(self.now + self.skipped, self.totals.operations(self.history.kinds))
 
     def _enter(self, kind: BundleKind, now: int) -> int:
-        """Send accesses to their ports; return the cycle in which the last of them is done."""
+        """Send accesses to their ports; return the cycle in which the last of them is complete."""
         memory = self._memory
         last = 0
         for port, count, due in ((0, kind.loads, self.clock + kind.due), (1, kind.stores, None)):
@@ -409,7 +409,7 @@ class RecurrenceCore:
         return (*free, *phases, waiting)
 
     def _check(self, cycle: int) -> None:
-        """Reject to go on to a cycle beyond the limit.
+        """Reject cycles beyond the limit.
 
         Raises:
             EngineError: the limit is exceeded.
@@ -418,7 +418,7 @@ class RecurrenceCore:
             raise self.beyond_limit()
 
     def beyond_limit(self) -> EngineError:
-        """Return the error of a run that is given up where it is."""
+        """Return the error about a run that is given up in the current cycle."""
         source = self._instructions[self.current]
         return EngineError(
             f"cycle limit of {self.max_cycles} reached at '{source.text}' ({source.span})", span=source.span

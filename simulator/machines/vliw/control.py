@@ -1,4 +1,4 @@
-"""Control flow: its static shape, and the path with program counter, delay bundles and hardware loops.
+"""Control flow: its static structure, and the path with program counter, delay bundles and hardware loops.
 
 Meaning of LOOP, JMPR, JMPA and HALT: docs/reference/tpc.md section 7.1, control.
 """
@@ -37,7 +37,7 @@ from castsim.targets.vliw import VliwTarget
 # Meaning of LOOP and the jumps: docs/reference/tpc.md section 7.1, control.
 
 _PAIR = 2
-"""Program addresses count bytes; the two bundles of a compressed pair fill the room of one.
+"""Program addresses count bytes; the two bundles of a compressed pair occupy the space of one.
 
 Source: docs/reference/tpc.md section 8.
 """
@@ -64,10 +64,10 @@ def nested(
     limit: int,
     legal: tuple[Sequence[str], Sequence[str]] = ((), ()),
 ) -> tuple[LoopShape, ...]:
-    """Return the loops of some bodies (head, start, end); refusals list `legal`.
+    """Return the loops of some bodies (head, start, end); errors list `legal`.
 
     Raises:
-        IllegalError: a loop in more than `limit` - 1 others, or one that crosses another.
+        IllegalError: a loop is nested in more than `limit` - 1 others, or crosses another.
     """
     found = []
     for number, ((head, start, end), span) in enumerate(zip(bodies, spans, strict=True)):
@@ -98,11 +98,11 @@ Jump = tuple[int, TpcInstruction]
 class Structure:
     """Loops and jumps of a program, checked.
 
-    `addresses` holds the byte address of every bundle.
+    `addresses` has the byte address of every bundle.
 
     Raises:
-        IllegalError: a loop without a body, beyond the program, too deep or crossing another; a jump that leaves the
-            program or enters or leaves a loop body; a body that writes its loop's iterator; bytes that are no
+        IllegalError: a loop has no body, exceeds the program, is nested too deeply or crosses another; a jump exits the
+            program or enters or leaves a loop body; a body writes its loop's iterator; bytes are not a
             bundle.
     """
 
@@ -138,7 +138,7 @@ class Structure:
         ]
 
     def static_target(self, index: int, jump: TpcInstruction) -> int | None:
-        """Return the target bundle of a jump; None if a register gives it. Errors as `target_of`."""
+        """Return the target bundle of a jump; None if a register gives it. For errors see `target_of`."""
         operand = jump.operand("src_a")
         if isinstance(operand, LabelUse):
             return self._labels[operand.name]
@@ -147,7 +147,7 @@ class Structure:
     def target_of(self, index: int, jump: TpcInstruction, distance: int) -> int:
         """Return the bundle at a byte distance from a jump, or at a byte address of the program.
 
-        Outside the program bundles are counted on as if they had full size.
+        Outside the program, bundles count as full size.
 
         Raises:
             IllegalError: no bundle begins there.
@@ -165,10 +165,10 @@ class Structure:
         return address // size if address < 0 else len(self.bundles) + (address - self._size) // size
 
     def check_jump(self, index: int, target: int, span: Span) -> None:
-        """Reject a jump out of the program or across the border of a loop body.
+        """Reject a jump out of the program or across the boundary of a loop body.
 
         Raises:
-            IllegalError: the message names the rule.
+            IllegalError: there is such a jump; the message names the rule.
         """
         if not 0 <= target < len(self.bundles):
             raise IllegalError(
@@ -220,7 +220,7 @@ def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
     """Return the byte address of every bundle, and of the end.
 
     Raises:
-        IllegalError: a directive that stands for bytes that are not a bundle.
+        IllegalError: a directive is for bytes that are not a bundle.
     """
     found, address, halves = [], 0, 0
     for item in program.items:
@@ -248,7 +248,7 @@ def signed(word: int) -> int:
 
 
 def trips_of(loop: TpcInstruction, start: int, bound: int, step: int, most: int) -> int:
-    """Return the trips of a LOOP with these words, or `most` if they are that many or more."""
+    """Return the trips of a LOOP with these words, or `most` if there are that many or more."""
     compare = loop.operand("compare")
     assert isinstance(compare, LoopComparison)
     value, trips = signed(start), 0
@@ -270,7 +270,7 @@ def described(bundle: Bundle) -> str:
 
 
 def name_of(instruction: TpcInstruction | None) -> str:
-    """Return mnemonic and type of an instruction, nothing for an empty slot."""
+    """Return mnemonic and type of an instruction, empty for an empty slot."""
     if instruction is None:
         return ""
     return instruction.mnemonic if instruction.type is None else f"{instruction.mnemonic}.{instruction.type}"
@@ -281,9 +281,9 @@ def name_of(instruction: TpcInstruction | None) -> str:
 
 @dataclass(slots=True)
 class _Frame:
-    """A loop under way, or the program: nodes so far, and the run of equal trips at their end.
+    """A running loop, or the program: nodes so far, and the run of equal trips at their end.
 
-    Only the first and the last trip of a run are held; `steps` is how addresses move from trip to trip, `still` that
+    Only the first and the last trip of a run are stored; `steps` is how addresses move from trip to trip, `still` that
     they do not.
     """
 
@@ -324,7 +324,7 @@ class _Frame:
 
 
 class IssueTrace:
-    """A receiver of the machine's issued bundles, in order."""
+    """Receiver of the machine's issued bundles, in order."""
 
     def __init__(self) -> None:
         self._frames = [_Frame()]
@@ -334,30 +334,30 @@ class IssueTrace:
         self._frames[-1].trip.append(node)
 
     def open_loop(self) -> None:
-        """The first trip of a hardware loop begins."""
+        """Process the beginning of the first trip of a hardware loop."""
         self._frames.append(_Frame())
 
     def end_trip(self) -> None:
-        """A trip of the innermost loop has ended."""
+        """Process the end of a trip of the innermost loop."""
         self._frames[-1].end_trip()
 
     @property
     def stands_still(self) -> bool:
-        """Whether the last trip of the innermost loop repeated the previous one at the same addresses."""
+        """Return whether the last trip of the innermost loop repeated the previous one at the same addresses."""
         return self._frames[-1].still
 
     def repeat(self, times: int) -> None:
-        """Record more trips of the innermost loop that are the last one again."""
+        """Record more trips of the innermost loop that repeat the last one."""
         self._frames[-1].count += times
 
     def close_loop(self) -> None:
-        """The innermost loop has ended."""
+        """Process the end of the innermost loop."""
         frame = self._frames.pop()
         frame.flush()
         self._frames[-1].trip.extend(frame.done)
 
     def finish(self) -> Block:
-        """Return everything; loops that the program left by its end are closed."""
+        """Return the trace; loops that the program left at its end are closed."""
         while len(self._frames) > 1:
             self._frames[-1].end_trip()
             self.close_loop()
@@ -366,7 +366,7 @@ class IssueTrace:
 
 @dataclass(frozen=True, slots=True)
 class RunningLoop:
-    """A loop under way: bound and step as they were at LOOP."""
+    """A running loop: bound and step as they were at LOOP."""
 
     shape: LoopShape
     iterator: RegisterCell
@@ -386,7 +386,7 @@ class _Pending:
 
 
 class Control:
-    """The position in the program. `changed_at` is when the last value changed that can decide the path."""
+    """The position in the program. `changed_at` is the time of the last change of a value that can decide the path."""
 
     def __init__(self, structure: Structure, registers: Registers, trace: IssueTrace, target: VliwTarget) -> None:
         self.pc = 0
@@ -423,7 +423,7 @@ class Control:
         self._pending = _Pending(self._jump_delay, target, jump=True)
 
     def loop(self, instruction: TpcInstruction, bounds: dict[str, int], *, active: bool) -> RunningLoop | None:
-        """Begin a hardware loop and return it; None if it has no trip.
+        """Begin a hardware loop and return it; None if it has no trips.
 
         `bounds` are start, bound and step, `active` tells whether its predicate is true.
 
@@ -455,11 +455,11 @@ class Control:
         return self._pending is not None and self._pending.bundles == 0 and self._pending.jump
 
     def advance(self, now: int, horizon: int) -> RunningLoop | None:
-        """Go on to the next bundle, past ends of loop bodies; return the loop of which another trip begins, if any.
+        """Advance to the next bundle, past ends of loop bodies; return the loop of which another trip begins, if any.
 
         Raises:
-            EngineError: nothing that can decide the path has changed since it was here before.
-            IllegalError: the program runs into the body of a loop that it has not begun.
+            EngineError: the program was here before, and no value that can decide the path has changed since.
+            IllegalError: the program enters the body of a loop that it has not begun.
         """
         before = self.pc
         self.pc += 1
@@ -505,7 +505,7 @@ class Control:
         return None
 
     def _notice_endless(self, now: int, horizon: int) -> None:
-        """Going back to where the program has been with nothing changed that could take it elsewhere."""
+        """Detect a return to an earlier position without a change that could lead elsewhere."""
         visited = self._visits.get(self.pc)
         if visited is not None and self.changed_at + horizon < visited:
             span = self._structure.bundles[self.pc].span

@@ -1,7 +1,7 @@
 """The fast engine of a core that issues bundles: the same cycles and causes as the event engine, without events.
 
-`bundle_recurrence` steps bundle by bundle and stores events in columns; here repeated trips are skipped, and the
-columns are read back as executions and operations.
+`bundle_recurrence` steps bundle by bundle and stores events in columns; this module skips repeated trips, and
+reads the columns back as executions and operations.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class HistoryShift:
     operations: int = 0
 
     def plus(self, repetition: Repetition, times: int) -> HistoryShift:
-        """Return the shift after a number of further repetitions."""
+        """Return the shift after a number of additional repetitions."""
         return HistoryShift(
             self.cycles + times * repetition.cycles,
             self.rows + times * repetition.rows,
@@ -61,7 +61,7 @@ class HistoryShift:
         )
 
     def __add__(self, other: HistoryShift) -> HistoryShift:
-        """Return both shifts together."""
+        """Return the sum of both shifts."""
         return HistoryShift(self.cycles + other.cycles, self.rows + other.rows, self.operations + other.operations)
 
 
@@ -88,7 +88,7 @@ Part = SteppedRows | Copies
 
 
 def parts_of(history: IssueHistory) -> tuple[Part, ...]:
-    """Return the parts of the history in their order."""
+    """Return the parts of the history in order."""
     repetitions = sorted(history.repetitions, key=lambda each: each.end)
     return _parts(0, len(history.kind), repetitions, HistoryShift())
 
@@ -145,7 +145,7 @@ class Finishes:
 
 
 class Rows:
-    """Every row that happened, with its shift, by number."""
+    """Every row of the run, with its shift, by number."""
 
     def __init__(self, history: IssueHistory, parts: tuple[Part, ...]) -> None:
         self.history = history
@@ -158,7 +158,7 @@ class Rows:
         return _each(self._parts, HistoryShift())
 
     def repeated(self) -> Iterator[tuple[int, HistoryShift, HistoryShift, int]]:
-        """Yield every stepped row, part by part: the shifts of its first and last copy, and how many there are."""
+        """Yield every stepped row, part by part: the shifts of its first and last copy, and the number of copies."""
         return _repeated(self._parts, HistoryShift(), HistoryShift(), 1)
 
     def find(self, number: int) -> tuple[int, HistoryShift]:
@@ -259,7 +259,7 @@ class Executions(_ReadBack[Execution]):
         return (self._make(row, shift) for row, shift in self._rows)
 
     def repeated(self) -> Iterator[tuple[Execution, Execution, int]]:
-        """Yield every stepped bundle: its first and its last copy, and how many there are."""
+        """Yield every stepped bundle: its first and its last copy, and the number of copies."""
         for row, first, last, times in self._rows.repeated():
             yield self._make(row, first), self._make(row, last), times
 
@@ -282,7 +282,7 @@ class SlotOperations(_ReadBack[OperationTiming]):
             yield from self._make(row, shift)
 
     def repeated(self) -> Iterator[tuple[OperationTiming, OperationTiming, int]]:
-        """Yield every stepped instruction: its first and its last copy, and how many there are."""
+        """Yield every stepped instruction: its first and its last copy, and the number of copies."""
         for row, first, last, times in self._rows.repeated():
             for one, other in zip(self._make(row, first), self._make(row, last), strict=True):
                 yield one, other, times
@@ -321,7 +321,7 @@ class SlotOperations(_ReadBack[OperationTiming]):
 _LOOK = 256
 """Bundles of straight-line code that are looked at together for repetition."""
 _LONGEST = 64
-"""Bundles after which they may repeat, at most."""
+"""Maximum number of bundles after which they may repeat."""
 _TRIP = 16
 """Bundles that a trip of straight-line code has at least: before every trip there is a look at the core."""
 
@@ -339,7 +339,7 @@ class _Mark:
 
 
 class TreeStepper:
-    """Walks a tree. `skip` False steps through every trip."""
+    """Walk of a tree. `skip` False steps through every trip."""
 
     def __init__(self, core: RecurrenceCore, kinds: Kinds, reach: int, *, skip: bool) -> None:
         self._core = core
@@ -450,7 +450,7 @@ def simulate_bundles(
     """Return how long a tree of bundles takes; `skip` False steps through every trip of every loop.
 
     Raises:
-        IllegalError: the tree holds operations of another mechanism.
+        IllegalError: the tree has operations of another mechanism.
         EngineError: the end is beyond `max_cycles`.
     """
     issued = _operations(tree, target)

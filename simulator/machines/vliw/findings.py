@@ -1,4 +1,4 @@
-"""Findings of a run: registers that are read too early, read in the bundle of their write, or never written."""
+"""Findings of a run: registers that are read too early, in the bundle of their write, or without a write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class StaleReadKind(StrEnum):
     SAME_BUNDLE = "same bundle"
     """Reader and writer are in one bundle; by definition the reader gets the older value."""
     OVERTAKEN = "overtaken"
-    """A write of a predicate lands before an earlier load into it, which then has the last word."""
+    """A write of a predicate lands before an earlier load into it, which therefore wins."""
     UNWRITTEN = "unwritten"
     """A read of a register that was never written and is zero."""
 
@@ -49,11 +49,11 @@ class InstructionSite:
 
 @dataclass(frozen=True, slots=True)
 class StaleRead:
-    """One pair of instructions of which the second did not see, or not keep, the result of the first.
+    """A pair of instructions of which the second did not see, or not keep, the result of the first.
 
-    `place` is the register, memory or state in question. `distance` counts issued bundles between them, `needed` is
-    the smallest one at which the new value is seen, `missing` the difference; all 0 if nothing was ever written.
-    `first` is the number of the issued bundle in which it happened first, `times` how often it happened.
+    `place` is the register, memory or state. `distance` counts issued bundles between them, `needed` is
+    the smallest one at which the new value is visible, `missing` the difference; all 0 if nothing was ever written.
+    `first` is the number of the issued bundle of its first occurrence, `times` the number of occurrences.
     """
 
     kind: StaleReadKind
@@ -77,11 +77,11 @@ class StaleRead:
 
     @property
     def missing(self) -> int:
-        """Bundles missing between writer and reader."""
+        """Number of bundles missing between writer and reader."""
         return self.needed - self.distance
 
     def sentence(self) -> str:
-        """Return the finding in words, for messages."""
+        """Return the finding as a sentence for messages."""
         reader = f"'{self.reader.text}' (line {self.reader.span.line}, bundle {self.reader.bundle})"
         if self.writer is None:
             return f"{reader} reads {self.place}, which is never written"
@@ -102,7 +102,7 @@ Counts = Mapping[tuple[object, ...], int]
 
 
 class Findings:
-    """Gathers findings; repetitions of one pair at one distance are counted. `stop` refuses the first stale one."""
+    """Collection of findings; repetitions of one pair at one distance are counted. `stop` raises at a stale one."""
 
     def __init__(self, *, wanted: bool, stop: bool = False) -> None:
         self.wanted = wanted
@@ -124,7 +124,7 @@ class Findings:
         """Record a finding of the bundle issued as number `now`.
 
         Raises:
-            StaleReadError: it is a stale read, and those end the run.
+            StaleReadError: it is a stale read, and those stop the run.
         """
         if not self.wanted:
             return
@@ -137,7 +137,7 @@ class Findings:
                 raise StaleReadError(found.sentence(), span=reader.span)
 
     def counts(self) -> Counts:
-        """Return how often each finding has been made by now."""
+        """Return how often each finding has occurred so far."""
         return dict(self._times)
 
     def repeat(self, before: Counts, after: Counts, times: int) -> None:
@@ -146,7 +146,7 @@ class Findings:
             self._times[key] += times * (count - before.get(key, 0))
 
     def all(self) -> tuple[StaleRead, ...]:
-        """Return everything found, in the order of first occurrence."""
+        """Return all findings in order of first occurrence."""
         return tuple(
             StaleRead(f.kind, f.place, f.role, f.reader, f.writer, f.distance, f.needed, f.first, self._times[key])
             for key, f in self._first.items()

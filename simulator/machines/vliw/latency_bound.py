@@ -1,7 +1,7 @@
-"""The least time that the dependences of a bundle program allow, and the cost of its latencies.
+"""The minimum time that the dependences of a bundle program allow, and the cost of its latencies.
 
 Bundles are issued as written, so a late result shows as nearly empty bundles on no pipe. A stretch is a run of bundles
-that is entered at its first and left after its last. A chain connects a result with its reader, and an access of global
+with one entry at its first and one exit after its last. A chain connects a result with its reader, and an access of
 memory with the next one on its port. Other memory, and reuse of registers, delay nothing here.
 """
 
@@ -27,13 +27,13 @@ from castsim.targets.vliw_latency import PREDICATE, DistanceRule, OperandKey, Sm
 
 _NEVER = 1 << 40
 _WORTH = 5
-"""The share of cycles from which latencies count as binding: below, the busiest pipe leaves no gain to another order.
+"""Minimum share of cycles for latencies to count as binding: below it, the busiest pipe leaves other orders no gain.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitedResult:
-    """A result that the longest chain waits for: who gives it, in which register, who reads it, bundles between."""
+    """A result that the longest chain waits for: its producer, register, reader, and the bundles between."""
 
     producer: InstructionSite
     register: str
@@ -46,7 +46,7 @@ class AwaitedResult:
         return name_of(self.producer.instruction), name_of(self.consumer.instruction)
 
     def words(self) -> str:
-        """Return it in words."""
+        """Return a sentence about the result."""
         first, second = self.names
         lines = f"lines {self.producer.span.line} -> {self.consumer.span.line}"
         return f"{first} -> {second} ({self.register}, {lines}, {bundles(self.distance)})"
@@ -65,14 +65,14 @@ class LeastCycles:
     loop: LeastInterval | None
 
     def sentence(self) -> str:
-        """Return it in words."""
+        """Return a sentence about the bound."""
         loop = "" if self.loop is None else f"; {self.loop.sentence()}"
         return f"no order of these instructions takes fewer than {self.cycles:,} cycles ({self.limit}){loop}"
 
 
 @dataclass(frozen=True, slots=True)
 class LeastInterval:
-    """The bundles of one trip of a loop, and the fewest that any schedule needs; `span` is its first instruction."""
+    """The bundles of one trip of a loop, and the minimum of any schedule; `span` is its first instruction."""
 
     span: Span
     trips: int
@@ -80,7 +80,7 @@ class LeastInterval:
     least: int
 
     def sentence(self) -> str:
-        """Return it in words."""
+        """Return a sentence about the interval."""
         trips = f"the loop of line {self.span.line} takes {self.trips:,} trips of {bundles(self.bundles)}"
         return f"{trips}, initiation interval at least {self.least:,}"
 
@@ -90,7 +90,7 @@ class LatencyBound:
     """The dependences of a run.
 
     `cycles` is the sum of the longest chains of all executed stretches, with the distances of the target, and `gained`
-    the saving if every result could be read in the next bundle; it never goes below the
+    the saving if every result could be read in the next bundle; it never falls below the
     `occupied` cycles of the busiest pipe. `links` are the chain with the largest share, in program order: `trips` times
     `length` bundles. `least` bounds any order of the same instructions.
     """
@@ -106,20 +106,20 @@ class LatencyBound:
 
     @property
     def binds(self) -> bool:
-        """Whether the busiest pipe idles for them: a fifth of the run is the least that counts."""
+        """Whether the busiest pipe idles because of them, for at least a fifth of the run."""
         return bool(self.links) and self.gained * _WORTH >= self.total > 0
 
     @property
     def longest(self) -> AwaitedResult:
-        """The link with the largest distance, of equals the first."""
+        """The link with the largest distance, the first if equal."""
         return max(self.links, key=lambda link: link.distance)
 
     def sentence(self) -> str:
-        """Return it in words."""
+        """Return a sentence about the bound."""
         return f"Latency limits: {self.longest.words()}"
 
     def costs(self) -> str:
-        """Return how much of the run the dependency chains take, and how much of it latencies cost."""
+        """Return how much of the run the dependence chains take, and how much of it latencies cost."""
         gained, chains = share(self.gained, self.total), share(self.cycles, self.total)
         return f"latencies cost {gained} of the run, and dependency chains take {chains}"
 
@@ -130,7 +130,7 @@ def bundles(count: int) -> str:
 
 
 def latency_bound(program: TpcProgram, target: VliwTarget, timing: Timing) -> LatencyBound:
-    """Find what the latencies of a run cost."""
+    """Return the cost of a run's latencies."""
     counts = [0] * len(program.bundles)
     for record, _, times in repeated(timing.executions):
         counts[record.instruction] += times
@@ -190,7 +190,7 @@ def _stretches(program: TpcProgram, target: VliwTarget, counts: Sequence[int]) -
 
 @dataclass(frozen=True, slots=True)
 class _Ports:
-    """Ports of global memory, one or one each for loads and stores: cycles of an access; the latency of LD_G."""
+    """Ports of global memory, one in common or one each for loads and stores: cycles of an access, and of LD_G."""
 
     interval: int
     element: int
@@ -204,7 +204,7 @@ class _Ports:
         return cls(interval, memory.element, not memory.shared)
 
     def used(self, plan: InstructionPlan) -> tuple[int, int]:
-        """Return which port an instruction uses, and the cycles."""
+        """Return the port of an instruction, and the cycles."""
         loads, stores = plan.accesses
         return int(self.separate and stores > 0), (loads + stores) * self.interval
 
@@ -229,7 +229,7 @@ class _Stretch:
     """A stretch that ran `times` times: the bundles of its longest chain, those lost to latencies, and the chain.
 
     `used` are the cycles of each slot and port in one trip, `again` the bundles that dependences add with each trip,
-    `through` the cycles of all trips that they ask for at least.
+    `through` the minimum cycles of all trips.
     """
 
     times: int
@@ -309,7 +309,7 @@ class _Chains:
     def _seen(
         self, place: int, bundle: int, operand: OperandPlan, written: Mapping[str, Sequence[int]]
     ) -> Iterator[_Read]:
-        """Yield the newest results that an operand sees, one for each of its registers written before it."""
+        """Yield the newest visible results of an operand, one for each of its registers written earlier."""
         for cell in operand.cells:
             for producer in reversed(written.get(cell.name, ())):
                 before, writer = self._plans[producer]
@@ -319,7 +319,7 @@ class _Chains:
                     break
 
     def longest(self, weight: Callable[[_Read], int]) -> tuple[int, tuple[AwaitedResult, ...]]:
-        """Return the bundles that the longest chain takes, and its links."""
+        """Return the number of bundles of the longest chain, and its links."""
         starts = [0] * len(self._plans)
         last: list[_Read | None] = [None] * len(self._plans)
         for place, reads in enumerate(self._reads):
@@ -385,9 +385,9 @@ class PairDistance:
     """The distances of a pair in bundles.
 
     `shared` is the register that decides, None if no register is written by one and read by the other; `rules` are the
-    issue rules that hold for the pair, `minimum` the smallest distance that they allow (None without rules). Behind
-    LD_G the core goes on with the register `latency_cycles` after the access; 0: what is first is no LD_G, or does not
-    take longer.
+    issue rules for the pair, `minimum` the smallest distance that they allow (None without rules). After
+    LD_G the core continues with the register `latency_cycles` after the access; 0: the first instruction is no LD_G, or
+    takes no longer.
     """
 
     shared: SharedRegister | None
@@ -400,7 +400,7 @@ class PairDistance:
         return smallest(self.rules)
 
     def allows(self, distance: int) -> bool:
-        """Whether the consumer may stand so many bundles behind the producer, by latency and by all rules."""
+        """Whether the consumer may follow the producer at a distance in bundles, by latency and by all rules."""
         late = self.shared is not None and distance < self.shared.latency.distance
         return not late and not any(distance < rule.distance or distance in rule.excluded for rule in self.rules)
 
@@ -408,7 +408,7 @@ class PairDistance:
 def pair_distance(
     target: VliwTarget, producer: SlottedInstruction, consumer: SlottedInstruction
 ) -> PairDistance | None:
-    """Return the distances of a pair; None if it shares no register and no rule is known.
+    """Return the distances of a pair; None if it shares no register and no rule applies.
 
     Among several registers the first one decides, in the order of the producer's destination; among several operands
     that read it the one with the greatest distance.
@@ -506,7 +506,7 @@ def _registers(
 
 
 def applies(rule: BundleDistance, target: VliwTarget, first: SlottedInstruction, second: SlottedInstruction) -> bool:
-    """Whether a rule is one of the generation's and about this pair."""
+    """Whether a rule belongs to the generation and applies to this pair."""
     return (
         _matches(first, rule.first, rule.first_types, rule.first_switches)
         and _matches(second, rule.second, rule.second_types, rule.second_switches)

@@ -64,7 +64,7 @@ def _reads(plans: tuple[InstructionPlan, ...]) -> set[str]:
 
 
 def scalar_load_in_loop(flow: Flow) -> Iterator[LintFinding]:
-    """LD_G in a loop: no fault, but the core waits for it in every trip, whatever its distance to a reader is."""
+    """LD_G in a loop: no fault, but the core waits for it in every trip, at any distance to a reader."""
     latency = flow.target.element_loads.latency_cycles
     for index, plan in flow.every if latency else ():
         if plan.memory is MemoryOperation.ELEMENT_LOAD and innermost(flow.loops, index) is not None:
@@ -128,7 +128,7 @@ def product_write(flow: Flow) -> Iterator[LintFinding]:
 
 
 def issue_distance(flow: Flow) -> Iterator[LintFinding]:
-    """Two instructions too close to each other by a rule that no other rule of the linter looks for."""
+    """Two instructions too close to each other by a rule that no other rule of the linter covers."""
     rules = [rule for rule in flow.target.bundle_distances if not rule.linted]
     for index, plan in flow.every:
         for rule in rules:
@@ -198,7 +198,7 @@ def _depends_on_space(plan: InstructionPlan) -> bool:
 def stale_read(flow: Flow) -> Iterator[LintFinding]:
     """A register, configuration register or generator read inside the latency window of its last write.
 
-    What happens on some paths only, or under a predicate, is possible and not certain.
+    Occurrences on only some paths, or under a predicate, are possible rather than certain.
     """
     places = _AccessedPlaces(flow)
     far = horizon(flow.target)
@@ -211,7 +211,7 @@ def stale_read(flow: Flow) -> Iterator[LintFinding]:
 
 
 def unwritten_register(flow: Flow) -> Iterator[LintFinding]:
-    """A register read that nothing has written on any path; possible only: the caller may have given it a value."""
+    """A register read that no path has written; possible only, because the caller may have given it a value."""
     written = _written_before(flow)
     for index, plan in flow.every:
         for cell in (cell for operand in plan.operands for cell in operand.cells):
@@ -310,7 +310,7 @@ def _never_acts(plan: InstructionPlan) -> bool:
 
 
 def _written_before(flow: Flow) -> Mapping[int, Set[str]]:
-    """Return, for each bundle that is reached, the registers that some path to it may have written."""
+    """Return, for each reached bundle, the registers that some path to it may have written."""
     declared = {str(each.register) for each in flow.program.declarations if isinstance(each, RegisterDeclaration)}
     own = [frozenset(cell.name for plan in plans for cell in plan.results) for plans in flow.plans]
     for loop in flow.loops:
@@ -324,7 +324,7 @@ _BOUNDS = ("start", "bound", "step")
 
 
 def jump_delay(flow: Flow) -> Iterator[LintFinding]:
-    """Something in a delay bundle of a jump, outside the slots that may be used there."""
+    """An instruction in a delay bundle of a jump, outside the permitted slots."""
     rules = flow.target.jump_rules
     for index, jump in flow.jumps:
         for delay in range(index + 1, index + 1 + rules.delay_bundles):
@@ -424,7 +424,7 @@ def _uses(plan: InstructionPlan, iterator: str) -> bool:
 
 
 def jump_in_loop(flow: Flow) -> Iterator[LintFinding]:
-    """A jump, or where it goes, too near the end of a loop body."""
+    """A jump, or its target, too near the end of a loop body."""
     rules = flow.target.loop_rules
     for index, jump in flow.jumps:
         loop = innermost(flow.loops, index)
@@ -491,7 +491,7 @@ _MINIFLOAT_OPERATIONS = ("convert", "mul", "add", "sub", "mac", "madd", "nearbyi
 
 
 def slot_count(flow: Flow) -> Iterator[LintFinding]:
-    """A line that leaves slots out: a slot forgotten at its beginning looks the same as one left out at its end."""
+    """A line that omits slots: a slot forgotten at its beginning looks the same as one omitted at its end."""
     for index, bundle in enumerate(flow.bundles):
         if bundle.written is not None and bundle.written < len(Slot):
             message = f"{bundle.written} of {len(Slot)} slots are written; the missing ones count as nop"
@@ -530,7 +530,7 @@ def immediates(flow: Flow) -> Iterator[LintFinding]:
 
 
 def shared_predicate(flow: Flow) -> Iterator[LintFinding]:
-    """Slots with one predicate field have different predicates."""
+    """Slots with one predicate field that have different predicates."""
     names = flow.target.bundle_rules.shared_predicate
     for index, plans in enumerate(flow.plans):
         inside = [plan for plan in plans if plan.site.slot.name.lower() in names]
@@ -554,7 +554,7 @@ def two_results(flow: Flow) -> Iterator[LintFinding]:
 
 
 def loop_bundle(flow: Flow) -> Iterator[LintFinding]:
-    """LOOP takes all fields of its bundle."""
+    """LOOP in a bundle with other instructions, although it needs all fields."""
     for loop in flow.loops:
         for plan in flow.plans[loop.head]:
             if plan.instruction.mnemonic != "loop":
@@ -601,7 +601,7 @@ _BETWEEN_INSTRUCTIONS = (
 
 
 def side_by_side(flow: Flow) -> bool:
-    """Whether the instructions of each bundle may share it; schedulers use this check."""
+    """Return whether the instructions of each bundle may share it; schedulers use this check."""
     return not any(True for rule in _BETWEEN_INSTRUCTIONS for _ in rule(flow))
 
 
@@ -679,19 +679,19 @@ RULES: Mapping[str, Callable[[Flow], Iterator[LintFinding]]] = {
     "unread result": unread_result,
     "scalar load in loop": scalar_load_in_loop,
 }
-"""The names of the rules, as findings carry them, with their checks."""
+"""The names of the rules in findings, with their checks."""
 
 
 def lint(program: TpcProgram, target: VliwTarget) -> tuple[LintFinding, ...]:
-    """Return every breach of an issue rule, in the order of the text.
+    """Return every violation of an issue rule, in text order.
 
     Raises:
-        IllegalError: an instruction or path that the machine refuses before it runs.
+        IllegalError: the machine refuses an instruction or path before the run.
     """
     return breaches(Flow(program, target))
 
 
 def breaches(flow: Flow) -> tuple[LintFinding, ...]:
-    """Return every breach of an issue rule by a program that is prepared, in the order of the text."""
+    """Return every violation of an issue rule by a prepared program, in text order."""
     found = dict.fromkeys(finding for rule in RULES.values() for finding in rule(flow))
     return tuple(sorted(found, key=lambda finding: (finding.bundle, list(RULES).index(finding.rule))))

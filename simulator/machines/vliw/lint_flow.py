@@ -1,4 +1,4 @@
-"""Findings of the linter, and which bundle may follow which: delay bundles, jumps, loops, the end."""
+"""Findings of the linter, and the possible successions of bundles: delay bundles, jumps, loops, the end."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class LoopStep(StrEnum):
     EXIT = "exit"
     """The last trip has ended."""
     SKIP = "skip"
-    """The loop runs zero times."""
+    """The loop has zero trips."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def arrivals(
 
 
 def entries(loops: Sequence[LoopShape], loop: LoopShape) -> Iterator[BundleStep]:
-    """Yield where a loop leads from the last place before its body: into it, and past it."""
+    """Yield where a loop leads from the last bundle before its body: into it, and past it."""
     yield BundleStep(loop.start - 1, loop.start, 1, ((LoopStep.ENTER, loop.number),))
     yield from arrivals(loops, loop.start - 1, loop.end, 1, ((LoopStep.SKIP, loop.number),))
 
@@ -148,10 +148,10 @@ class _StepFinder:
 class Flow:
     """A program prepared for the linter: bundles, looked-up instructions, successors and predecessors.
 
-    A jump through a register may go anywhere; only its fall-through is known.
+    A jump through a register may have any target; only its fall-through is known.
 
     Raises:
-        IllegalError: the refusals of the machine before a run.
+        IllegalError: the machine refuses the program before a run.
     """
 
     def __init__(self, program: TpcProgram, target: VliwTarget) -> None:
@@ -166,7 +166,7 @@ class Flow:
 
     @property
     def every(self) -> Iterator[tuple[int, InstructionPlan]]:
-        """All instructions in the order of the text, with their bundles."""
+        """All instructions in text order, with their bundles."""
         return ((index, plan) for index, plans in enumerate(self.plans) for plan in plans)
 
     def at(self, index: int, slot: Slot) -> InstructionPlan | None:
@@ -200,7 +200,7 @@ class Flow:
 
     @cached_property
     def incoming(self) -> tuple[tuple[BundleStep, ...], ...]:
-        """For each bundle, the steps that may lead to it from bundles that can be reached at all."""
+        """For each bundle, the steps that may lead to it from reachable bundles."""
         found: list[list[BundleStep]] = [[] for _ in self.bundles]
         for index, following in enumerate(self.edges):
             for edge in following if index in self.reached else ():
@@ -209,7 +209,7 @@ class Flow:
 
     @cached_property
     def reached(self) -> frozenset[int]:
-        """The bundles that some path reaches; all of them, if a register gives a jump's target."""
+        """The bundles that some path reaches; all of them if a register gives a jump's target."""
         if any(self.structure.static_target(index, jump) is None for index, jump in self.jumps):
             return frozenset(range(len(self.bundles)))
         return frozenset(facts_at(self.successors, lambda _, known: known, {0: ()} if self.bundles else {}))
@@ -246,9 +246,9 @@ class Flow:
 def facts_at(
     steps: Sequence[Iterable[int]], passed: Callable[[int, Set[str]], Set[str]], start: Mapping[int, Iterable[str]]
 ) -> dict[int, set[str]]:
-    """Return the facts at the nodes of a flow graph along any path from `start`, by the nodes that one reaches.
+    """Return the facts at the nodes of a flow graph along any path from `start`, for reachable nodes.
 
-    `steps` are the successors of each node, `passed` gives the facts that a node passes on.
+    `steps` are the successors of each node, `passed` returns the facts that a node passes on.
     """
     found = {node: set(facts) for node, facts in start.items()}
     waiting = list(start)
@@ -266,7 +266,7 @@ def facts_at(
 def live_behind(into: Sequence[Iterable[int]], before: Callable[[int, Set[str]], Set[str]]) -> dict[int, set[str]]:
     """Return the live registers after each node of a flow graph: those that some later path reads.
 
-    `into` are the predecessors of each node, `before` gives the live registers before a node from those after it.
+    `into` are the predecessors of each node, `before` returns the live registers before a node from those after it.
     """
     return facts_at(into, before, dict.fromkeys(range(len(into)), ()))
 
@@ -279,19 +279,19 @@ def live_behind(into: Sequence[Iterable[int]], before: Callable[[int, Set[str]],
 # whose count of trips the text does not tell is taken to make many.
 
 _MOST_PATHS = 256
-"""Paths looked at for one read, beyond which nothing is called certain."""
+"""Maximum number of paths examined for one read, beyond which nothing is certain."""
 _MOST_DOUBTFUL = 6
-"""Writes under predicates on one path, beyond which nothing is called certain either."""
+"""Maximum number of writes under predicates on one path, beyond which nothing is certain either."""
 
 Writers = Sequence[Mapping[str, tuple[InstructionPlan, ...]]]
-"""For each bundle, the instructions that write a place, in the order of slots."""
+"""For each bundle, the instructions that write a register or state, in slot order."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlace:
-    """A read of one place by one instruction.
+    """A read of one register or state by one instruction.
 
-    `needed` gives the distance at which it sees an instruction's result, `reach` the largest of them. `in_order` tells
+    `needed` returns the distance at which it sees an instruction's result, `reach` the largest of them. `in_order` says
     whether writes there take effect in program order: those of predicates and random generators do not.
     """
 
@@ -306,7 +306,7 @@ class ReadPlace:
 
 @dataclass(frozen=True, slots=True)
 class MissedWrite:
-    """A write that a reader misses: the reader's distance, and the distance from which it would see the write."""
+    """A write that a reader misses: the reader's distance, and the distance at which it would see the write."""
 
     writer: InstructionSite
     distance: int
@@ -315,24 +315,24 @@ class MissedWrite:
 
 @dataclass(frozen=True, slots=True)
 class StaleVerdict:
-    """The writes that a read surely misses, none if it is not surely stale, and those that it may miss besides."""
+    """The writes that a read certainly misses, empty if it is not certainly stale, and those that it may also miss."""
 
     certain: frozenset[MissedWrite] = frozenset()
     possible: frozenset[MissedWrite] = frozenset()
 
     def doubted(self) -> StaleVerdict:
-        """Return the same with nothing certain."""
+        """Return the same verdict with nothing certain."""
         return StaleVerdict(possible=self.certain | self.possible)
 
 
 def _all_of(verdicts: Sequence[StaleVerdict]) -> StaleVerdict:
-    """Return the verdict if each of these happens sometimes and nothing tells which: certain if all are."""
+    """Return the verdict if each of these may happen: certain if all are."""
     merged = _any_of(verdicts)
     return merged if all(verdict.certain for verdict in verdicts) else merged.doubted()
 
 
 def _any_of(verdicts: Sequence[StaleVerdict]) -> StaleVerdict:
-    """Return the verdict if each of these surely happens some time."""
+    """Return the verdict if each of these certainly happens at some time."""
     certain = frozenset(each for verdict in verdicts for each in verdict.certain)
     return StaleVerdict(certain, frozenset(each for verdict in verdicts for each in verdict.possible) - certain)
 
@@ -348,9 +348,9 @@ class _Write:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The progress of a walk back.
+    """The progress of a backward walk.
 
-    `passed` holds, for each enclosing loop, the number of trip ends that it has crossed, and whether it entered from
+    `passed` has, for each enclosing loop, the number of trip ends crossed, and whether it was entered from
     after the last one. `same_predicate` is False once the reader's predicate was written on the way.
     """
 
@@ -376,7 +376,7 @@ class WriteHistory:
         self._window = flow.target.distances.predicate_load_then_write
 
     def judge(self, reading: ReadPlace) -> StaleVerdict:
-        """Return whether a read is stale."""
+        """Return the verdict on a read."""
         beside = tuple(
             _Write(plan, 0, doubtful=plan.instruction.predicate is not None)
             for plan in reversed(self._writers[reading.bundle].get(reading.place, ()))
@@ -393,11 +393,11 @@ class WriteHistory:
         return self._flow.incoming[bundle]
 
     def written(self, bundle: int) -> Iterable[str]:
-        """Return the places that a bundle writes."""
+        """Return the registers and states that a bundle writes."""
         return self._writers[bundle]
 
     def steps_to(self, at: _Place) -> Iterator[tuple[BundleStep, Mapping[int, tuple[int, bool]], bool]]:
-        """Yield the steps that may lead here, the loops passed with each, and whether it is one to be counted on."""
+        """Yield the steps that may lead here, the loops passed with each, and whether it certainly happens."""
         for edge in self._flow.incoming[at.bundle]:
             passed: dict[int, tuple[int, bool]] | None = dict(at.passed)
             usual = True
@@ -426,7 +426,7 @@ class WriteHistory:
                 return others if trips == 0 or self._unknown[loop] or self._conditional[loop] else None
 
     def sets(self, place: str, edge: BundleStep) -> bool:
-        """Whether a hardware loop gives a place its value on a step, for all readers."""
+        """Whether a hardware loop sets a register on a step, for all readers."""
         depth = self._iterators.get(place)
         if depth is None:
             return False
@@ -449,7 +449,7 @@ class WriteHistory:
         return replace(at, writes=tuple(writes), same_predicate=same)
 
     def _happens(self, writer: InstructionPlan, at: _Place, reading: ReadPlace, *, same: bool) -> bool | None:
-        """Whether a write happens wherever the reader acts; None if that is not known."""
+        """Whether a write happens whenever the reader executes; None if that is unknown."""
         predicate = writer.instruction.predicate
         if predicate is None:
             return True
@@ -497,8 +497,8 @@ class WriteHistory:
     def _read(self, writes: Sequence[_Write], reading: ReadPlace) -> MissedWrite | None:
         """Return the newest write that a reader misses.
 
-        Results land in program order, save loads into predicates, and save draws of random words that miss a reseed:
-        these go on with the old sequence.
+        Results land in program order, except loads into predicates, and draws of random words that miss a reseed:
+        these continue the old sequence.
         """
         delay = self._flow.target.distances.reseed
         landing: list[_Write] = []
@@ -531,7 +531,7 @@ class WriteHistory:
 
 
 class _PathWalk:
-    """Walks all paths back from one read; `paths` counts them."""
+    """A walk of all paths back from one read; `paths` counts them."""
 
     def __init__(self, history: WriteHistory, reading: ReadPlace) -> None:
         self._history = history
@@ -571,7 +571,7 @@ class _PathWalk:
         return _any_of([found, *(each.doubted() for each in unusual)])
 
     def _through_others(self, at: _Place) -> _Place:
-        """Return how far back there is one way only, past bundles that have nothing to do with the read."""
+        """Return the length of the single path back, past bundles that are irrelevant to the read."""
         bundle, distance = at.bundle, at.distance
         while bundle and distance <= self._limit:
             edge, *others = self._history.incoming(bundle) or (None,)
@@ -614,7 +614,7 @@ def _begins(edge: BundleStep) -> tuple[LoopStep, int] | None:
 
 
 def notices(flow: Flow) -> tuple[LintFinding, ...]:
-    """Return one notice per instruction and kind, in the order of the text; `rule` is the kind."""
+    """Return one notice per instruction and kind, in text order; `rule` is the kind."""
     return tuple(
         LintFinding(notice.kind, plan.site.bundle, notice.text, plan.site.span)
         for plans in flow.plans
@@ -627,13 +627,13 @@ def notices(flow: Flow) -> tuple[LintFinding, ...]:
 # How many trips hardware loops make, where the text tells.
 
 _PLAIN = (None, "i32", "u32", "f32")
-"""Types under which MOV fills all of an S register."""
+"""Types for which MOV fills all of an S register."""
 
 
 def trip_counts(flow: Flow, most: int) -> tuple[int | None, ...]:
     """Return the trips of every loop, by its number: `most` means that many or more, None unknown.
 
-    Known are immediates, registers that only a declaration gives a value, and those that only one MOV of an immediate
+    Known values are immediates, registers that only a declaration sets, and those that a single MOV of an immediate
     writes, on every path and early enough.
     """
     return tuple(_trips(flow, loop, most) for loop in flow.loops)

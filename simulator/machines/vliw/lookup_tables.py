@@ -1,4 +1,4 @@
-"""Declared look-up tables and the values of the LOOKUP family; elementary functions where tables are not known."""
+"""Declared look-up tables and the values of the LOOKUP family; elementary functions if tables are unknown."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LOOKUPS = ("lookup", "lookup_c0", "lookup_c1c2", "lookup_1c", "lookup_2c")
 class DeclaredTables:
     """The declared tables by `lut_ptr` or not and number; `codes` are their elements by name, shape (entries, values).
 
-    A run without values has no codes. `memory` reads bytes of global memory, from which a program may make tables.
+    A run without values has no codes. `memory` reads bytes of global memory, from which a program may build tables.
     """
 
     declared: Mapping[tuple[bool, int], TableDeclaration] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class DeclaredTables:
 
     @classmethod
     def of(cls, declarations: Iterable[Declaration], codes: Mapping[str, Codes] | None = None) -> DeclaredTables:
-        """Gather the tables among declarations; `codes` are elements by name in C order."""
+        """Return the tables among declarations; `codes` are elements by name in C order."""
         tables = [each for each in declarations if isinstance(each, TableDeclaration)]
         shaped = {
             each.name: (codes or {})[each.name].reshape(each.entries, each.columns)
@@ -61,7 +61,7 @@ class DeclaredTables:
         """Return the table of a function id, or of the id in the S register of `lut_ptr`.
 
         Raises:
-            ReadError: it is not declared.
+            ReadError: the table is not declared.
         """
         found = self.declared.get((by_pointer, number))
         if found is not None:
@@ -81,16 +81,16 @@ class DeclaredTables:
 
 
 NO_TABLES = DeclaredTables()
-"""No declarations: look-ups are read, timed and not checked."""
+"""No declarations: look-ups are read and timed, but not checked."""
 
 
 def uses_tables(program: TpcProgram) -> bool:
-    """Whether a program has look-ups: their cache takes most of the local vector memory."""
+    """Whether a program has look-ups: their cache occupies most of the local vector memory."""
     return any(each is not None and each.mnemonic in LOOKUPS for bundle in program.bundles for each in bundle.slots)
 
 
 def function_of(instruction: TpcInstruction) -> int | None:
-    """Return the function id of a look-up; None if an S register has it."""
+    """Return the function id of a look-up; None if it is in an S register."""
     operand = instruction.operand("function")
     return operand.value if isinstance(operand, Immediate) else None
 
@@ -118,7 +118,7 @@ _BY_PART = {
 _BYTES = {f"bv8_{part}": _Reading(16, 8, part, 2) for part in range(2)}
 
 _FIRST = {"lookup": (0, 1), "lookup_c0": (0, 1), "lookup_1c": (0, 1), "lookup_c1c2": (1, 2), "lookup_2c": (1, 2)}
-"""The first value of a whole entry that a mnemonic takes, and how many."""
+"""The first value of a whole entry that a mnemonic reads, and the number of values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +139,12 @@ _LAYOUTS = {
     ("lookup_2c", "bv16"): _Layout(2, 16, 1, 4),
 }
 _MOST_ENTRIES, _TABLE_BYTES = 256, 256
-"""Entries of the largest tables, and bytes that the number of a table counts."""
+"""Maximum number of entries of a table, and bytes per unit of a table's number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup(Unit):
-    """A look-up ready to run."""
+    """A prepared look-up."""
 
     tables: DeclaredTables
     reading: _Reading
@@ -154,7 +154,7 @@ class Lookup(Unit):
 
         Raises:
             ReadError: the table is not declared.
-            IllegalError: it has not the entries that the look-up reads; a lane names none of them.
+            IllegalError: the table lacks the entries that the look-up reads, or a lane names none of them.
         """
         bound = self._bound(operands, state)
         table = self._table(operands) if bound is None else bound[0]
@@ -240,16 +240,16 @@ class Lookup(Unit):
 
 
 def columns_of(instruction: TpcInstruction, table: TableDeclaration) -> tuple[int, int]:
-    """Return the first value of an entry that a look-up reads, and how many; a table of fewer values is all of them."""
+    """Return the first value of an entry that a look-up reads, and how many; a short table is read completely."""
     first, count = _FIRST[instruction.mnemonic]
     return (0 if table.columns == count else first), count
 
 
 def prepare_lookup(instruction: TpcInstruction, target: VliwTarget, tables: DeclaredTables) -> Lookup:
-    """Check a look-up; against its table if the program declares any.
+    """Check a look-up, and its table if the program declares any.
 
     Raises:
-        UnstatedError: no source documents what its words mean.
+        UnstatedError: no source documents its words.
         IllegalError: the table has other entries.
         ReadError: tables are declared, but not this one.
     """
@@ -278,7 +278,7 @@ def check_use(instruction: TpcInstruction, table: TableDeclaration, reading: _Re
     """Check a table against a look-up of it.
 
     Raises:
-        IllegalError: values of another width, fewer values of an entry, `upper_half` of a table that has no halves.
+        IllegalError: values have another width, an entry has too few values, or `upper_half` is used without halves.
     """
     what = f"{instruction.mnemonic} {str(instruction.switch('entries')).upper()}"
     bits = FORMATS[table.format].bits
@@ -403,20 +403,20 @@ _WIDE: Mapping[str, Callable[..., NDArray[np.float64]]] = {
     "tanh": np.tanh,
 }
 KNOWN = tuple(_WIDE)
-"""The functions of this module."""
+"""The functions that this module computes."""
 BINARY = ("div", "pow")
-"""Those of two operands."""
+"""The functions of two operands."""
 
 
 def computed_by(name: str) -> str:
-    """Return the function of a name in the vendor's library: `v_exp_fast_f32` is `exp`."""
+    """Return the function for a name in the vendor's library: `v_exp_fast_f32` is `exp`."""
     return next(each for each in KNOWN if name.removeprefix("v_").startswith(f"{each}_"))
 
 
 def rounded(function: str, *given: Codes) -> _Words:
     """Return the codes of the f32 nearest to a function's values, ties to even; operands are codes of f32.
 
-    NaN is 0x7fffffff. Subnormal numbers are kept.
+    NaN is 0x7fffffff. Subnormal numbers are preserved.
     """
     numbers = [np.asarray(each, "<u4").view("<f4").astype(np.float64) for each in given]
     with np.errstate(all="ignore"):
@@ -432,7 +432,7 @@ def rounded(function: str, *given: Codes) -> _Words:
 
 
 def _decided(function: str, given: tuple[float, ...], near: np.float32) -> int:
-    """Return the code nearest to a value by decimal arithmetic; f64 found a neighbour of it."""
+    """Return the code nearest to a value by decimal arithmetic, starting from a neighbour computed in f64."""
     with localcontext() as context:
         context.prec = _DIGITS
         value = Fraction(_EXACT[function](*map(Decimal, given)))
@@ -448,10 +448,10 @@ def _decided(function: str, given: tuple[float, ...], near: np.float32) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rounded(Unit):
-    """castsim's own instruction `rounded.f32`, ready to run: a library function without its table.
+    """castsim's own instruction `rounded.f32`, prepared: a library function without its table.
 
-    The result is that of the earlier instructions for a table with values, else the function of the operands, correctly
-    rounded.
+    The result is that of the earlier instructions for a table with values, otherwise the function of the operands,
+    correctly rounded.
     """
 
     tables: DeclaredTables

@@ -68,7 +68,7 @@ from castsim.targets.vliw_latency import PREDICATE
 
 
 class BundleRecorder:
-    """Makes the tree node of each issued bundle; equal ones are one object."""
+    """Builder of the tree node of each issued bundle; equal ones are one object."""
 
     def __init__(self, bundles: tuple[Bundle, ...], plans: tuple[tuple[InstructionPlan, ...], ...], target: VliwTarget):
         self._names = [tuple(map(name_of, bundle.slots)) for bundle in bundles]
@@ -129,12 +129,12 @@ _SHIFTED = FORMATS["f64"]
 """Holds every shifted integer exactly."""
 
 _FARTHEST = 900
-"""A shift by more bits gives nothing but a fraction below every step, or a number beyond every range, as this does."""
+"""Maximum shift: more bits only give a fraction below every step, or a number beyond every range, like this one."""
 
 
 @dataclass(slots=True)
 class LaneConversionCounts:
-    """Counts conversions line by line: lanes that an instruction converts and its predicate admits."""
+    """Counter of conversions by line: lanes that an instruction converts and its predicate admits."""
 
     places: Mapping[int, CastPlace]
     tally: CastTally = field(default_factory=CastTally)
@@ -142,7 +142,7 @@ class LaneConversionCounts:
 
     @classmethod
     def of(cls, plans: Sequence[Sequence[InstructionPlan]]) -> LaneConversionCounts:
-        """Return the counts of a program, nothing counted yet."""
+        """Return the empty counts of a program."""
         return cls({id(plan.meaning): _place(plan) for own in plans for plan in own if plan.casts})
 
     def see(self, meaning: PreparedInstruction, operands: OperandValues, state: State, effects: Effects) -> None:
@@ -239,10 +239,10 @@ class WalkBudget:
         self._plans = plans
 
     def spend(self, pc: int) -> None:
-        """Take off the bundle that is about to be executed.
+        """Deduct the next bundle.
 
         Raises:
-            LimitError: nothing is left; the place is that of the outermost loop around the bundle, else its own.
+            LimitError: nothing is left; the error has the position of the outermost loop around the bundle, or its own.
         """
         if self._limit is None or self._left is None:
             return
@@ -253,10 +253,10 @@ class WalkBudget:
         self._left -= 1
 
     def foresee(self, plan: InstructionPlan, turn: RunningLoop) -> None:
-        """Reject a loop that begins and has no trips to skip, if it exceeds the rest of the budget.
+        """Reject a loop without trips to skip if it exceeds the rest of the budget.
 
         Raises:
-            LimitError: it is; the place is that of LOOP.
+            LimitError: it does; the error has the position of LOOP.
         """
         if self._limit is None or self._left is None:
             return
@@ -279,11 +279,11 @@ class VliwCore:
     """One core with a program.
 
     `values` False computes scalars only; `skip` then skips trips of loops that repeat earlier ones. `checked` records
-    findings, which are `findings.all()` after `run`; `stop` refuses the first stale read. `remarks` are uses that no
-    source documents, with their places. `casts` counts conversions, None without values.
+    findings, which are `findings.all()` after `run`; `stop` raises at the first stale read. `remarks` are uses that no
+    source documents, with their positions. `casts` counts conversions, None without values.
 
     Raises:
-        ReadError, IllegalError: errors that need no run: registers, loops, jumps, declarations.
+        ReadError, IllegalError: static errors in registers, loops, jumps or declarations.
     """
 
     def __init__(
@@ -341,9 +341,9 @@ class VliwCore:
         every bundle before its issue.
 
         Raises:
-            EngineError: more bundles than the limit, or a program that never ends.
+            EngineError: the run reaches the bundle limit, or the program never ends.
             LimitError: more than `max_walk` bundles would be executed one by one.
-            IllegalError, TileError: an instruction is refused, with its place.
+            IllegalError, TileError: an instruction is refused; the error has its position.
         """
         control, now, issued, told = self._control, 0, 0, 0
         self._budget = WalkBudget(max_walk, self.structure, self.plans)
@@ -377,7 +377,7 @@ class VliwCore:
     # ------------------------------------------------------------------------------------------------ one bundle
 
     def _issue(self, index: int, now: int) -> tuple[int, int, int]:
-        """Issue one bundle; return its accesses of global memory: loads, stores, and which of the loads are LD_G."""
+        """Issue one bundle; return its accesses of global memory: loads, stores, and how many of the loads are LD_G."""
         loads = stores = elements = 0
         self.local.touched.clear()
         acted: set[Slot] = set()
@@ -499,7 +499,7 @@ class VliwCore:
     # -------------------------------------------------------------------------------------------------- registers
 
     def _read(self, operand: OperandPlan, plan: InstructionPlan, now: int) -> Held:
-        """Return the value that an operand sees: one, or a tuple of a group's."""
+        """Return the value that an operand sees: a single one, or a tuple for a group."""
         site, findings = plan.site, self.findings
         if len(operand.cells) == 1:
             return operand.cells[0].read(now, operand.distances, operand.role, site, findings)
@@ -511,7 +511,7 @@ class VliwCore:
         return tuple(vector(part) for part in parts)
 
     def _predicate(self, plan: InstructionPlan, now: int) -> bool | Mask:
-        """Return the predicate with its polarity; one that no computed value decides lets vectors act.
+        """Return the predicate with its polarity; if no computed value decides it, vector instructions execute.
 
         Raises:
             IllegalError: path or time depends on values that are not computed.
@@ -603,7 +603,7 @@ class VliwCore:
         )
 
     def _note_forms(self) -> None:
-        """Remark on the forms that deserve a notice whatever the values, also where none are computed."""
+        """Add remarks on unusual forms, independent of values."""
         for plan in (plan for plans in self.plans for plan in plans):
             for notice in () if plan.meaning is None else plan.meaning.notices:
                 self._warn(WarningKind.FORM, f"{plan.instruction.mnemonic}: {notice}", plan.site.span)

@@ -1,4 +1,4 @@
-"""Loads and stores: of local memory, configuration space and global memory (docs/reference/tpc.md section 7.1)."""
+"""Loads and stores of local memory, configuration space and global memory (docs/reference/tpc.md section 7.1)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Bytes = NDArray[np.uint8]
 
 
 class LocalMemory:
-    """One local memory of a core, zero at start."""
+    """A local memory of a core, initially zero."""
 
     def __init__(self, name: str, capacity: int) -> None:
         self.name = name
@@ -46,10 +46,10 @@ class LocalMemory:
         self.written: NDArray[np.bool_] = np.zeros(capacity, np.bool_)
 
     def check(self, address: int, size: int, alignment: int, span: Span) -> None:
-        """Reject an access outside the memory or at an odd place.
+        """Reject an access outside the memory or at a misaligned address.
 
         Raises:
-            TileError: names address, size, bounds and alignment.
+            TileError: there is such an access; the message names address, size, bounds and alignment.
         """
         if address + size > self.capacity:
             raise TileError(
@@ -90,9 +90,9 @@ Sources = Mapping[str, Held]
 
 
 class LocalAccess:
-    """The local side of the LOAD and STORE slots; `touched` gathers the bytes that the current bundle accesses.
+    """The local side of the LOAD and STORE slots; `touched` collects the bytes that the current bundle accesses.
 
-    `tables` tells whether the program has look-ups, whose tables take most of vector memory.
+    `tables` tells whether the program has look-ups, whose tables occupy most of vector memory.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class LocalAccess:
         self._word_alignment = memories["slm"].alignment_bytes
 
     def load_scalar(self, plan: InstructionPlan, sources: Sources, now: int) -> int | bool | None:
-        """LD_L: a word of scalar memory or a memory-mapped register; a predicate takes bit 0."""
+        """LD_L: a word of scalar memory or a memory-mapped register; a predicate loads bit 0."""
         address = address_of(plan, sources)
         if plan.mapped:
             word = self.configuration.load(address, plan.site, now, self._findings)
@@ -166,7 +166,7 @@ class LocalAccess:
             self.vlm.store(address, vector(held)[place], mask)
 
     def _vector_place(self, plan: InstructionPlan, sources: Sources) -> tuple[slice, int, int, int]:
-        """Return which part of the register, the byte address, the bytes in memory, and the alignment."""
+        """Return the part of the register, the byte address, the bytes in memory, and the alignment."""
         address, half = address_of(plan, sources), plan.instruction.form.half
         alignment = self._alignment if half is None else self._alignment // 2
         place = slice(*part_of(self._vector_bytes, half))
@@ -220,7 +220,7 @@ def address_of(plan: InstructionPlan, sources: Sources) -> int:
 
 
 def needs_values(plan: InstructionPlan, what: str) -> IllegalError:
-    """Return (not raise) the refusal of an operation that needs a run with values."""
+    """Return (do not raise) the error about an operation that needs a run with values."""
     message = f"{plan.instruction.mnemonic}: {what} depends on tensor data, which --timing-only does not compute"
     return IllegalError(message, span=plan.site.span)
 
@@ -295,7 +295,7 @@ def merge_of(word: int, held: Format, flag: int, span: Span) -> Merge:
     merge.
 
     Raises:
-        IllegalError: an operation or type that no source describes, or another type than the tensor has.
+        IllegalError: no source describes the operation or type, or the tensor has another type.
     """
     kind, operation, location = word & 15, (word & ((1 << min(flag, 7)) - 1)) >> 4, word >> 7 & 1
     if not word >> flag & 1:
@@ -330,7 +330,7 @@ class GlobalAccess:
         self._writable = writable
         self._vector_bytes = target.registers.vector_bytes
         self.dropped: dict[tuple[int | None, int | None, str], tuple[Span, Coordinates]] = {}
-        """Stores that lay outside of their tensor as a whole, by place and tensor: the first coordinates of each."""
+        """Stores completely outside their tensor, by position and tensor: the first coordinates of each."""
 
     # ------------------------------------------------------------------------------------------------- addresses
 
@@ -351,7 +351,7 @@ class GlobalAccess:
     def load_element(
         self, plan: InstructionPlan, sources: Sources, predicate: bool | Mask, income: Held, *, values: bool
     ) -> Held:
-        """LD_G: one element; a vector gets it in all lanes, an index register in the dimensions of the mask."""
+        """LD_G: one element; a vector loads it in all lanes, an index register in the dimensions of the mask."""
         self._check_defined(plan, values=values)
         address = sources["src_a"]
         if not values or not isinstance(address, int):

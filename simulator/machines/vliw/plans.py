@@ -80,7 +80,7 @@ _UNSTATED = {
 
 @dataclass(frozen=True, slots=True)
 class NoEffect(Unit):
-    """An instruction that changes nothing that a program can read."""
+    """An instruction without any effect that a program can read."""
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return no effects."""
@@ -89,7 +89,7 @@ class NoEffect(Unit):
 
 @dataclass(frozen=True, slots=True)
 class NoEntry(Unit):
-    """An entry of a table that has no values, so that none counts: the first."""
+    """An entry of a table without values, for which the first one is returned."""
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return zeros."""
@@ -104,7 +104,7 @@ class NotComputed(Unit):
     unstated: UnstatedError | None = None
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
-        """Refuse.
+        """Raise an error.
 
         Raises:
             IllegalError: always.
@@ -121,11 +121,11 @@ def computes(instruction: TpcInstruction) -> bool:
 
 
 def prepare(instruction: TpcInstruction, target: VliwTarget, tables: DeclaredTables = NO_TABLES) -> PreparedInstruction:
-    """Check an instruction against the tables of a generation and get it ready to run; `tables` are those it looks up.
+    """Check an instruction against the tables of a generation and prepare it; `tables` are those that it looks up.
 
     Raises:
-        IllegalError: as `castsim.machines.vliw.semantics.prepare`; a look-up that its table does not serve.
-        ReadError: tables are declared, and not the one of a look-up.
+        IllegalError: see `castsim.machines.vliw.semantics.prepare`; also a look-up that does not fit its table.
+        ReadError: tables are declared, but not that of a look-up.
     """
     unstated = next((text for name, text in _UNSTATED.items() if instruction.switch(name) == 1), None)
     if unstated is None and instruction.operand("steps") is not None:
@@ -181,13 +181,13 @@ _State = TypeVar("_State")
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The use of a generator by an instruction: when the state that it steps is committed, and which states it sees."""
+    """The use of a generator by an instruction: when its next state is committed, and which states it sees."""
 
     commit: Commit
     distances: Distances
 
     def distance_from(self, commit: Commit) -> int:
-        """Return the distance after an earlier use's commit at which it sees that state; 0 where no table lists the
+        """Return the distance after an earlier use's commit at which it sees that state; 0 if no table lists the
         use."""
         return 0 if commit.key is None else self.distances[commit]
 
@@ -227,7 +227,7 @@ class Generator(Generic[_State]):
         return self._state
 
     def used(self, reader: InstructionSite, use: Use, now: int, findings: Findings) -> None:
-        """Report a use that misses a reseed or an earlier use, or of one before any reseed."""
+        """Record a use that misses a reseed or an earlier use, or that precedes any reseed."""
         self._settle(now)
         if not self._seeded:
             findings.add(StaleReadKind.UNWRITTEN, self.name, "random", reader, now)
@@ -242,7 +242,7 @@ class Generator(Generic[_State]):
                 return
 
     def step(self, state: _State, writer: InstructionSite, use: Use, now: int) -> None:
-        """Put the state after a use on its way; it lands before a reseed that the use has missed."""
+        """Schedule the state after a use; it lands before a reseed that the use has missed."""
         place = len(self._pending)
         while place and self._pending[place - 1].commit is None:
             if now - self._pending[place - 1].time >= self._delay:
@@ -251,7 +251,7 @@ class Generator(Generic[_State]):
         self._pending.insert(place, _PendingState(now, use.commit, state, writer))
 
     def reseed(self, state: _State, writer: InstructionSite, now: int) -> None:
-        """Put a new state on its way."""
+        """Schedule a new state."""
         self._pending.append(_PendingState(now, None, state, writer))
         self._seeded = True
 
@@ -287,7 +287,7 @@ class OperandPlan:
 
 @dataclass(frozen=True, slots=True)
 class InstructionPlan:
-    """One instruction, looked up.
+    """A prepared instruction.
 
     `results` are the cells of the destination (none for stores, jumps and reseeds), `stage` their commit stage.
     `income` reads the destination's old value. `depends` names the configuration registers that its values may depend
@@ -315,13 +315,13 @@ class InstructionPlan:
     accesses: tuple[int, int]
 
     def at(self, site: InstructionSite) -> InstructionPlan:
-        """Return the plan of the same instruction at another place."""
+        """Return the plan of the same instruction at another position."""
         meaning = None if self.meaning is None else self.meaning.at(site.instruction)
         return replace(self, site=site, meaning=meaning)
 
     @property
     def casts(self) -> tuple[tuple[str, str], ...]:
-        """The formats (from, to) of the cast; none for other instructions."""
+        """The formats (from, to) of the cast; empty for other instructions."""
         match self.meaning.unit if self.meaning else None:
             case PreparedConversion(src=src, dst=dst):
                 return ((src, dst),)
@@ -361,7 +361,7 @@ class InstructionPlan:
 
     @property
     def loads(self) -> bool:
-        """Whether it gets its result from memory."""
+        """Whether it loads its result from memory."""
         return self.memory in LOADS
 
     @property
@@ -379,9 +379,9 @@ class InstructionPlan:
 def planned(
     program: TpcProgram, registers: Registers, target: VliwTarget, tables: DeclaredTables | None = None
 ) -> tuple[tuple[InstructionPlan, ...], ...]:
-    """Prepare the instructions of every bundle; `tables` have the values of those declared. Errors as `prepared`.
+    """Prepare the instructions of every bundle; `tables` contain declared values. For errors see `prepared`.
 
-    What is repeated is prepared once: only its place differs.
+    Repeated instructions are prepared once: only their position differs.
     """
     given = DeclaredTables.of(program.declarations) if tables is None else tables
     known: dict[tuple[object, ...], InstructionPlan] = {}
@@ -410,7 +410,7 @@ def prepared(
     """Prepare one instruction.
 
     Raises:
-        ReadError: a look-up of a table that the program does not declare, though it declares some.
+        ReadError: the program declares tables, but not that of a look-up.
         IllegalError: not in the generation's tables, a group that does not begin where it must, a constant written.
     """
     site = InstructionSite(bundle, slot, instruction)
@@ -478,7 +478,7 @@ def _check_writable(operand: Register | Special, instruction: TpcInstruction) ->
 def _accumulators(
     instruction: TpcInstruction, slot: Slot, cells: tuple[RegisterCell, ...], file: str, target: VliwTarget
 ) -> tuple[OperandPlan, ...]:
-    """Return the destination as an operand, where the instruction reads it as one."""
+    """Return the destination as an operand if the instruction reads it."""
     if instruction.form.accumulator is None:
         return ()
     return (OperandPlan(ACCUMULATOR, cells, read_distances(target, slot, instruction, ACCUMULATOR, file)),)
@@ -589,7 +589,7 @@ Beside = tuple[InstructionPlan, OperandPlan, InstructionPlan]
 def read_beside(plans: tuple[InstructionPlan, ...]) -> tuple[Beside, ...]:
     """Return the operands whose register a later slot of the same bundle writes.
 
-    Slots are executed in order, so that a write of an earlier slot is seen to be on its way when the operand is read;
+    Slots are executed in order, so an operand sees a pending write of an earlier slot;
     these are the others. All of them get the old value.
     """
     found: list[Beside] = []

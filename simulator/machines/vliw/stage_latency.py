@@ -1,4 +1,4 @@
-"""Time of instructions: stages of results and operands, distances between them, accesses to global memory."""
+"""Timing of instructions: stages of results and operands, distances between them, accesses to global memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEST = "dest"
 ACCUMULATOR = "accumulator"
 """The role of the destination's old value as a separate operand."""
 STORED = Commit(None, 0)
-"""The commit of a value other than an instruction's result; only constant distances refer to it."""
+"""The commit of a value other than an instruction's result; only constant distances use it."""
 
 IMPLICIT = ("tensor", "range", "rmw")
 """The roles of registers that tensor accesses read implicitly."""
@@ -56,7 +56,7 @@ _VECTOR_NAMES = ("LFSR", "V_CARRY", "ZP_REG")
 _PAIRED = ("add", "sub", "lookup", "lookup_1c", "lookup_2c")
 """Instructions whose rows or rules distinguish pairs of registers (`x2`)."""
 _NO_OPCODE = -1
-"""Distances of an instruction without an opcode are the default one."""
+"""Distances of an instruction without an opcode, which has the default one."""
 _WIDTHS = {"f16": RowMark.F16, "f8_143": RowMark.F8, "f8_152": RowMark.F8}
 
 
@@ -72,7 +72,7 @@ class _Constant(Distances):
 
 
 class _AtLeast(Distances):
-    """Distances of another operand, but none below a smallest one."""
+    """Distances of another operand, limited from below."""
 
     def __init__(self, distances: Distances, smallest: int) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ def constant(distance: int) -> Distances:
 
 
 def commit_stage(target: VliwTarget, slot: Slot, instruction: TpcInstruction, file: str) -> Commit:
-    """Return when an instruction's result in a register file, or register with a name, becomes visible."""
+    """Return when an instruction's result in a register file, or named register, becomes visible."""
     return target.latencies.commit(operand_key(target, slot, instruction, DEST, file))
 
 
@@ -99,7 +99,7 @@ def read_distances(target: VliwTarget, slot: Slot, instruction: TpcInstruction, 
     """Return the distances of one operand; `role` as in the instruction table or `predicate`.
 
     Raises:
-        KeyError: the slot has no such instruction.
+        KeyError: the slot lacks the instruction.
     """
     if role in IMPLICIT and file not in _NAMED:
         return constant(target.distances.tensor_register)
@@ -110,7 +110,7 @@ def read_distances(target: VliwTarget, slot: Slot, instruction: TpcInstruction, 
 
 
 def _opcode(target: VliwTarget, slot: Slot, instruction: TpcInstruction) -> int:
-    """Return the opcode; of an instruction of the slot without one, which the stage tables cannot list, none's."""
+    """Return the opcode; for an instruction that the stage tables cannot list, the default one."""
     found = target.latencies.opcodes.get((slot.name.lower(), instruction.mnemonic))
     if found is None and slot not in instruction.form.slots:
         raise KeyError(slot.name.lower(), instruction.mnemonic)
@@ -118,10 +118,10 @@ def _opcode(target: VliwTarget, slot: Slot, instruction: TpcInstruction) -> int:
 
 
 def operand_key(target: VliwTarget, slot: Slot, instruction: TpcInstruction, role: str, file: str) -> OperandKey:
-    """Return a result (role `dest`) or operand as the stage tables name it; `file` is a register file or name.
+    """Return the stage tables' key of a result (role `dest`) or operand; `file` is a register file or name.
 
     Raises:
-        KeyError: the slot has no such instruction.
+        KeyError: the slot lacks the instruction.
     """
     name = _NAMED.get(file)
     operand = _operand_name(instruction, role)
@@ -205,17 +205,17 @@ def _ungrouped(file: str) -> str:
 # The operation of this mechanism: one issued bundle, as far as time depends on it.
 
 SLOTS = tuple(slot.name for slot in Slot)
-"""The slots as pipes, in the order of the text."""
+"""The slots as pipes, in text order."""
 
 ISSUE = "SPU"
-"""The pipe that an empty bundle is listed under: the slot that decides the path."""
+"""The pipe under which an empty bundle is listed: the slot that decides the path."""
 
 
 @dataclass(frozen=True, slots=True)
 class BundleOperation:
-    """One bundle on its way through the core.
+    """A bundle in flight in the core.
 
-    `slot_cycles` holds, for each slot in the order of `SLOTS`, the cycles in which the slot is occupied (0: NOP), and
+    `slot_cycles` has, for each slot in the order of `SLOTS`, the cycles in which the slot is occupied (0: NOP), and
     `names` its contents. `loads` and `stores` count accesses of global memory; the data of loads must arrive `data_due`
     bundles later. `effect` is the number of cycles from issue to the last effect, memory aside. `bubbles` empty cycles
     follow it (a taken jump). Of the loads, `elements` are LD_G.
@@ -232,7 +232,7 @@ class BundleOperation:
 
     @property
     def pipe(self) -> str:
-        """The slot that it is listed under: the first occupied one of VPU, LOAD, STORE and SPU."""
+        """The slot under which it is listed: the first occupied one of VPU, LOAD, STORE and SPU."""
         return main_pipe(self.names)
 
     @property
@@ -255,20 +255,20 @@ def main_pipe(names: tuple[str, ...]) -> str:
 # What an access to global memory costs: pipes, facts and a function on whole cycles, for all engines.
 
 SHARED_PORT = ("GLOBAL",)
-"""The pipe of global memory where loads and stores have one port together."""
+"""The pipe of global memory if loads and stores share one port."""
 SEPARATE_PORTS = ("GLOBAL LOAD", "GLOBAL STORE")
 """The ports of accesses if each has a separate one."""
 LATENCY_FACT, ELEMENT_FACT = "options.global_latency_cycles", "element_loads"
-"""Facts that the core's waiting for a tensor load, and for LD_G, rests on."""
+"""Facts behind the core's wait for a tensor load, and for LD_G."""
 _PARTS = 16
 """Parts of a cycle in which the interval between accesses is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryTiming:
-    """Global memory: the interval between accesses in parts of a cycle, latencies in cycles, places in the queue.
+    """Global memory: the interval between accesses in parts of a cycle, latencies in cycles, slots in the queue.
 
-    `element` is the latency of LD_G, 0 if it is like that of a tensor load. Stores may have a port of their own.
+    `element` is the latency of LD_G, 0 if it equals that of a tensor load. Stores may have a separate port.
     """
 
     parts: int
@@ -277,14 +277,14 @@ class MemoryTiming:
     entries: int
     shared: bool
     facts: frozenset[str]
-    """Facts of the target that the cycles of an access rest on."""
+    """Facts of the target behind the cycles of an access."""
 
     @classmethod
     def of(cls, target: VliwTarget) -> Self:
-        """Return what a target's description says.
+        """Return the timing in a target's description.
 
-        The port takes an access in an interval of the sustained rate; where several cores work, in no less than their
-        part of the memory that they share allows.
+        The port accepts an access in an interval of the sustained rate; if several cores work, in no less than their
+        share of the memory allows.
         """
         parts, memory, cores = target.global_memory.cycles_per_access * _PARTS, target.shared_memory, target.cores
         facts = {"global_memory", "options.global_ports", "options.global_queue_entries"}
@@ -302,21 +302,21 @@ class MemoryTiming:
         )
 
     def busy(self, accesses: int) -> int:
-        """Return how many cycles a port is occupied by so many accesses."""
+        """Return for how many cycles a number of accesses occupies a port."""
         return accesses * self.parts // _PARTS
 
     def interval(self, before: int) -> int:
-        """Return how long the port is occupied by the access that follows so many others."""
+        """Return how long the port is occupied by the access with a given number of predecessors."""
         return self.busy(before + 1) - self.busy(before)
 
     def phase(self, accesses: int) -> int:
-        """Return what the intervals of further accesses depend on, after so many."""
+        """Return the state that the intervals of accesses after a given number depend on."""
         return accesses * self.parts % _PARTS
 
     def load_cycles(self, interval: int, *, element: bool) -> int:
-        """Return the cycles from when a load begins to cross its port until its data is there.
+        """Return the cycles from when a load begins to cross its port until its data arrives.
 
-        Any access occupies the port for its `interval`; a store is done then. The data of a load is there when it has
+        Any access occupies the port for its `interval`; a store is then complete. A load's data arrives when it has
         crossed, and no sooner than the latency after it began to.
         """
         return max(interval, self.element if element else self.latency)

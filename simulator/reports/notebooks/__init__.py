@@ -1,6 +1,6 @@
-"""Results in notebooks: short HTML, frames of pandas or polars, figures of matplotlib; a module per kind of result.
+"""Results in notebooks: short HTML, pandas or polars frames, matplotlib figures; one module per kind of result.
 
-`figures` needs matplotlib, and is imported when one of its names is used here.
+`figures` needs matplotlib, and is imported on first use of one of its names.
 """
 
 from __future__ import annotations

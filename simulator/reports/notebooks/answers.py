@@ -51,18 +51,18 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 10
-"""Shapes that HTML lists."""
+"""Maximum number of shapes that HTML lists."""
 
 
 class EstimatePresentation(DrawnPresentation):
-    """The estimate of one shape: its causes."""
+    """Presentation of the estimate of one shape and its causes."""
 
     def __init__(self, result: object) -> None:
         assert isinstance(result, Estimate)
         self._result = result
 
     def tables(self) -> Mapping[str, Callable[[], Columns]]:
-        """Return the causes."""
+        """Return the table of causes."""
         return {"causes": self._causes}
 
     def _causes(self) -> Columns:
@@ -91,14 +91,14 @@ class EstimatePresentation(DrawnPresentation):
 
 
 class EstimatesPresentation(DrawnPresentation):
-    """The estimates of many shapes, one below the other in C order."""
+    """Presentation of the estimates of many shapes, in C order."""
 
     def __init__(self, result: object) -> None:
         assert isinstance(result, Estimates)
         self._result = result
 
     def tables(self) -> Mapping[str, Callable[[], Columns]]:
-        """Return the shapes."""
+        """Return the table of shapes."""
         return {"shapes": self._shapes}
 
     def _shapes(self) -> Columns:
@@ -116,7 +116,7 @@ class EstimatesPresentation(DrawnPresentation):
         }
 
     def blocks(self) -> Iterator[Block]:
-        """Yield how many there are, and the first of them."""
+        """Yield their number, and the first ones."""
         result = self._result
         yield Text((Line(short(result), "strong"),))
         rows: list[tuple[Cell, ...]] = []
@@ -137,7 +137,7 @@ class EstimatesPresentation(DrawnPresentation):
         return ", ".join(map(str, map(int, np.unravel_index(number, self._result.cycles.shape))))
 
     def draw(self, figure: Figure) -> None:
-        """Draw cycles over what varies along the last index, a line for each value of the others; refusals are gaps."""
+        """Draw cycles over the argument that varies along the last index, one line per other combination."""
         across, others = self._varying(last=True), self._varying(last=False)
         label = f"{across[0]}, elements" if len(across) == 1 else f"index of the shape ({', '.join(across)})"
         axes = notebooks.curve_axes(figure, short(self._result), label.removesuffix(" ()"), "cycles")
@@ -151,7 +151,7 @@ class EstimatesPresentation(DrawnPresentation):
             axes.legend(frameon=False, fontsize="small")
 
     def _varying(self, *, last: bool) -> list[str]:
-        """Return the arguments that vary along the last index, or along those before it alone."""
+        """Return the arguments that vary along the last index, or only along the earlier ones."""
         given = {name: sizes for name, sizes in self._result.extents.items() if sizes.ndim and sizes.size}
         along = [name for name, sizes in given.items() if (sizes != sizes[..., :1]).any()]
         return along if last else [name for name, sizes in given.items() if name not in along and np.ptp(sizes)]
@@ -163,14 +163,14 @@ _PEER = "public model"
 
 
 class AccuracyPresentation(DrawnPresentation):
-    """The rows of tables of measurements, and the curves that they make up."""
+    """Presentation of measurement tables: their rows, and the curves that these form."""
 
     def __init__(self, result: object) -> None:
         assert isinstance(result, AccuracyTables)
         self._result = result
 
     def tables(self) -> Mapping[str, Callable[[], Columns]]:
-        """Return rows and curves."""
+        """Return the tables of rows and curves."""
         return {"rows": self._rows, "curves": self._curves}
 
     def _rows(self) -> Columns:
@@ -228,7 +228,7 @@ class AccuracyPresentation(DrawnPresentation):
             yield from (block for block in section.blocks if not isinstance(block, ResultsView))
 
     def draw(self, figure: Figure) -> None:
-        """Draw simulated over measured cycles, and how many rows have which error."""
+        """Draw simulated over measured cycles, and the distribution of errors."""
         rows = self._result.rows
         own = [(each.row.measured_cycles, each.simulated_cycles) for each in rows]
         peer = [(each.row.measured_cycles, each.row.predicted) for each in rows if each.row.predicted is not None]
@@ -239,7 +239,7 @@ class AccuracyPresentation(DrawnPresentation):
 def _groups(
     own: list[tuple[int, int]], peer: list[tuple[int, int]]
 ) -> tuple[tuple[str, list[tuple[int, int]], str], ...]:
-    """Return pairs of measured and predicted cycles, by who predicts, the simulation on top."""
+    """Return pairs of measured and predicted cycles by predictor, with the simulation on top."""
     return (_PEER, peer, SERIES[1]), ("simulation", own, SERIES[0])
 
 
@@ -251,7 +251,7 @@ def _figures(found: Statistics) -> tuple[float, float, float]:
 # A conformance matrix in a notebook.
 
 _MOST_CELLS = 60
-"""Casts that HTML lists."""
+"""Maximum number of casts that HTML lists."""
 
 _COLOURS = {
     Verdict.EXACT: TONES["sound"][0],
@@ -262,14 +262,14 @@ _COLOURS = {
 
 
 class ConformancePresentation(DrawnPresentation):
-    """Every cast of a specification on every target."""
+    """Presentation of every cast of a specification on every target."""
 
     def __init__(self, result: object) -> None:
         assert isinstance(result, Matrix)
         self._result = result
 
     def tables(self) -> Mapping[str, Callable[[], Columns]]:
-        """Return the cells."""
+        """Return the table of cells."""
         return {"cells": self._cells}
 
     def _cells(self) -> Columns:
@@ -291,7 +291,7 @@ class ConformancePresentation(DrawnPresentation):
         }
 
     def blocks(self) -> Iterator[Block]:
-        """Yield how many cells conform, target by target, and the answers, cast by cast."""
+        """Yield the number of conforming cells by target, and the answers by cast."""
         result = self._result
         yield Text((Line(short(result), "strong"),))
         yield from text_blocks([conform_totals(result)])
@@ -314,14 +314,14 @@ class ConformancePresentation(DrawnPresentation):
 
 
 class LoweringPresentation(Presentation):
-    """The steps by which a target makes a cast."""
+    """Presentation of the steps by which a target performs a cast."""
 
     def __init__(self, result: object) -> None:
         assert isinstance(result, Answer)
         self._result = result
 
     def tables(self) -> Mapping[str, Callable[[], Columns]]:
-        """Return the steps."""
+        """Return the table of steps."""
         return {"steps": self._steps}
 
     def _steps(self) -> Columns:

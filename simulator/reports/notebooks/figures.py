@@ -1,4 +1,4 @@
-"""Figures of matplotlib: made without its global state, shown by notebooks whether or not they have set it up."""
+"""Matplotlib figures: built without its global state, shown by notebooks whether or not it is set up there."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ except ImportError:
     raise missing_package("a drawing", "matplotlib", "notebook") from None
 
 _INCH = 0.32
-"""Height of a lane."""
+"""Height of a lane in inches."""
 
 _FEW = 50
-"""Operations of a row and colour up to which their ends are drawn."""
+"""Maximum number of operations of a row and colour whose ends are drawn."""
 
 _HATCH = (0.0, 0.0, 0.0, 0.5)
 """The colour of hatching."""
@@ -38,7 +38,7 @@ _DOTS = 90
 
 
 class NotebookFigure(Figure):
-    """A figure that a notebook shows as a picture, on white because its words must be readable on dark pages too."""
+    """A figure that a notebook shows as a picture, on white so its text is readable on dark pages too."""
 
     def _repr_png_(self) -> bytes:
         made = BytesIO()
@@ -52,12 +52,12 @@ def empty_figure() -> NotebookFigure:
 
 
 def plain(words: str) -> str:
-    """Return words for a figure, in which nothing is taken for a formula or steers what shows it."""
+    """Return text for a figure without formulas and control characters."""
     return escaped(words).replace("$", r"\$")
 
 
 def bar_axes(figure: Figure, names: Sequence[str], title: str) -> Axes:
-    """Return axes for a row per name, the first on top, over cycles."""
+    """Return axes over cycles with one row per name, the first on top."""
     figure.set_size_inches(9, 1.4 + _INCH * max(len(names), 2))
     axes = figure.subplots()
     axes.set_yticks(range(len(names)), [plain(name) for name in names])
@@ -69,7 +69,7 @@ def bar_axes(figure: Figure, names: Sequence[str], title: str) -> Axes:
 
 
 def keyed(axes: Axes, colours: Mapping[str, str]) -> None:
-    """Say beside the axes what colours mean."""
+    """Explain the colours beside the axes."""
     handles = [
         Patch(facecolor=colour, edgecolor=_HATCH, hatch=HATCHING.get(colour), label=plain(name))
         for colour, name in meanings(colours).items()
@@ -95,7 +95,7 @@ def cause_bars(figure: Figure, rows: Mapping[str, Mapping[Cause, int]], title: s
 
 
 def operation_lanes(figure: Figure, window: ShownWindow, title: str) -> None:
-    """Draw operations from their start to their end, a row per pipe, coloured by instruction."""
+    """Draw operations from start to end, one row per pipe, coloured by instruction."""
     axes = bar_axes(figure, window.pipes, f"{title}\n{window.cut}" if window.cut else title)
     colours = colours_of(each.name for each in window.operations)
     for row, pipe in enumerate(window.pipes):
@@ -139,7 +139,7 @@ def verdict_grid(
     colours: Mapping[str, str],
     title: str,
 ) -> None:
-    """Draw a square for each element of `grid`, in the colour of which it is the number."""
+    """Draw a square for each element of `grid`, which is an index into the colours."""
     figure.set_size_inches(3.5 + 0.6 * len(cols), 1.6 + 0.2 * len(rows))
     axes = figure.subplots()
     axes.imshow(grid, ListedColormap([*colours.values()]), vmin=-0.5, vmax=len(colours) - 0.5, aspect="auto")
@@ -155,7 +155,7 @@ def verdict_grid(
 
 
 def compared(figure: Figure, groups: Mapping[str, tuple[Sequence[tuple[int, int]], str]], title: str) -> None:
-    """Draw pairs of measured and predicted cycles beside the distribution of errors; with a colour for each group."""
+    """Draw pairs of measured and predicted cycles beside the distribution of errors, one colour per group."""
     figure.set_size_inches(10, 4)
     points, errors = figure.subplots(1, 2)
     ends = [cycles for pairs, _ in groups.values() for pair in pairs for cycles in pair]

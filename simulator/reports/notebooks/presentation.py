@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 # Columns of the tables that become frames.
 
 Column: TypeAlias = "NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_] | Sequence[str | None]"
-"""The values of a column, row by row: numbers as arrays, NaN where one is missing, or words, None where one is."""
+"""The values of a column, row by row: arrays of numbers with NaN for missing ones, or words with None."""
 
 Columns: TypeAlias = Mapping[str, Column]
-"""Columns by name, of one length."""
+"""Columns by name, of equal length."""
 
 
 def integers(values: Iterable[int]) -> NDArray[np.int64]:
-    """Return a column of whole numbers."""
+    """Return a column of integers."""
     return np.fromiter(values, np.int64)
 
 
@@ -48,14 +48,14 @@ def numbers(values: Iterable[float | None]) -> NDArray[np.float64]:
 # Columns as frames of pandas or polars.
 
 LIBRARIES = ("pandas", "polars")
-"""Libraries of frames, the one that is taken first in front."""
+"""Supported data-frame libraries, the preferred one first."""
 
 
 def frame_of(made: Callable[[], Columns], library: str | None) -> Frame:
-    """Return columns as a frame of a library, None: of the one that is installed, pandas of both.
+    """Return columns as a frame of a library; None uses the installed one, pandas if both are.
 
     Raises:
-        ReadError: another library, or it is not installed; before anything is made.
+        ReadError: the library is unknown or not installed; raised before any work.
     """
     if library not in (None, *LIBRARIES):
         raise ReadError(f"unknown data-frame library '{library}'", legal=LIBRARIES)
@@ -70,7 +70,7 @@ def frame_of(made: Callable[[], Columns], library: str | None) -> Frame:
 
 
 def _pandas_frame(columns: Columns) -> pandas.DataFrame:
-    """Return columns as a frame: words as strings, of which missing ones are `NA`; missing numbers are NaN."""
+    """Return columns as a pandas frame: words as strings with `NA` for missing ones; missing numbers are NaN."""
     import pandas  # noqa: PLC0415 - of an extra
 
     return pandas.DataFrame(
@@ -82,7 +82,7 @@ def _pandas_frame(columns: Columns) -> pandas.DataFrame:
 
 
 def _polars_frame(columns: Columns) -> polars.DataFrame:
-    """Return columns as a frame; missing words and numbers are null."""
+    """Return columns as a polars frame; missing words and numbers are null."""
     import polars  # noqa: PLC0415 - nobody needs both libraries
 
     return polars.DataFrame(
@@ -96,31 +96,31 @@ def _polars_frame(columns: Columns) -> polars.DataFrame:
 
 
 class Presentation(ABC):
-    """One result as HTML and as frames; made with the result."""
+    """Presentation of one result as HTML and as frames; created with the result."""
 
     @abstractmethod
     def __init__(self, result: object) -> None: ...
 
     more = "are in to_frame()"
-    """Where rows are that its HTML leaves out."""
+    """Reference to the rows that its HTML leaves out."""
 
     @abstractmethod
     def blocks(self) -> Iterable[Block]:
         """Yield the blocks that a notebook shows, the same as in the pages and texts of commands."""
 
     def html(self) -> str:
-        """Return one element of HTML."""
+        """Return the HTML of one element."""
         return notebook_html(self.blocks(), self.more)
 
     @abstractmethod
     def tables(self) -> Mapping[str, Callable[[], Columns]]:
-        """Return the makers of each table's columns, by name; the first is the default."""
+        """Return functions that build each table's columns, by name; the first is the default."""
 
     def frame(self, table: str | None, library: str | None) -> Frame:
         """Return a table as a frame.
 
         Raises:
-            ReadError: no such table or library, or it is not installed.
+            ReadError: the table or library does not exist, or the library is not installed.
         """
         tables = self.tables()
         name = next(iter(tables)) if table is None else table
@@ -130,14 +130,14 @@ class Presentation(ABC):
 
 
 class DrawnPresentation(Presentation):
-    """One that draws its result, too."""
+    """Presentation that also draws its result."""
 
     @abstractmethod
     def draw(self, figure: Figure) -> None:
         """Draw the result into an empty figure."""
 
     def plot(self) -> Figure:
-        """Return the result drawn.
+        """Return a figure of the result.
 
         Raises:
             ReadError: matplotlib is not installed.
@@ -159,11 +159,11 @@ _KINDS = {
     "castsim.lowering.conformance.Matrix": "answers:ConformancePresentation",
     "castsim.evidence.accuracy_assessment.AccuracyTables": "answers:AccuracyPresentation",
 }
-"""What presents which class of results."""
+"""Presentation class for each class of results."""
 
 
 def presentation_of(result: object) -> Presentation:
-    """Return the presentation of a result of one of the classes above or derived from one."""
+    """Return the presentation of a result, whose class is one of the above or derived from one."""
     places = (_KINDS.get(f"{each.__module__}.{each.__qualname__}") for each in type(result).__mro__)
     module, _, name = next(filter(None, places)).partition(":")
     made: type[Presentation] = getattr(import_module(f"{_ROOM}.{module}"), name)
@@ -171,11 +171,11 @@ def presentation_of(result: object) -> Presentation:
 
 
 def plot_of(result: object) -> Figure:
-    """Return a result drawn, of one of the classes above that are.
+    """Return a figure of a result that can be drawn.
 
     Raises:
         ReadError: matplotlib is not installed.
-        EngineError: cycles are to be drawn, and the result has none.
+        EngineError: the figure shows cycles, and the result has none.
     """
     made = presentation_of(result)
     assert isinstance(made, DrawnPresentation)
@@ -185,7 +185,7 @@ def plot_of(result: object) -> Figure:
 # Colours, the same as on pages.
 
 SERIES = tuple(light for light, _, _ in SHADES)
-"""Colours of names in the order in which they appear; the last is for all that are left."""
+"""Colours of names in order of their first appearance; the last colour is for all remaining names."""
 
 HATCHING = {light: hatch for light, _, hatch in (*TONES.values(), *SHADES)}
 """The hatching of each colour, as matplotlib writes it."""
@@ -203,7 +203,7 @@ def colours_of(names: Iterable[str]) -> dict[str, str]:
 
 
 def meanings(colours: Mapping[str, str]) -> dict[str, str]:
-    """Return the name behind each colour; of several names of one colour only that there are others."""
+    """Return the name of each colour; for a colour with several names, a remark that there are others."""
     found: dict[str, str] = {}
     for name, colour in colours.items():
         found[colour] = "others" if colour in found else name
@@ -212,9 +212,9 @@ def meanings(colours: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ShownOperation:
-    """Cycles [start, end) from the first work of a pipe for an operation to its last effect; of waits only their work.
+    """Cycles [start, end) from the first work of a pipe for an operation to its last effect; for waits, only work.
 
-    `name` is that of the instruction, by which it has its colour; `title` says all of it.
+    `name` is the instruction's, which decides its colour; `title` is the full description.
     """
 
     pipe: str
@@ -226,7 +226,7 @@ class ShownOperation:
 
 @dataclass(frozen=True, slots=True)
 class ShownWindow:
-    """The operations in cycles [start, end), in issue order; `cut` says in words what is missing, '' if nothing is."""
+    """Operations in cycles [start, end), in issue order; `cut` describes missing ones, '' if none are missing."""
 
     start: int
     end: int
@@ -236,5 +236,5 @@ class ShownWindow:
 
 
 def short(result: object) -> str:
-    """Return the short form of a result without the name of its class."""
+    """Return the short form of a result without its class name."""
     return repr(result)[1:-1].partition(" ")[2]

@@ -1,4 +1,4 @@
-"""A run in a notebook: the operations that a drawing shows; its frames, blocks and figures."""
+"""A run in a notebook: the operations in a drawing, and its frames, blocks and figures."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
 # The operations of a run that a drawing shows: those that occupy their pipe in some cycles.
 
 _WAITS = (Cause.FLAG_WAIT, Cause.BARRIER)
-"""Causes of operations that do nothing but wait, and work for a moment at the end."""
+"""Causes of operations that only wait, and work for a moment at the end."""
 
 READ = 1_000_000
-"""Operations that are looked at for a drawing, from the first on."""
+"""Maximum number of operations, from the first on, that a drawing considers."""
 
 
 def shown_window(result: Result, start: int, end: int | None, most: int) -> ShownWindow:
     """Return cycles [start, end) of a run, with a limited number of operations.
 
-    `end` None is the end of the run, or of the operations where there are more.
+    With `end` None, it is the end of the run, or of the considered operations if there are more.
 
     Raises:
-        ReadError: the cycles are none of the run's.
+        ReadError: the cycles are outside the run.
         EngineError: the run has no cycles.
     """
     total = result.cycles
@@ -77,7 +77,7 @@ def shown_window(result: Result, start: int, end: int | None, most: int) -> Show
 
 
 class _IssuedOperations:
-    """The operations that occupy a pipe, in issue order; `cut` tells whether there were more than are looked at."""
+    """Operations that occupy a pipe, in issue order; `cut` tells whether there are more than were considered."""
 
     def __init__(self, result: Result) -> None:
         self._result = result
@@ -109,27 +109,27 @@ def _shown(result: Result, operation: OperationTiming) -> ShownOperation:
 # A run as frames, blocks and figures.
 
 MOST_ROWS = 2_000_000
-"""Operations that a frame holds: some 300 MB."""
+"""Maximum number of operations in a frame: about 300 MB."""
 
 _DRAWN = 20_000
-"""Operations that the timeline of a notebook shows at the most."""
+"""Maximum number of operations in a notebook's timeline."""
 
 _MOST_DRAWN = 100_000
-"""Operations that a figure shows at the most."""
+"""Maximum number of operations in a figure."""
 
 _LINES = 5
-"""Lines of the program that are shown, those on which pipes spend most."""
+"""Maximum number of program lines shown, those with the most pipe cycles."""
 
 
 class RunPresentation(DrawnPresentation):
-    """The result of a run: its operations, its causes by pipe, its lines."""
+    """Presentation of a run: its operations, its causes by pipe, its lines."""
 
     def __init__(self, result: object) -> None:
         assert isinstance(result, Result)
         self._result = result
 
     def tables(self) -> Mapping[str, Callable[[], Columns]]:
-        """Return operations, causes and lines."""
+        """Return the tables of operations, causes and lines."""
         return {"operations": self._operations, "causes": self._causes, "lines": self._lines}
 
     def _operations(self) -> Columns:
@@ -195,10 +195,10 @@ class RunPresentation(DrawnPresentation):
         }
 
     def _timed(self) -> Result:
-        """Return the result.
+        """Return the result if it has cycles.
 
         Raises:
-            EngineError: it has no cycles.
+            EngineError: the result has no cycles.
         """
         if self._result.untimed:
             raise EngineError(self._result.untimed)
@@ -207,7 +207,7 @@ class RunPresentation(DrawnPresentation):
     more = "are in to_frame('lines')"
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the answer, the pipes with their causes, a timeline, the lines that take most, the outputs."""
+        """Yield the answer, the pipes with their causes, a timeline, the costliest lines, the outputs."""
         result = self._result
         yield Text((Line(self._head()),))
         if result.untimed:
@@ -247,10 +247,10 @@ class RunPresentation(DrawnPresentation):
         notebooks.cause_bars(figure, {name: pipe.causes for name, pipe in result.pipes.items()}, title)
 
     def timeline(self, start: int, end: int | None) -> Figure:
-        """Return the operations in cycles [start, end), drawn; `end` None is the end of the run.
+        """Return a figure of the operations in cycles [start, end); `end` None is the end of the run.
 
         Raises:
-            ReadError: the cycles are none of the run's, or matplotlib is not installed.
+            ReadError: the cycles are outside the run, or matplotlib is not installed.
             EngineError: the run has no cycles.
         """
         from castsim.reports.notebooks.figures import empty_figure, operation_lanes  # noqa: PLC0415 - matplotlib
@@ -266,10 +266,10 @@ class RunPresentation(DrawnPresentation):
 
 
 def timeline_of(result: Result, start: int, end: int | None) -> Figure:
-    """Return the operations of a run in cycles [start, end), drawn; `end` None is the end of the run.
+    """Return a figure of a run's operations in cycles [start, end); `end` None is the end of the run.
 
     Raises:
-        ReadError: the cycles are none of the run's, or matplotlib is not installed.
+        ReadError: the cycles are outside the run, or matplotlib is not installed.
         EngineError: the run has no cycles.
     """
     return RunPresentation(result).timeline(start, end)

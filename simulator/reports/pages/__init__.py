@@ -1,1 +1,1 @@
-"""Reports as pages: one HTML file that holds its data, its charts and the library that draws them."""
+"""Reports as pages: one HTML file with its data, its charts and the library that draws them."""

@@ -1,4 +1,4 @@
-"""Pages and text reports of look-ups, each made of the JSON document alone: targets, findings, programs."""
+"""Pages and text reports of look-ups, each built from the JSON document alone: targets, findings, programs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Entry: TypeAlias = Mapping[str, Any]
 """An object of a JSON document."""
 
 Column: TypeAlias = str | Callable[[Entry], Any]
-"""The values of a column: a key of each entry, a format of its keys (`{src} -> {dst}`), or a function of it."""
+"""The source of a column: a key of each entry, a format of its keys (`{src} -> {dst}`), or a function of it."""
 
 Columns: TypeAlias = Mapping[str, Column]
 """The columns of a table by their headings."""
@@ -46,18 +46,18 @@ Columns: TypeAlias = Mapping[str, Column]
 _WITH_UNIT = re.compile(
     r"((?P<stem>\w+?)_)?(?P<unit>cycles|bytes|bits|elements|blocks|trips|rows|lanes)(?P<per>_per_\w+)?"
 )
-"""A key whose end is the unit of its number."""
+"""Pattern of a key that ends in the unit of its number."""
 
 _ACRONYMS = {"ub": "UB", "dst": "destination", "src": "source", "startup": "start-up"}
 
 
 def words(key: str) -> str:
-    """Return a key in words: `startup_cycles` is start-up cycles."""
+    """Return a key in words: `startup_cycles` becomes start-up cycles."""
     return " ".join(_ACRONYMS.get(part, part) for part in key.replace("_", " ").split())
 
 
 def in_words(value: Json) -> str:
-    """Return a value of a document in one line; `` of null and of empty lists and objects."""
+    """Return a document's value in one line; empty for null and for empty lists and objects."""
     match value:
         case None | "":
             return ""
@@ -75,7 +75,7 @@ def in_words(value: Json) -> str:
 
 
 def _quantity(key: str, value: Json) -> str:
-    """Return a value with its name and its unit, which ends the key."""
+    """Return a value with its name and the unit from the end of its key."""
     text = in_words(value)
     if not text:
         return ""
@@ -96,7 +96,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(parts: Iterable[str]) -> str:
-    """Return parts of a sentence with commas, `and` before the last."""
+    """Return parts of a sentence with commas, and `and` before the last."""
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -107,9 +107,9 @@ def listed(parts: Iterable[str]) -> str:
 def entry_table(
     entries: Sequence[Entry], columns: Columns, caption: str = "", *, most: int = 300, sources: int = 0
 ) -> PageTable:
-    """Return a table with a row for each entry, without columns that are empty.
+    """Return a table with a row for each entry, without empty columns.
 
-    The last `sources` columns say where a row is from: pages show them, text reports do not.
+    The last `sources` columns give the origin of a row: pages show them, text reports do not.
     """
     filled = []
     for number, (heading, column) in enumerate(columns.items()):
@@ -135,12 +135,12 @@ def _value(entry: Entry, column: Column) -> Any:
 
 
 def same(*keys: str) -> Columns:
-    """Return columns that are called as their keys."""
+    """Return columns whose headings are their keys."""
     return dict(zip(keys, keys, strict=True))
 
 
 _DECIMAL = re.compile(r"[+-]?\d[\d,]*(\.\d+)?(e[+-]\d+)?")
-"""A number whose digits are given."""
+"""A number with given digits."""
 
 
 def _is_number(value: object) -> bool:
@@ -152,7 +152,7 @@ def _cell(value: Any) -> Cell:
 
 
 def summary_section(answer: str, *further: str, figures: Sequence[Figure] = (), alarm: bool = False) -> PageSection:
-    """Return the first section: the answer in a sentence, figures, then what explains it."""
+    """Return the first section: the answer in a sentence, figures, then the explanation."""
     first = Text((Line(answer, "alarm" if alarm else "answer"),))
     lines = tuple(Line(text) for text in further if text)
     blocks = (first, *((Figures(tuple(figures)),) if figures else ()), *((Text(lines),) if lines else ()))
@@ -160,7 +160,7 @@ def summary_section(answer: str, *further: str, figures: Sequence[Figure] = (), 
 
 
 def titled_section(title: str, *blocks: Block) -> PageSection:
-    """Return a section whose links are called as its title."""
+    """Return a section whose link name is its title."""
     return PageSection(re.sub(r"\W+", "-", title.lower()).strip("-"), title, blocks)
 
 
@@ -174,7 +174,7 @@ def table_section(
     sources: int = 0,
     remark: str = "",
 ) -> PageSection:
-    """Return a section with a table as `entry_table` makes it and a remark below it; empty without entries."""
+    """Return a section with a table from `entry_table` and a remark below it; empty without entries."""
     blocks: list[Block] = [entry_table(entries, columns, caption, most=most, sources=sources), *_remarks(remark)]
     return titled_section(title, *(blocks if entries else []))
 
@@ -191,15 +191,15 @@ Sections: TypeAlias = Iterator[PageSection]
 PageMaker: TypeAlias = Callable[[Entry], Page]
 
 PAGES: dict[str, PageMaker] = {}
-"""The page of each document that has one, by the document's name."""
+"""The page builder of each document that has a page, by the document's name."""
 
 
 def page_of_document(
     name: str, title: str | Callable[[Entry], str], command: str | Callable[[Entry], str]
 ) -> Callable[[Callable[[Entry], Sections]], PageMaker]:
-    """Make a function that yields sections the page of the documents with this name, without empty sections.
+    """Register a function that yields sections as the page of documents with this name, without empty sections.
 
-    `title` and `command` are functions of the document, or formats of its keys and of `stem`, its file without folders.
+    `title` and `command` are functions of the document, or formats of its keys and of `stem`, its file's base name.
     """
 
     def page_maker(sections: Callable[[Entry], Sections]) -> PageMaker:
@@ -343,7 +343,7 @@ _PAIR_COLUMNS: Columns = {
 
 
 _GROUPED = 5
-"""Entries with the same keys that make a table of their own, with a column for each key."""
+"""Entries with equal keys, which form a separate table with a column for each key."""
 
 _TITLES = {
     "tile_operations": "Tile operations",
@@ -354,11 +354,11 @@ _TITLES = {
     "configuration": "Configuration registers",
     "latency_rules": "Rules of latencies",
 }
-"""Titles of groups of facts by the part of the description that holds them; others are called as that part."""
+"""Titles of groups of facts by section of the description; other groups use the section's name."""
 
 
 def _fact_groups(facts: Sequence[Entry]) -> Iterator[Block]:
-    """Yield facts by the part of the description that holds them; small parts are merged."""
+    """Yield facts by section of the description; small sections are merged."""
     alike: dict[tuple[str, ...], list[Entry]] = {}
     for fact in facts:
         part = re.sub(r"(\[\d+\]|\.[^.]*)$", "", fact["name"])
@@ -380,7 +380,7 @@ def _fact_groups(facts: Sequence[Entry]) -> Iterator[Block]:
 
 
 def _uniform_table(facts: Sequence[Entry]) -> PageTable:
-    """Return facts of the same keys, a column for each key."""
+    """Return a table of facts with equal keys, one column per key."""
     keys = list(facts[0]["value"])
     named = {} if "[" in facts[0]["name"] else {"name": lambda fact: fact["name"].rpartition(".")[2]}
     values = {words(key): (lambda fact, key=key: fact["value"][key]) for key in keys}
@@ -418,12 +418,12 @@ def target_pair_page(document: Entry) -> Sections:
 
 
 def sentence(text: str) -> str:
-    """Return a text with a capital and a full stop; an empty one as it is."""
+    """Return a text with a capital letter and a full stop; an empty text stays empty."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
 def _sides(document: Entry) -> tuple[str, str]:
-    """Return the names of two targets, told apart where two descriptions have one name."""
+    """Return the names of two targets, made distinct if two descriptions share a name."""
     first, second = document["targets"]
     return (f"{first} (first)", f"{second} (second)") if first == second else (first, second)
 
@@ -464,9 +464,9 @@ def targets_diff_page(document: Entry) -> Sections:
 
 
 def _differing(facts: Sequence[Entry]) -> tuple[Sequence[Entry], Sequence[Entry], Sequence[Entry]]:
-    """Return the differing facts that both targets have, the facts of the first alone, and of the second alone.
+    """Return the facts that differ, those of the first target alone, and those of the second alone.
 
-    Facts in a list are matched by what they are of, an operation or a cast, not by their places.
+    Facts in a list are matched by their subject, an operation or a cast, not by their index.
     """
     merged: dict[str, dict[str, Any]] = {}
     for fact in facts:
@@ -585,7 +585,7 @@ def formats_page(document: Entry) -> Sections:
 
 
 def _checked(document: Entry) -> str:
-    """Return the file that has findings, or how many have."""
+    """Return the file with findings, or the number of such files."""
     files = list(dict.fromkeys(finding["file"] for finding in document["findings"]))
     return files[0] if len(files) == 1 else counted(len(files), "file")
 
@@ -596,7 +596,7 @@ def _checked(document: Entry) -> str:
     "castsim check",
 )
 def findings_page(document: Entry) -> Sections:
-    """Yield the sections on what `check` reports."""
+    """Yield the sections on the findings of `check`."""
     findings = document["findings"]
     counts = Counter(finding["severity"] for finding in findings)
     parts = [counted(counts[severity], severity) for severity in ("error", "warning", "note") if counts[severity]]
@@ -612,11 +612,11 @@ def findings_page(document: Entry) -> Sections:
 
 
 _MOST_LEGAL = 5
-"""Legal values that a finding shows."""
+"""Maximum number of legal values that a finding shows."""
 
 
 def _suggested(legal: Sequence[str]) -> str:
-    """Return the first legal values, and how many others there are."""
+    """Return the first legal values, and the number of others."""
     more = f" and {len(legal) - _MOST_LEGAL} more" if len(legal) > _MOST_LEGAL else ""
     return ", ".join(legal[:_MOST_LEGAL]) + more
 
@@ -628,7 +628,7 @@ _VECTOR = re.compile(r"pto\.v(?!ecscope)\w+")
 
 @page_of_document("expand", "{stem}, expanded", "castsim expand {file}")
 def expanded_page(document: Entry) -> Sections:
-    """Yield the sections on an expanded program: its text, and where each operation of the source is in it."""
+    """Yield the sections on an expanded program: its text, and the lines of each operation of the source."""
     program = document["program"].rstrip("\n")
     lines = program.split("\n")
     scopes, vector = program.count("pto.vecscope"), len(_VECTOR.findall(program))
@@ -654,22 +654,22 @@ def expanded_page(document: Entry) -> Sections:
 # The same as text.
 
 _MOST_ROWS = 60
-"""Rows of a folded table that a text report shows; of a longer one it says how many there are."""
+"""Maximum number of rows of a folded table in a text report, which also gives the number of the others."""
 
 _STACKED = 80
-"""Characters of a cell beyond which its row is long; of a table with many such rows, columns stand below each other."""
+"""Number of characters that makes a row long; tables with many long rows show their columns one below the other."""
 
 _MOST_STACKED = 60
-"""Rows that a text report so shows."""
+"""Maximum number of rows in that layout."""
 
 _UNNAMED = ("value", "meaning")
-"""Columns whose headings say nothing that their cells do not."""
+"""Columns whose heading adds nothing to their cells."""
 
 _STYLES = {"answer": "bold", "alarm": "bold red", "dim": "dim"}
 
 
 def answer_text(page: Page) -> RenderableType:
-    """Return a page as a text report, without where facts are from."""
+    """Return a page as a text report, without the origin of facts."""
     parts: list[RenderableType] = []
     for section in page.sections:
         alone = section.name in ("summary", "source")
@@ -696,14 +696,14 @@ def _block_text(block: Block) -> Iterator[RenderableType]:
 
 
 _EDGES = (-20, -5, -1, 1, 5, 20)
-"""Edges of errors in percent; outside of the first and the last is everything beyond."""
+"""Edges of error bins in percent; the first and last bins include everything beyond."""
 
 _LONGEST = 40
 """Characters of the longest bar."""
 
 
 def _measurements_text(rows: Sequence[Entry]) -> Iterator[RenderableType]:
-    """Yield how many held-out rows have which error, as bars, then the rows of each table."""
+    """Yield the distribution of held-out errors as bars, then the rows of each table."""
     counts = Counter(bisect(_EDGES, row["error"]) for row in rows if row["evidence"].startswith("held out"))
     if counts:
         ends = ["", *(f"{edge:g}" for edge in _EDGES), ""]

@@ -1,4 +1,4 @@
-"""Blocks, of which pages and what notebooks show are made: data; scripts of the page draw them, or plain HTML."""
+"""Blocks of data from which pages and notebook outputs are built; the page's scripts draw them, or plain HTML."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def compact(value: Json) -> str:
 
 
 def shown(value: Json) -> Json:
-    """Return a value whose texts cannot control a terminal or change the direction of the text around them."""
+    """Return a value whose texts cannot control a terminal or change the direction of the surrounding text."""
     if isinstance(value, str):
         return escaped(value)
     if isinstance(value, Mapping):
@@ -41,7 +41,7 @@ def shown(value: Json) -> Json:
 
 
 Cell: TypeAlias = str | int | float | None
-"""One cell of a table; None is left empty."""
+"""One cell of a table; None is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure to be seen first: `value` in units of `unit`, with a remark below."""
+    """A prominent figure: `value` in units of `unit`, with a remark below."""
 
     label: str
     value: Cell
@@ -72,7 +72,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Figures beside each other."""
+    """Figures side by side."""
 
     items: tuple[Figure, ...]
     kind: str = field(default="figures", init=False)
@@ -80,10 +80,10 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """A table: `numbers` are the columns that hold numbers, `heat` is the one whose numbers also show as bars.
+    """A table: `numbers` are the numeric columns, `heat` is the one whose numbers are also shown as bars.
 
-    `lines` is the column whose numbers are source lines, and lead to them. The page shows `most` rows until the reader
-    asks for the others. Text reports show the first `reported` columns only, None: all.
+    `lines` is the column of source line numbers, which link to the lines. The page shows `most` rows until the reader
+    requests the others. Text reports show only the first `reported` columns; None shows all.
     """
 
     caption: str
@@ -99,7 +99,7 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Numbers with a name; `tone` is a name that the page has a colour for, or empty."""
+    """Numbers with a name; `tone` is the name of a colour on the page, or empty."""
 
     name: str
     values: tuple[int | float, ...]
@@ -107,7 +107,7 @@ class Series:
 
 
 def cause_series(bars: Sequence[Mapping[Cause, int]]) -> tuple[Series, ...]:
-    """Return the cycles of bars by cause, for each cause that one of them has."""
+    """Return the cycles of bars by cause, for every cause in any of them."""
     return tuple(
         Series(str(cause), tuple(causes.get(cause, 0) for causes in bars), identifier(cause))
         for cause in Cause
@@ -117,7 +117,7 @@ def cause_series(bars: Sequence[Mapping[Cause, int]]) -> tuple[Series, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A stacked bar for each of `names`, made of one number of each series; with a `table` they are listed too."""
+    """A stacked bar for each of `names`, with one number from each series; with a `table` they are also listed."""
 
     caption: str
     unit: str
@@ -129,7 +129,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many numbers lie between two edges each; bin k is [edges[k], edges[k + 1]), the last with its end."""
+    """Counts of numbers between edges; bin k is [edges[k], edges[k + 1]), the last one closed."""
 
     caption: str
     edges: tuple[float, ...]
@@ -140,7 +140,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A quantity that keeps each value until the next one: `points` are (place, value); `limit` is drawn as a line."""
+    """A quantity that keeps each value until the next one: `points` are (position, value); `limit` is a line."""
 
     name: str
     points: tuple[tuple[int, int | float], ...]
@@ -149,7 +149,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """Curves over one axis from `start` to `end`."""
+    """Curves over a common axis from `start` to `end`."""
 
     caption: str
     unit: str
@@ -169,7 +169,7 @@ class PlotLine:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Lines over one axis; both axes are logarithmic with `logarithmic`."""
+    """Lines over a common axis; both axes are logarithmic with `logarithmic`."""
 
     caption: str
     x: str
@@ -181,7 +181,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A field for each row and column: `cells` are (column, row, value, what to say of it)."""
+    """A field for each row and column: `cells` are (column, row, value, tooltip)."""
 
     caption: str
     columns: tuple[str, ...]
@@ -192,7 +192,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Maps:
-    """Matrices of which one is shown, chosen by its caption."""
+    """Matrices of which the reader chooses one by its caption."""
 
     caption: str
     maps: tuple[Matrix, ...]
@@ -206,7 +206,7 @@ class Packed:
     columns: Mapping[str, Json]
 
     def as_json(self) -> str:
-        """Return the columns as the page reads them."""
+        """Return the columns in the form that the page reads."""
         plain = compact(self.columns)
         if "\\u00" in plain or escaped(plain) != plain:
             plain = compact(shown(self.columns))
@@ -215,7 +215,7 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class Tone:
-    """A class of intervals: its name, and a name that the page has a colour for."""
+    """A class of intervals: its name, and the name of its colour on the page."""
 
     name: str
     tone: str
@@ -223,11 +223,11 @@ class Tone:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Intervals in rows over one axis from `start` to `end`, to zoom into.
+    """Intervals in rows over a common axis from `start` to `end`, which can be zoomed.
 
-    Columns of `packed`, each a list per row: `gap` from the end of the interval before (the first: from `start`),
-    `length`, `tone` (an index into `tones`), `item` (number of what it belongs to plus 1, 0 for nothing, as the
-    difference to the one before). `details` names what describes the items: see `lanes.js`.
+    Columns of `packed`, each a list per row: `gap` from the end of the previous interval (the first: from `start`),
+    `length`, `tone` (an index into `tones`), `item` (the item's number plus 1, 0 for none, as the
+    difference from the previous one). `details` names the columns that describe the items: see `lanes.js`.
     """
 
     caption: str
@@ -244,10 +244,10 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A line of a program: its number and text, and what it cost, None for nothing.
+    """A line of a program: its number and text, and its cost, None for nothing.
 
-    `causes` are (tone, name, amount) and add up to `cycles`; `note` stands behind it. Several lines that `folds` marks
-    one after the other are shown when they are asked for.
+    `causes` are (tone, name, amount) and add up to `cycles`; `note` follows it. Successive lines marked by `folds`
+    are hidden until the reader opens them.
     """
 
     number: int
@@ -262,7 +262,7 @@ class SourceRow:
 
 @dataclass(frozen=True, slots=True)
 class ProgramListing:
-    """A program with the cost of its lines; `grammar` are patterns of what has a colour, each with its name."""
+    """A program with the cost of its lines; `grammar` are the patterns of coloured text, each with its name."""
 
     caption: str
     rows: tuple[SourceRow, ...]
@@ -272,7 +272,7 @@ class ProgramListing:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A text whose lines and blanks count, such as a program."""
+    """A text whose lines and blanks matter, such as a program."""
 
     caption: str
     text: str
@@ -281,7 +281,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class DiagramNode:
-    """A box of a diagram: its name, lines below it, and a word that its `tone` has a colour for."""
+    """A box of a diagram: its name, lines below it, and a word in the colour of its `tone`."""
 
     name: str
     lines: tuple[str, ...]
@@ -291,7 +291,7 @@ class DiagramNode:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """Boxes and arrows: `edges` are (from, to, what goes there), by the numbers of nodes, and have no circle."""
+    """Boxes and arrows: `edges` are (from, to, data), by the numbers of nodes, without cycles."""
 
     caption: str
     nodes: tuple[DiagramNode, ...]
@@ -301,7 +301,7 @@ class Diagram:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Blocks that are shown when their title is opened."""
+    """Blocks that are hidden until the reader opens their title."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -310,9 +310,9 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class ResultsView:
-    """Results to choose from, to point at and to select: `kind` names the script that draws them.
+    """Results that can be chosen, pointed at and selected: `kind` names the script that draws them.
 
-    What `packed` holds is said at the head of that script.
+    The head of that script describes the contents of `packed`.
     """
 
     kind: str
@@ -341,7 +341,7 @@ Block: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """A part of a page: `name` is how links call it."""
+    """A section of a page: `name` is its name in links."""
 
     name: str
     title: str
@@ -360,7 +360,7 @@ class Page:
 
 
 def section_document(section: PageSection) -> Document:
-    """Return a section as the scripts read it."""
+    """Return a section in the form that the scripts read."""
     return document(section)
 
 
@@ -368,10 +368,10 @@ def section_document(section: PageSection) -> Document:
 
 _NOTE = "JavaScript is off: this page shows texts and the first rows of tables, but no charts and timelines."
 _MOST_FIELDS = 2000
-"""Fields of maps that are listed."""
+"""Maximum number of fields of maps that are listed."""
 
 _BAR, _DRAWING, _NAME, _LANE = 320, 640, 64, 18
-"""Pixels: width of a bar and of a drawing, of the name of a lane in it, from lane to lane."""
+"""Sizes in pixels: width of a bar, of a drawing and of a lane's name in it, and distance between lanes."""
 
 _COLOURS = {name: (light, hatch) for name, (light, _, hatch) in TONES.items()} | {
     light: (light, hatch) for light, _, hatch in SERIES
@@ -394,15 +394,15 @@ _STYLES = {
     '<td class="number">': _RIGHT,
     "<pre>": "background:none;color:inherit",
 }
-"""How elements look in a notebook, which has no style sheet for them."""
+"""Styles of elements in a notebook, which has no style sheet for them."""
 
 
 _FOLDED_ROWS = 8
-"""Rows of a folded table that are shown without scripts."""
+"""Maximum number of rows of a folded table shown without scripts."""
 
 
 def page_body(page: Page) -> str:
-    """Return the content of a page as HTML that needs no script."""
+    """Return the content of a page as HTML without scripts."""
     parts = [f"<main><h1>{_text(page.title)}</h1>", f"<p>{_text(page.subtitle)}</p>", f"<p>{_NOTE}</p>"]
     for section in page.sections:
         shown = "".join(html for block in section.blocks for html in _block(block, "are shown by JavaScript"))
@@ -411,9 +411,9 @@ def page_body(page: Page) -> str:
 
 
 def notebook_html(blocks: Iterable[Block], more: str) -> str:
-    """Return blocks as the one element that a notebook shows, with bars and lanes drawn as SVG.
+    """Return blocks as one element for a notebook, with bars and lanes drawn as SVG.
 
-    `more` says where rows are that a table leaves out: `are in to_frame()`.
+    `more` tells where to find the rows that a table leaves out: `are in to_frame()`.
     """
     shown = "".join(html for block in blocks for html in (_drawn(block) or _block(block, more)))
     for element, style in _STYLES.items():  # texts are escaped: none of these stands in one
@@ -491,12 +491,12 @@ def _text(text: str) -> str:
 
 
 def _coded(text: str) -> str:
-    """Return a text in which backquotes hold code."""
+    """Return a text with backquoted parts as code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", _text(text))
 
 
 def _drawn(block: Block) -> list[str]:
-    """Return a block of bars or lanes as SVG with its legend; nothing of others."""
+    """Return a block of bars or lanes as SVG with its legend; empty for other blocks."""
     if isinstance(block, Bars):
         total = max((sum(each.values[k] for each in block.series) for k in range(len(block.names))), default=0)
         bars = "".join(_bar(block, number, total) for number in range(len(block.names)))
@@ -509,7 +509,7 @@ def _drawn(block: Block) -> list[str]:
 
 
 def _bar(block: Bars, number: int, total: float) -> str:
-    """Return a row of a table: the name, and a bar whose parts say on hovering what they are."""
+    """Return a row of a table: the name, and a bar whose parts have tooltips."""
     parts, behind = [], 0.0
     own = sum(each.values[number] for each in block.series)
     for each in block.series:
@@ -523,7 +523,7 @@ def _bar(block: Bars, number: int, total: float) -> str:
 
 
 def _lanes(block: Lanes) -> str:
-    """Return lanes as SVG; tiny intervals of a tone join where nobody sees a gap."""
+    """Return lanes as SVG; tiny intervals of a tone are joined if the gap is invisible."""
     scale = (_DRAWING - _NAME) / max(block.end - block.start, 1)
     columns = cast(Mapping[str, Any], block.packed.columns)
     texts = columns.get("texts", ())
@@ -548,7 +548,7 @@ def _lanes(block: Lanes) -> str:
 
 
 def _intervals(row: Iterable[Iterable[int]], start: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the intervals of a row of lanes as they were before they were packed: start, end, tone, item."""
+    """Yield the intervals of a row of lanes before packing: start, end, tone, item."""
     item = 0
     for gap, length, tone, further in zip(*row, strict=True):
         begin, item = start + gap, item + further
@@ -557,7 +557,7 @@ def _intervals(row: Iterable[Iterable[int]], start: int) -> Iterator[tuple[int, 
 
 
 def _joined(intervals: Iterable[tuple[int, int, int, int]], gap: float) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield intervals, each with the number it merges: intervals of a tone with gaps too small to see."""
+    """Yield intervals with the number of merged ones: intervals of a tone with invisible gaps between them."""
     opened: dict[int, tuple[int, int, int, int, int]] = {}
     for start, end, tone, item in intervals:
         known = opened.get(tone)
@@ -587,13 +587,13 @@ def _rectangle(x: float, y: int, width: float, height: int, tone: str, title: st
 
 
 _LEAST_HATCHED = 4
-"""Pixels from which on hatching shows."""
+"""Minimum width in pixels at which hatching is visible."""
 
 _STROKES = {
     "/": "M0 6L6 0", "\\": "M0 0L6 6", "|": "M3 0V6", "-": "M0 3H6", "x": "M0 6L6 0M0 0L6 6", "+": "M3 0V6M0 3H6",
     ".": "M2 3h2", "o": "M2 2h2v2h-2z",
 }  # fmt: skip
-"""The strokes of each hatching in a square of six pixels; a doubled one has a smaller square."""
+"""The strokes of each hatching in a square of six pixels; a doubled hatching has a smaller square."""
 
 
 def _pattern_id(hatch: str) -> str:
@@ -644,11 +644,11 @@ _SCRIPTS = (
     "changes.js",
     "start.js",
 )
-"""The scripts of a page in the order in which they run, behind the library."""
+"""The scripts of a page in execution order, after the library."""
 
 _PLAIN_KINDS = frozenset({"text", "figures", "table", "listing", "folded"})
 _PLAIN_SCRIPTS = ("page.js", "tables.js", "inflate.js", "start.js")
-"""The scripts of a page that has blocks of these kinds only, and so draws nothing."""
+"""The scripts of a page whose blocks need no drawing."""
 
 _LIBRARY = "vendor/echarts.min.js"
 _DRAWN = {"bars", "histogram", "curves", "plot", "matrix", "maps", "lanes", "measurements", "tuning"}
@@ -703,16 +703,16 @@ def _document(page: Page) -> Json:
 
 
 _MOST_PLAIN = 3000
-"""Characters of rows, of a listing and of a result from which on the page holds them deflated."""
+"""Number of characters of rows, a listing or a result above which the page stores them deflated."""
 
 
 def _packed(value: Json) -> Json:
-    """Return a value, deflated if it is long, as `page.plain` takes it."""
+    """Return a value, deflated if it is long, as `page.plain` reads it."""
     return {"packed": Packed({"value": value}).as_json()} if len(compact(value)) > _MOST_PLAIN else value
 
 
 def _packed_blocks(block: Document) -> Document:
-    """Return a section or a block, in which long tables, listings and programs are deflated."""
+    """Return a section or a block with long tables, listings and programs deflated."""
     inner = block.get("blocks")
     if isinstance(inner, list):
         return {**block, "blocks": [_packed_blocks(each) for each in inner]}
@@ -723,7 +723,7 @@ def _packed_blocks(block: Document) -> Document:
 # Blocks made of what a section of the text report prints: its lines and its tables.
 
 _TONES = (("yellow", "warning"), ("red", "warning"), ("bold", "strong"), ("dim", "dim"))
-"""The tone of a line by what its style has in its name."""
+"""The tone of a line by a part of its style's name."""
 
 
 def text_blocks(parts: Iterable[RenderableType]) -> Iterator[Block]:
@@ -750,7 +750,7 @@ def text_blocks(parts: Iterable[RenderableType]) -> Iterator[Block]:
 
 
 def _flat(parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
-    """Yield the contents of groups and indentations."""
+    """Yield the contents of groups and indented parts."""
     for part in parts:
         if isinstance(part, Padding):
             yield from _flat((part.renderable,))

@@ -1,4 +1,4 @@
-"""The pages of what commands found: accuracy, differences, matrices, searches, lowerings, graphs."""
+"""The pages of command results: accuracy, differences, matrices, searches, lowerings, graphs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 # Accuracy: simulated against measured cycles, and facts fitted without the rows that they predict.
 
 _ACCURACY_PAGE_MOST_ROWS = 1000
-"""Rows up to which the page holds the JSON of the rows too; its lists have all."""
+"""Maximum number of rows for which the page contains their JSON too; its lists have all rows."""
 
 
 @page_of_document(
@@ -82,7 +82,7 @@ _ACCURACY_PAGE_MOST_ROWS = 1000
     ),
 )
 def _accuracy_page(document: Entry) -> Sections:
-    """Yield the sections on assessed tables: errors of held-out rows first."""
+    """Yield the sections on assessed tables, starting with errors of held-out rows."""
     held_out, fitted, public = document["unfitted"], document["fitted"], document["public_model"]
     if held_out is None:
         every = len(document["rows"])
@@ -146,7 +146,7 @@ def _accuracy_page(document: Entry) -> Sections:
 
 
 def accuracy_page(document: Entry) -> Page:
-    """Return the page of assessed tables, without the JSON of the rows if they are many."""
+    """Return the page of assessed tables, without the JSON of the rows if there are many."""
     page = _accuracy_page(document)
     return replace(page, result=shortened(page.result, "rows", _ACCURACY_PAGE_MOST_ROWS))
 
@@ -171,7 +171,7 @@ def _residuals(rows: Sequence[Json]) -> ResultsView:
 
 
 def _accuracy_rows(document: Entry) -> Iterator[Document]:
-    """Yield the rows of all tables, as `measurements.js` takes them."""
+    """Yield the rows of all tables in the form that `measurements.js` reads."""
     rows = iter(document["rows"])
     for entry in document["targets"]:
         for _, row in zip(range(entry["rows"]), rows, strict=False):
@@ -179,7 +179,7 @@ def _accuracy_rows(document: Entry) -> Iterator[Document]:
 
 
 def _accuracy_row(target: str, file: str, row: Entry) -> Document:
-    """Return a row of a table, or of a fold of a cross-validation, whose keys are fewer."""
+    """Return a row of a table, or of a cross-validation fold, which has fewer keys."""
     cells, measured, simulated = row.get("columns", row), row["measured_cycles"], row["simulated_cycles"]
     src, dst = (cells.get(end) or cells.get("dtype") or "" for end in ("src", "dst"))
     kind, public_error = row.get("source_kind"), row.get("public_model_error_percent")
@@ -208,7 +208,7 @@ def _accuracy_row(target: str, file: str, row: Entry) -> Document:
     "castsim accuracy --target {target} --cross-validate {left_out}: {stem}",
 )
 def cross_validation_page(document: Entry) -> Sections:
-    """Yield the sections on a cross-validation: each row as the facts fitted without it predict it."""
+    """Yield the sections on a cross-validation: the prediction of each row from facts fitted without it."""
     left_out, whole = document["left_out"], document["nothing_left_out"]
     yield summary_section(
         f"With each {left_out} left out in turn, facts fitted to the rest predict it with a mean error of "
@@ -233,7 +233,7 @@ def cross_validation_page(document: Entry) -> Sections:
 
 @page_of_document("advise", "Advice on {stem}", "castsim advise {file}")
 def advise_page(document: Entry) -> Sections:
-    """Yield the sections on advice: the best change, all offered changes as diffs, those that were rejected."""
+    """Yield the sections on advice: the best change, all offered changes as diffs, rejected changes."""
     file, cycles, offers = PurePath(document["file"]).name, document["cycles"], document["offers"]
     takes = f"{file} takes {cycles:,} cycles on {document['target']}"
     if offers:
@@ -268,13 +268,13 @@ def advise_page(document: Entry) -> Sections:
 # The timelines of two runs over one axis: operations of those that ran now, executions of those read from JSON.
 
 _MOST = 100_000
-"""Executions that a timeline made of a JSON result shows."""
+"""Maximum number of executions in a timeline of a JSON result."""
 
 _DIFF_TIMELINES_TONES = (Tone("instruction, from the end of the one before on its pipe", "busy"),)
 
 
 def timelines(found: Difference) -> Iterator[Lanes]:
-    """Yield the timelines of both sides, as long as the longer one; nothing where no cycles are known."""
+    """Yield the timelines of both sides on the scale of the longer one; empty if the cycles are unknown."""
     if found.cycles_a is None or found.cycles_b is None:
         return
     end = max(found.cycles_a, found.cycles_b)
@@ -284,10 +284,10 @@ def timelines(found: Difference) -> Iterator[Lanes]:
 
 
 def _recorded(side: ProgramSide) -> Lanes:
-    """Return the executions that a JSON result tells of, a row for each pipe.
+    """Return the executions in a JSON result, a row for each pipe.
 
-    Many begin when their instruction is sent, and wait in the queue of the pipe; each is shown from the end of the one
-    before.
+    Many begin when their instruction is sent, and wait in the pipe's queue; each is shown from the end of the previous
+    one.
     """
     rows: dict[str, list[tuple[int, int, int, int]]] = {}
     numbers: dict[tuple[int, str, str], int] = {}
@@ -362,7 +362,7 @@ _TONES = {
 }
 
 _MOST_CELLS = 1000
-"""Cells up to which the page holds the JSON of the matrix too; the matrix itself has all."""
+"""Maximum number of cells for which the page contains the matrix's JSON too; the matrix itself has all cells."""
 
 
 def conform_page(found: Matrix) -> Page:
@@ -419,7 +419,7 @@ def _legend(found: Matrix) -> Text:
 
 
 def _command(found: Matrix, entry: ConformanceEntry) -> str:
-    """Return the command that plans a cell by itself."""
+    """Return the command that plans a single cell."""
     cell = entry.cell
     spec = ":".join([f"{found.spec.name}@{found.version}", *(f"{name}={value}" for name, value in cell.attributes)])
     options = [word for name, value in found.options for word in ("--option", f"{name}={value}")]
@@ -430,7 +430,7 @@ def _command(found: Matrix, entry: ConformanceEntry) -> str:
 # The page of a search of tile shapes: the answer, cycles against bytes of the buffer, the ranking.
 
 _MOST_ROWS = 3000
-"""Points that a page shows, those that were simulated first; `--json` has all."""
+"""Maximum number of points on a page, the simulated ones first; `--json` has all."""
 
 
 def tune_page(found: Tuning) -> Page:
@@ -488,7 +488,7 @@ def _misfits(found: Tuning) -> PageTable:
 
 
 def lower_page(answer: Answer, out: str | None) -> Page:
-    """Return the page of an answer; `out` is the file that its program was written to."""
+    """Return the page of an answer; `out` is the file with its program."""
     target, demand = answer.plan.target, answer.plan.demand
     report = text_blocks([lower_text(answer, None if out == "-" else out)])
     sections = [titled_section("Summary", Figures(tuple(_figures(answer))), *report)]
@@ -511,11 +511,11 @@ def _figures(answer: Answer) -> Iterator[Figure]:
 
 
 Result = Answer | Matrix | Tuning | Difference
-"""What has a page, beside runs, graphs and look-ups."""
+"""Results with a page, besides runs, graphs and look-ups."""
 
 
 def page_of(result: Result, out: str | None = None) -> Page:
-    """Return the page; `out` is the file that the program of an answer was written to."""
+    """Return the page of a result; `out` is the file with an answer's program."""
     match result:
         case Answer():
             return lower_page(result, out)
@@ -539,13 +539,13 @@ _VERDICT_TONES = {
     NodeVerdict.NOT_RUN: "bad",
 }
 _MOST_DRAWN = 400
-"""Nodes of a graph that is drawn; a larger one has its table."""
+"""Maximum number of nodes of a drawn graph; a larger graph is shown as a table."""
 
 
 def graph_page(
     found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path], document: Document
 ) -> Page:
-    """Return the page of a graph: `files` are those of outputs, `emitted` those of programs, `document` its JSON."""
+    """Return the page of a graph: `files` are the outputs' files, `emitted` the programs', `document` its JSON."""
     graph, target = found.graph, found.target
     names = tuple(node.node.name for node in found.nodes)
     cycles = Series("cycles", tuple(node.cycles for node in found.nodes), "busy")
@@ -571,7 +571,7 @@ def graph_page(
 
 
 def _answer(found: GraphRun) -> Iterator[Line]:
-    """Yield the differences, the answer in a sentence, and the node that takes longest."""
+    """Yield the differences, the answer in a sentence, and the slowest node."""
     wrong = [node.node.name for node in found.nodes if _VERDICT_TONES[node.verdict] == "bad"]
     if wrong:
         yield Line(f"Not every node conforms: {', '.join(wrong[:8])}{', ...' * (len(wrong) > 8)}", "alarm")
@@ -586,7 +586,7 @@ def _answer(found: GraphRun) -> Iterator[Line]:
 
 
 def _timeline(found: GraphRun) -> Iterator[Block]:
-    """Yield when the programs of each node ran, one after the other."""
+    """Yield the timeline of each node's programs, which run one after the other."""
     if not found.cycles:
         return
     rows: list[list[tuple[int, int, int, int]]] = []
@@ -608,7 +608,7 @@ def _timeline(found: GraphRun) -> Iterator[Block]:
 
 
 def _drawn(found: GraphRun) -> Iterator[Block]:
-    """Yield the graph: what goes in, its nodes with their verdicts, what comes out."""
+    """Yield the diagram of the graph: its inputs, its nodes with their verdicts, its outputs."""
     graph = found.graph
     boxes = [DiagramNode(each.name, ("input",)) for each in graph.inputs]
     makers = {each.name: number for number, each in enumerate(graph.inputs)}

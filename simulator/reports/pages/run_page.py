@@ -1,4 +1,4 @@
-"""The page of a run: what its text report says, and what only a picture shows."""
+"""The page of a run: the contents of its text report, and drawings."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ if TYPE_CHECKING:
 # The buffers of a run over time: what their bytes hold, and how many of them are needed.
 
 _RUN_MEMORY_MOST_EXECUTIONS = 200_000
-"""Executions of which the accesses are looked at; of more the page has no map."""
+"""Maximum number of executions whose accesses are examined; longer runs have no map on the page."""
 
 _MOST_ROWS = 40
-"""Stretches of a buffer that have a row; `--report kernel --json` has all."""
+"""Maximum number of buffer stretches with a row; `--report kernel --json` has all."""
 
 _MOST_POINTS = 4000
-"""Changes of a curve that are kept; of more, the largest value of each stretch of cycles."""
+"""Maximum number of changes of a curve; longer curves show the largest value of each stretch of cycles."""
 
 _TONES = (Tone("live", "live"), Tone("read", "read"), Tone("written", "write"))
 _LIVE, _READ, _WRITTEN = range(3)
 
 
 def memory_blocks(result: Result, timeline: Timeline) -> Iterator[Block]:
-    """Yield the maps of the buffers that a run used, and their bytes in use; nothing for assembly, which has none."""
+    """Yield the maps of the buffers that a run used, and their bytes in use; empty for assembly, which has none."""
     target = result.loaded.target
     if not target.has_tiles:
         return
@@ -116,7 +116,7 @@ def _lanes(found: BufferMap, total: int) -> Lanes:
 
 
 def _intervals(each: BufferStretch, item: int) -> list[tuple[int, int, int, int]]:
-    """Return the cycles of a stretch: where it is written, else read, else only needed."""
+    """Return the cycles of a stretch by state: written, else read, else still needed."""
     layers = ((each.writes, _WRITTEN), (each.reads, _READ), (each.live, _LIVE))
     edges = sorted({edge for intervals, _ in layers for interval in intervals for edge in interval})
     found: list[tuple[int, int, int, int]] = []
@@ -152,7 +152,7 @@ def _numbers(lines: Sequence[int]) -> str:
 
 
 def _fewer(points: Sequence[tuple[int, int]], timeline: Timeline) -> tuple[tuple[int, int], ...]:
-    """Return a curve's points; of very many, the largest of each of equally long stretches."""
+    """Return a curve's points; for very many points, the largest of each of equally long stretches."""
     if len(points) <= _MOST_POINTS:
         return tuple(points)
     width = max(1, (timeline.end - timeline.start) // (_MOST_POINTS // 2))
@@ -167,15 +167,15 @@ def _fewer(points: Sequence[tuple[int, int]], timeline: Timeline) -> tuple[tuple
 # The program of a run with the cycles of its lines and their causes.
 
 _CONSTANT = re.compile(r"\s*%\S+ = (arith\.)?constant\b")
-"""A line that names a number, and costs nothing."""
+"""Pattern of a line that only names a number, and costs nothing."""
 
 _MOST_LINES = 6000
-"""Lines that are shown with those around them; of longer programs, only those that cost cycles."""
+"""Maximum number of lines shown with their neighbours; longer programs show only lines that cost cycles."""
 
 
 @dataclass(slots=True)
 class _Cost:
-    """The cycles of a line by pipe and cause, and how often its instructions were executed."""
+    """The cycles of a line by pipe and cause, and the number of executions of its instructions."""
 
     pipes: dict[str, dict[Cause, int]] = field(default_factory=dict)
     executions: int = 0
@@ -189,7 +189,7 @@ class _Cost:
 
     @property
     def causes(self) -> Mapping[Cause, int]:
-        """Those of the pipe that worked longest: pipes work at once, and their sum may be more than the run took."""
+        """Cycles by cause of the pipe that worked longest: pipes overlap, so their sum may exceed the run."""
         return max(self.pipes.values(), key=lambda own: (_worked(own), sum(own.values())), default={})
 
     @property
@@ -198,7 +198,7 @@ class _Cost:
 
     @property
     def work(self) -> int:
-        """The cycles in which a pipe was occupied by the line; waiting for another one is no cost of the line."""
+        """Cycles in which the line occupied a pipe; waits for other pipes are not costs of the line."""
         return _worked(self.causes)
 
 
@@ -207,9 +207,9 @@ def _worked(causes: Mapping[Cause, int]) -> int:
 
 
 def program_block(result: Result) -> ProgramListing:
-    """Return the program with what its lines cost: the cycles that a pipe spent on each, work and waiting.
+    """Return the program with the cost of its lines: the cycles that a pipe spent on each, work and waiting.
 
-    Of the lines inside of a launch it is the cycles of the launch that went to them.
+    For lines inside a launch, these are the launch's cycles attributed to them.
     """
     costs = {} if result.untimed else _costs(result)
     total = 0 if result.untimed else result.cycles
@@ -266,7 +266,7 @@ def _add_launches(result: Result, found: dict[int, _Cost]) -> None:
 
 
 def _lines(result: Result) -> dict[int, str]:
-    """Return the lines of the program; of a binary what its instructions say."""
+    """Return the lines of the program; for a binary, those of its disassembly."""
     source = result.loaded.source
     if source:
         return dict(enumerate(source.split("\n"), 1))
@@ -279,15 +279,15 @@ def _lines(result: Result) -> dict[int, str]:
 
 
 _WIDTH = 120
-"""Columns that text sections are asked for: too few for the source lines, which the page has elsewhere."""
+"""Width in columns for text sections: too narrow for source lines, which the page shows elsewhere."""
 
 _MOST_EXECUTIONS = 2000
-"""Executions up to which the page holds the list of them too; `--json` has all."""
+"""Maximum number of executions that the page lists too; `--json` has all."""
 
 _MOST_OFFERS = 3
 
 _OUTCOMES = ("rounded", "clamped", "wrapped", "overflow", "nan")
-"""The ways in which a cast changes a number."""
+"""The effects of a cast on a number."""
 
 
 def run_page(
@@ -297,9 +297,9 @@ def run_page(
     advice: Advice | str | None = None,
     grammar: tuple[tuple[str, str], ...] = (),
 ) -> Page:
-    """Return the page of a run: `document` is its JSON, `window` what the timeline shows, None for all or the first.
+    """Return the page of a run: `document` is its JSON, `window` the timeline's cycles, None for all or the first.
 
-    `advice` are the changes that were tried, or why none was, `grammar` what of the program has a colour.
+    `advice` are the changes tried, or the reason why none was; `grammar` colours the program's text.
 
     Raises:
         ReadError: the window reaches beyond the run.
@@ -355,7 +355,7 @@ def _of_text(report: RunReport, *names: str) -> Iterator[Block]:
 
 
 def summary_lines(report: RunReport) -> Iterator[Line]:
-    """Yield the doubts about the answer, the answer in a sentence, and the line that costs most."""
+    """Yield doubts about the answer, the answer in a sentence, and the costliest line."""
     result = report.result
     yield from (Line(text, "alarm") for text in _doubts(report))
     if result.untimed:
@@ -372,7 +372,7 @@ def _trust(report: RunReport) -> str:
 
 
 def offer_blocks(advice: Advice | str) -> Iterator[Block]:
-    """Yield the best changes that were tried, each with its diff; else that there is none, or why none was tried."""
+    """Yield the best changes that were tried, each with its diff; otherwise why there is none or why none was tried."""
     if isinstance(advice, str):
         yield Text((Line(advice, "dim"),))
         return
@@ -406,7 +406,7 @@ def _notes(report: RunReport, said: Iterable[Line]) -> Iterator[Block]:
 
 
 def _doubts(report: RunReport) -> Iterator[str]:
-    """Yield the doubts about cycles or values."""
+    """Yield doubts about cycles or values."""
     result = report.result
     yield from filter(None, (race_notice(result.races), stale_notice(result.stale_reads)))
     if result.placeholders is not None:
@@ -427,9 +427,9 @@ def _causes(report: RunReport) -> Iterator[Block]:
 
 
 def line_blocks(report: RunReport) -> Iterator[Block]:
-    """Yield the work of each instruction of the source, most first; those that only wait can be opened.
+    """Yield the work of each source instruction, most first; instructions that only wait are folded.
 
-    An instruction that a compiler copies, of an inlined function or an unrolled loop, has one row.
+    An instruction that a compiler copies (by inlining or unrolling) has one row.
     """
     rows: dict[bool, list[tuple[Cell, ...]]] = {True: [], False: []}
     for line in sorted(report.lines, key=lambda line: (-line.work, -line.pipe_cycles)):
@@ -451,7 +451,7 @@ def line_blocks(report: RunReport) -> Iterator[Block]:
 
 
 def cast_blocks(document: Document) -> Iterator[Block]:
-    """Yield how many numbers each cast rounded, clamped and so on, as the JSON has it."""
+    """Yield how many numbers each cast rounded, clamped and so on, as in the JSON."""
     casts = document.get("casts")
     if not isinstance(casts, list | tuple) or not casts:
         return
@@ -497,7 +497,7 @@ def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
 
 
 def _chain(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
-    """Yield the chain of results that binds a run of bundles, link by link."""
+    """Yield the chain of results that limits a run of bundles, link by link."""
     found = report.latencies
     if found is None or not found.links:
         return
@@ -522,7 +522,7 @@ def _chain(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
 
 
 def _bundles(report: RunReport, shown: RunTimeline) -> PageTable:
-    """Return the cycles of bundles: they are issued in order, each after the results it waits for."""
+    """Return the cycles of bundles: they are issued in order, each after the results that it waits for."""
     timeline, tree = shown.timeline, report.result.loaded.tree
     spent: dict[int, list[int]] = {}
     last = timeline.start - 1

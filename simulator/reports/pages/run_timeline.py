@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 
 
 _IN_DETAIL, _CYCLES_IN_DETAIL = 2500, 60_000
-"""Operations and cycles of a run of which every cycle is shown; of a longer one, each operation is shown as a whole
-unless a window is asked for: the page has an item for every cause of every cycle, and bundles, of which only the event
-engine tells each cycle, take some 5 us for one.
+"""Maximum number of operations and cycles of a run shown cycle by cycle; longer runs show whole operations
+unless a window is requested: the page has an item for every cause of every cycle, and bundles, whose cycles only the
+event engine reports, take about 5 us each.
 """
 
 _MOST = 200_000
-"""Operations that a page shows; of more, the first ones unless a window is asked for."""
+"""Maximum number of operations on a page, the first ones unless a window is requested."""
 
 _TONES = tuple(Tone(str(cause), identifier(cause)) for cause in Cause if cause is not Cause.EMPTY)
 _ISSUE, _WINDOW, _CHAIN = range(len(_TONES), len(_TONES) + 3)
@@ -60,12 +60,12 @@ _PATH, _BINDING = "critical path", "binding chain"
 _ABOVE = "latency"
 
 _Interval = tuple[int, int, int, int]
-"""Start, end, tone, item + 1."""
+"""Start, end, tone, and item number plus 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class BindingLink:
-    """A link of the chain that binds, as it ran: from the issue of its producer to that of its consumer.
+    """A link of the binding chain, as executed: from the issue of its producer to that of its consumer.
 
     `execution` is the producer's, `nops` the bundles between them in which every slot is empty.
     """
@@ -79,10 +79,10 @@ class BindingLink:
 
 @dataclass(frozen=True, slots=True)
 class RunTimeline:
-    """A run cycle by cycle, as a page shows it: events, dependences, the critical path (empty for bundles).
+    """A run cycle by cycle as a page shows it: events, dependences, the critical path (empty for bundles).
 
-    `chain` are the links that bind a program of bundles, trip by trip; `notes` say what of the run is shown, if it is
-    not everything.
+    `chain` are the links that limit a program of bundles, trip by trip; `notes` describe the shown part of the run, if
+    it is not all of it.
     """
 
     timeline: Timeline
@@ -93,7 +93,7 @@ class RunTimeline:
 
 
 def chain_steps(links: Sequence[AwaitedResult], result: Result, window: tuple[int, int]) -> Iterator[BindingLink]:
-    """Yield the chain as it ran in a window, one trip after the other; of trips that overlap, the first."""
+    """Yield the chain as executed in a window, trip by trip; of overlapping trips, only the first."""
     if not links:
         return
     instructions, place, begun = result.loaded.tree.instructions, 0, None
@@ -112,7 +112,7 @@ def chain_steps(links: Sequence[AwaitedResult], result: Result, window: tuple[in
 
 
 def run_timeline(result: Result, window: Window | None = None, links: Sequence[AwaitedResult] = ()) -> RunTimeline:
-    """Return the timeline of a run; `window` None chooses the cycles, `links` are the chain that binds the run.
+    """Return the timeline of a run; `window` None chooses the cycles, `links` are the chain that limits the run.
 
     Raises:
         ReadError: the window reaches beyond the run.
@@ -189,7 +189,7 @@ def timeline_lanes(result: Result, shown: RunTimeline) -> Lanes:
 
 
 def interval_columns(rows: Iterable[Sequence[_Interval]], start: int) -> dict[str, Json]:
-    """Return the intervals of each row, which are in order and do not overlap, as `Lanes` packs them."""
+    """Return the intervals of each row, which are ordered and disjoint, packed as for `Lanes`."""
     columns: dict[str, list[list[int]]] = {"gap": [], "length": [], "tone": [], "item": []}
     for intervals in rows:
         at, before = start, 0
@@ -211,7 +211,7 @@ def _of_path(step: PathStep, items: Mapping[int, int]) -> tuple[int, int]:
 def _latencies(
     timeline: Timeline, rows: Sequence[DrawnOperation], items: Mapping[int, int]
 ) -> dict[str, list[_Interval]]:
-    """Return rows for the cycles from the issue of an operation to its result: as many a slot as overlap."""
+    """Return rows for the cycles from the issue of an operation to its result: as many per slot as overlap."""
     found: dict[str, list[_Interval]] = {}
     for pipe in timeline.pipes:
         own = [
@@ -300,14 +300,14 @@ def _each_difference(values: Iterable[int], before: int) -> Iterator[int]:
 _BINS = 48
 
 _COUNTED = 16
-"""Bits of formats whose codes are counted; of wider ones each element is looked at."""
+"""Bit width up to which a format's codes are counted; elements of wider formats are examined one by one."""
 
 _MOST_VALUES = 1 << 22
-"""Elements of wider formats that are looked at."""
+"""Maximum number of elements of wider formats that are examined."""
 
 
 def output_blocks(result: Result) -> Iterator[Block]:
-    """Yield a histogram for each output that was computed."""
+    """Yield a histogram for each computed output."""
     for name, array in result.outputs.items():
         yield from value_blocks(name, array, result.loaded.arguments[name].format)
 
@@ -337,7 +337,7 @@ def value_blocks(name: str, array: Codes, fmt: Format) -> Iterator[Block]:
 
 
 def _distinct(codes: Codes, fmt: Format) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
-    """Return numbers and how often each is there; of formats with very many codes each element, None for once."""
+    """Return distinct numbers with their counts; for formats with very many codes, each element and None."""
     if fmt.storage_bits > _COUNTED:
         return decode_to_float64(codes, fmt), None
     times = np.bincount(codes)
@@ -346,7 +346,7 @@ def _distinct(codes: Codes, fmt: Format) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def _counts(values: NDArray[np.float64], times: NDArray[np.int64] | None, fmt: Format) -> Iterator[tuple[str, int]]:
-    """Yield how many values are special: those at the largest finite value of either sign are `saturated`."""
+    """Yield the numbers of special values: values at the largest finite value of either sign are `saturated`."""
 
     def count(those: NDArray[np.bool_]) -> int:
         return int(np.count_nonzero(those) if times is None else times[those].sum())
@@ -375,7 +375,7 @@ def _histogram(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return counts and edges of bins.
 
-    Of integers each bin holds equally many; a format of few values has one for each; of others they are equally wide.
+    Each bin of integers holds equally many; a format with few values has one bin per value; others are equally wide.
     """
     low, high = float(finite.min()), float(finite.max())
     if isinstance(fmt, IntFormat) or (high - low < _BINS and np.array_equal(finite, np.rint(finite))):

@@ -1,4 +1,4 @@
-"""The page of a sweep: cycles by size on each route, where routes cross, heat maps."""
+"""The page of a sweep: cycles by size on each route, crossings of routes, heat maps."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from castsim.reports.pages.blocks import (
 )
 
 _MOST_TOLD, _MOST_TURNS = 3, 3
-"""Things that routes do, and changes of the fastest one, that the answer tells."""
+"""Maximum number of tasks, and of changes of the fastest route, that the answer names."""
 
 
 def sweep_page(path: Path, html: str) -> tuple[Page, Document]:
     """Return the page of a file of results, and its JSON document.
 
     Raises:
-        ReadError: the file is none.
+        ReadError: the file is not one of results.
     """
     found = summary(path)
     result: Document = {
@@ -55,7 +55,7 @@ def sweep_page(path: Path, html: str) -> tuple[Page, Document]:
 
 
 def _answer(found: Summary) -> Iterator[Line]:
-    """Yield the route that wins for each task, and the number of points compared."""
+    """Yield the fastest route for each task, and the number of points compared."""
     whats = dict.fromkeys(route.what for route in found.routes)
     for number, what in enumerate(whats):
         if number == _MOST_TOLD:
@@ -68,7 +68,7 @@ def _answer(found: Summary) -> Iterator[Line]:
 
 
 def _winner(what: str, found: Summary) -> str:
-    """Return in words which route takes fewest cycles, and from which size on, of sizes that several have."""
+    """Return the route with the fewest cycles in words, and the size from which it is fastest if sizes are shared."""
     routes = {route.how or route.name: dict(route.points) for route in found.routes if route.what == what}
     counts = Counter(x for points in routes.values() for x in points)
     sizes = sorted(x for x, count in counts.items() if count > 1)
@@ -93,12 +93,12 @@ def _winner(what: str, found: Summary) -> str:
 
 
 def grouped_number(value: float) -> str:
-    """Return a number with separators, a whole one without a point."""
+    """Return a number with separators, an integer without a decimal point."""
     return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
 
 
 def _plots(found: Summary) -> tuple[Block, ...]:
-    """Return a plot for each thing that routes do, each with a line a route."""
+    """Return a plot for each task, with one line per route."""
     blocks: list[Block] = []
     for what in dict.fromkeys(route.what for route in found.routes):
         routes = [route for route in found.routes if route.what == what]

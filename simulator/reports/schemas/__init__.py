@@ -1,4 +1,4 @@
-"""What documents have in common, those that commands put together themselves, and the JSON Schemas of all.
+"""Common parts of documents, documents that commands build themselves, and the JSON Schemas of all.
 
-The others stand in `castsim.reports` beside what makes them. Only `castsim schema` and the tests import `registry`.
+The others are in `castsim.reports` beside their builders. Only `castsim schema` and the tests import `registry`.
 """

@@ -1,4 +1,4 @@
-"""The documents that commands put together themselves, and those of records."""
+"""Documents that commands build themselves, and those of records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from castsim.reports.schemas.keys import (
 
 
 class FindingEntry(Keys):
-    """Something wrong with a file."""
+    """An error, warning or note about a file."""
 
     severity: Severity = says("How grave it is.")
     kind: str = says("Its kind.")
@@ -48,7 +48,7 @@ class Check(CommandDocument, name="check"):
 
 
 class Failure(CommandDocument, name="errors"):
-    """What every command writes that fails; the exit code is 1 or 2."""
+    """The document of a command that fails; the exit code is 1 or 2."""
 
     errors: list[ErrorEntry] = says("The errors.")
 
@@ -82,14 +82,14 @@ class SchemaEntry(CommandDocument, name="schema"):
 
 
 class Completion(CommandDocument, name="completion"):
-    """What `castsim completion` prints."""
+    """The output of `castsim completion`."""
 
     shell: str = says("Name of the shell.")
     script: str = says("The script that completes commands in it.")
 
 
 class Manual(CommandDocument, name="manual"):
-    """What `castsim manual` prints."""
+    """The output of `castsim manual`."""
 
     page: str = says("The manual page.")
 
@@ -103,7 +103,7 @@ class Entry(Keys):
 
 
 class AllEntries(CommandDocument, name="run-all-entries"):
-    """With `--all-entries`: every function of a file by itself."""
+    """Every function of a file, run separately; with `--all-entries`."""
 
     program: str = says("The file.")
     entries: list[Entry] = says("The functions.")
@@ -123,7 +123,7 @@ class Viewed(CommandDocument, name="view"):
 
 
 class Crossing(Keys):
-    """Two routes of which one is faster below, and the other from `x` on."""
+    """Two routes, the first faster below `x`, the second from `x` on."""
 
     what: str = says("What both do, such as the type pair.")
     below: str = says("The route that is faster below.")
@@ -142,7 +142,7 @@ class SweepDrawn(CommandDocument, name="sweep-report"):
 
 
 class SweepResults(CommandDocument, name="sweep"):
-    """A finished sweep; its rows stand in the Parquet file."""
+    """A finished sweep; its rows are in the Parquet file."""
 
     out: str = says("The Parquet file.")
     ledger: str = says("The file that holds what is done, and from which the same command goes on.")
@@ -172,7 +172,7 @@ class Tosa(CommandDocument, name="tosa"):
 
 
 class Recorded(CommandDocument, name="record"):
-    """A kernel in C++ as the `.pto` program of what it did."""
+    """A kernel in C++ as a `.pto` program of its recorded operations."""
 
     program: str = says("The kernel.")
     blocks: Annotated[int, ("minimum", 1)] = says("How many cores the kernel was told that there are.")
@@ -182,7 +182,7 @@ class Recorded(CommandDocument, name="record"):
 
 
 class Expanded(CommandDocument, name="expand"):
-    """A program of tile operations as one of vector instructions."""
+    """A program of tile operations rewritten as vector instructions."""
 
     file: str = says("The program.")
     out: str | None = says("The file that the text was written to; null if it was not written.")
@@ -222,7 +222,7 @@ class Schedule(CommandDocument, name="schedule"):
 
 
 class StatusCounts(Keys):
-    """Numbers of parts by how far they are."""
+    """Numbers of parts by progress."""
 
     done: int = says("Done.")
     partial: int = says("Begun.")
@@ -239,7 +239,7 @@ class CodeMismatch(Keys):
 
 
 class VerifiedPart(Keys):
-    """A cast under one mode, and how far it is."""
+    """A cast under one mode, and its progress."""
 
     src: str = says("Name of the source format.")
     dst: str = says("Name of the destination format.")
@@ -264,7 +264,7 @@ class VerifiedPart(Keys):
 
 
 class MismatchDetail(Keys):
-    """A mismatch with its numbers; each is `no code` where the code is not one of the format."""
+    """A mismatch with its numbers; `no code` replaces the number of an invalid code."""
 
     src: str = says("Name of the source format.")
     dst: str = says("Name of the destination format.")
@@ -309,7 +309,7 @@ class LoweredCell(Keys):
 
 
 class LoweredResult(Keys):
-    """What running a lowered cast again gave."""
+    """Result of running a lowered cast again."""
 
     way: str = says("How it is lowered.")
     verdict: str = says("What was claimed.")
@@ -331,7 +331,7 @@ class CheckedCell(LoweredCell):
 
 
 class LoweringVerification(CommandDocument, name="verify-lowering"):
-    """With `--lowering`: lowered casts run again from their text."""
+    """Lowered casts run again from their text; with `--lowering`."""
 
     kind: str = says("Always `castsim lowering record`.")
     specification: str = says("Name of the specification.")
@@ -354,7 +354,7 @@ class LoweringVerification(CommandDocument, name="verify-lowering"):
 
 
 class SubstitutionPart(Keys):
-    """A function that stands in for an instruction."""
+    """A function that replaces an instruction."""
 
     name: str = says("The target, and the instruction with its operands.")
     format: str = says("Name of its source format.")
@@ -371,7 +371,7 @@ class SubstitutionPart(Keys):
 
 
 class SubstitutionVerification(CommandDocument, name="verify-substitutions"):
-    """With `--substitutions`: functions that stand in for instructions."""
+    """Functions that replace instructions; with `--substitutions`."""
 
     kind: str = says("Kind of the record.")
     complete: bool = says("Whether all is done.")

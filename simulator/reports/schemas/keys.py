@@ -1,4 +1,4 @@
-"""What the models of documents are made of: closed objects, units, keys that may be absent, objects that many hold."""
+"""Building blocks of the document models: closed objects, units, optional keys, and shared objects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Column: TypeAlias = Annotated[int, ("minimum", 1)]
 """A column of a source line in code points, from 1."""
 
 Name: TypeAlias = Annotated[str, ("pattern", r"^\S+$")]
-"""The key of an object whose keys are names: without blanks."""
+"""Key of an object whose keys are names without blanks."""
 
 CauseName: TypeAlias = Annotated[str, ("enum", tuple(map(identifier, Cause)))]
 """A cause of cycles."""
@@ -47,7 +47,7 @@ Date: TypeAlias = Annotated[str, ("pattern", "^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 Special: TypeAlias = Annotated[str, ("enum", ("nan", "inf", "-inf"))]
 
 Value: TypeAlias = int | float | Special
-"""A number; JSON has no NaN and no infinities, which are words."""
+"""A number; NaN and infinities are words, because JSON lacks them."""
 
 Scalar: TypeAlias = bool | int | float | str
 """The value of an option or of an attribute."""
@@ -84,7 +84,7 @@ class Site(Keys):
 
 
 class StaleRead(Keys):
-    """A read that came too early, or of what nothing wrote."""
+    """A read before its result is available, or of unwritten memory."""
 
     kind: StaleReadKind = says("What is wrong.")
     register_: str = says("The register, memory or state.", "place", alias="register")
@@ -105,7 +105,7 @@ class FactEntry(Keys):
     name: str = says("Its path in the description.")
     status: Status = says("How well it is known.")
     value: object = says()
-    """The number of an option, or an object with the values of the table, whose keys are those of the description."""
+    """The number of an option, or an object with the table's values, whose keys are those of the description."""
     source: str = says("Where it is from.")
     note: str = says("What else is to be said; may be empty.")
 
@@ -120,7 +120,7 @@ class LintEntry(Keys):
 
 
 class VersionsOfRun(Keys):
-    """When a verification worked, and with which versions; the names are those of the packages."""
+    """The time of a verification, and the versions of the packages used."""
 
     date: Date = says("The day.")
     castsim: str = says("Version of castsim.")
@@ -131,7 +131,7 @@ class VersionsOfRun(Keys):
 
 
 class WorkerEntry(Keys):
-    """Somebody who computed: a process of this machine, or a worker of a cluster; and with what."""
+    """A process on this machine, or a cluster worker, that computed, and its versions."""
 
     worker: str = says("Its name in the cluster; `local`: this machine.")
     castsim: str = says("Version of castsim.")
@@ -141,14 +141,14 @@ class WorkerEntry(Keys):
 
 
 class WorkerCodes(Keys):
-    """Codes that somebody tried."""
+    """Number of codes that a worker tried."""
 
     worker: int = says("Its place in `workers`, from 0.")
     codes: int = says("How many codes.")
 
 
 class SourcesEntry(Keys):
-    """The source files that a proof rests on."""
+    """The source files that a proof depends on."""
 
     rule: str = says("How the digests are made.")
     sha256: Sha256 = says("Digest of all of them.")

@@ -1,4 +1,4 @@
-"""What a comparison reads of the document of `castsim run`; what else the document holds does not matter."""
+"""The part of a `castsim run` document that a comparison reads; the other keys are ignored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 from castsim.isa.errors import ReadError
 
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
-"""A number of what is counted. JSON limits none, and what is computed with them has to end."""
+"""A count. JSON sets no limit, and computations with it must end."""
 
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -64,7 +64,7 @@ class RecordedOutput(BaseModel):
 
 
 class RecordedRun(BaseModel):
-    """What a comparison reads of the document; what else it holds does not matter."""
+    """The part of the document that a comparison reads; the other keys are ignored."""
 
     program: str
     entry: str | None
@@ -80,10 +80,10 @@ class RecordedRun(BaseModel):
 
 
 def read_run(found: Mapping[str, object]) -> RecordedRun:
-    """Return what is needed of a document.
+    """Return the needed part of a document.
 
     Raises:
-        ReadError: a value is missing, or of another type.
+        ReadError: a value is missing or has the wrong type.
     """
     try:
         return RecordedRun.model_validate(found)

@@ -1,4 +1,4 @@
-"""Which documents each command may write, and their JSON Schemas."""
+"""The documents that each command may write, and their JSON Schemas."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
     "manual": (own.Manual,),
     "schema": (own.SchemaList, own.SchemaEntry),
 }
-"""The documents of each command that succeeds, in the order of the help."""
+"""The documents of each successful command, in the order of the help."""
 
 FAILURE = own.Failure
-"""The document of every command that fails."""
+"""The document of every failing command."""
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -90,15 +90,15 @@ def version_of(form: type[CommandDocument]) -> int:
 
 
 def every_command() -> tuple[tuple[str, tuple[type[CommandDocument], ...]], ...]:
-    """Return all commands with their documents, and last what any command writes that fails."""
+    """Return all commands with their documents, and last the document of failing commands."""
     return (*COMMANDS.items(), (FAILURE.NAME, (FAILURE,)))
 
 
 def schema_of(command: str) -> Document:
-    """Return the JSON Schema of what `castsim COMMAND --json` writes; of `errors`, what a failing command writes.
+    """Return the JSON Schema of the documents of `castsim COMMAND --json`; for `errors`, of a failing command.
 
     Raises:
-        ReadError: there is no such command.
+        ReadError: the command does not exist.
     """
     if command == FAILURE.NAME:
         return form_schema(FAILURE)
@@ -145,7 +145,7 @@ _ANYTHING = "JsonValue"
 
 
 def _reference(form: type, found: dict[str, Document]) -> Document:
-    """Return a reference to the definition of an object, an enumeration or, of `object`, of anything."""
+    """Return a reference to the definition of an object, an enumeration or, for `object`, of anything."""
     name = _ANYTHING if form is object else form.__name__
     if name not in found:
         found[name] = {}
@@ -187,7 +187,7 @@ def _below(form: type) -> Iterator[tuple[str, str]]:
 
 
 def _typed(hint: Any, found: dict[str, Document]) -> Document:
-    """Return the schema of the type of a key; `Annotated` adds to that of a type."""
+    """Return the schema of a key's type; `Annotated` adds to that of the bare type."""
     if hint in _SIMPLE:
         return dict(_SIMPLE[hint])
     inner = get_args(hint)

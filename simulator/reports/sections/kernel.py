@@ -38,7 +38,7 @@ from castsim.targets.loader import Target
 # instruction that writes them until the end of the last one that reads them before they are written again.
 
 _MOST_PLACES = 512
-"""Different places of accesses that are kept apart; beyond, all places of an operand count as one stretch."""
+"""Maximum number of different access addresses kept apart; beyond it, an operand's addresses count as one stretch."""
 
 Interval = tuple[int, int]
 """Cycles [start, end)."""
@@ -48,9 +48,9 @@ Interval = tuple[int, int]
 class BufferStretch:
     """Bytes [start, end) of a buffer that instructions treat alike.
 
-    `writes` and `reads` are the cycles in which an instruction does so, `live` those in which their content is still
-    needed, all in order and without overlap; `written_by` and `read_by` are source lines. `scratch` marks bytes that
-    are some instruction's scratch tile.
+    `writes` and `reads` are the cycles in which an instruction accesses them, `live` those in which their content is
+    still needed, all in order and disjoint; `written_by` and `read_by` are source lines. `scratch` marks bytes of an
+    instruction's scratch tile.
     """
 
     start: int
@@ -75,7 +75,7 @@ class BufferStretch:
 
 @dataclass(frozen=True, slots=True)
 class BufferMap:
-    """A buffer: its stretches in address order, and the most bytes that live at once, first in cycle `peak_cycle`."""
+    """A buffer: its stretches in address order, and the peak of live bytes, first reached in cycle `peak_cycle`."""
 
     name: str
     capacity: int
@@ -86,7 +86,7 @@ class BufferMap:
 
 @dataclass(slots=True)
 class _Use:
-    """The accesses to one stretch: (start, end, write) in cycles, the lines that do it."""
+    """The accesses to one stretch: (start, end, write) in cycles, and their lines."""
 
     events: list[tuple[int, int, bool]] = field(default_factory=list)
     written_by: set[int] = field(default_factory=set)
@@ -139,7 +139,7 @@ class _Places:
         self._edges = sorted(edges)
 
     def _widen(self, tree: Tree, space: str) -> None:
-        """Take all places of an operand as one stretch."""
+        """Treat all addresses of an operand as one stretch."""
         for key, access, (down, up) in moved_accesses(tree.root):
             if access.space == space:
                 start, end = access.start + down, access.end + up
@@ -155,7 +155,7 @@ class _Places:
 
 
 def _merged(uses: dict[Interval, _Use]) -> Iterator[BufferStretch]:
-    """Yield the stretches in address order; neighbours to which the same happens are one."""
+    """Yield the stretches in address order, with equally used neighbours merged."""
     open_at: Interval | None = None
     open_use = _Use()
     for (start, end), use in sorted(uses.items()):
@@ -182,7 +182,7 @@ def _stretch(place: Interval, use: _Use) -> BufferStretch:
 
 
 def _lives(events: Sequence[tuple[int, int, bool]]) -> Iterator[Interval]:
-    """Yield from when to when contents are needed; what an instruction reads and overwrites, it reads first."""
+    """Yield the cycles in which contents are needed; an instruction that reads and overwrites reads first."""
     born: int | None = None
     needed = 0
     for start, end, write in sorted(events, key=lambda event: (event[0], event[2])):
@@ -211,7 +211,7 @@ def joined(intervals: Iterator[Interval] | Sequence[Interval]) -> Iterator[Inter
 
 
 def _peak(stretches: Sequence[BufferStretch]) -> Interval:
-    """Return the most bytes that live at once, and the first cycle in which they do."""
+    """Return the peak of live bytes, and the first cycle that reaches it."""
     changes: dict[int, int] = {}
     for stretch in stretches:
         for start, end in stretch.live:
@@ -226,10 +226,10 @@ def _peak(stretches: Sequence[BufferStretch]) -> Interval:
 
 
 _ROWS = 40
-"""Stretches of a buffer that the text shows; JSON has all."""
+"""Maximum number of stretches of a buffer in the text; JSON has all."""
 
 _NARROWEST, _WIDEST = 16, 100
-"""Columns of the map."""
+"""Minimum and maximum number of columns of the map."""
 
 _LEGEND = {
     "w": "w written", "r": "r read", "b": "b both", "=": "= not touched, still needed", ".": ". free",
@@ -242,8 +242,8 @@ _LEGEND = {
 class LineCost:
     """The cost of a source line with tile operations to its pipe.
 
-    `causes` are the cycles its pipe spent on it, `share` the part of that pipe's occupied cycles that are this line's;
-    the drain of a pipe belongs to no line. `mostly` is the largest cause, None if its pipe spent nothing on it.
+    `causes` are the cycles its pipe spent on it, `share` the line's part of that pipe's occupied cycles; the drain of
+    a pipe belongs to no line. `mostly` is the largest cause, None if its pipe spent nothing on it.
     """
 
     line: SourceLine
@@ -256,8 +256,8 @@ class LineCost:
 class PipeOverlap:
     """The overlap of the pipes.
 
-    `busy` are the cycles in which each pipe has an instruction that touches bytes at work, `together[k]` those in
-    which exactly k + 1 pipes do. One after the other would take the sum of `busy`, the best order the longest of it.
+    `busy` are the cycles in which each pipe executes an instruction that touches bytes, `together[k]` the cycles in
+    which exactly k + 1 pipes do. A serial order would take the sum of `busy`, the best order the longest of it.
     """
 
     busy: Mapping[str, int]
@@ -270,19 +270,19 @@ class PipeOverlap:
 
     @property
     def covered(self) -> int:
-        """Cycles in which some pipe works."""
+        """Cycles in which any pipe works."""
         return sum(self.together)
 
     @property
     def achieved(self) -> float | None:
-        """Part of what could be hidden behind the busiest pipe that is hidden; None if only one pipe works."""
+        """Part of the work that the busiest pipe could hide and does hide; None if only one pipe works."""
         possible = self.serial - max(self.busy.values(), default=0)
         return (self.serial - self.covered) / possible if possible else None
 
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
-    """Everything that `castsim run --report kernel` adds to the report of a run."""
+    """The data that `castsim run --report kernel` adds to the report of a run."""
 
     total: int
     lines: tuple[LineCost, ...]
@@ -306,7 +306,7 @@ def kernel_report(result: Result) -> KernelReport:
 
 
 def all_launches(tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionLaunches]:
-    """Return the launches written in a program, or made by its tile operations if its target has launches."""
+    """Return the launches in a program, or those of its tile operations if its target has launches."""
     told = machine_of(target).launches
     return () if told is None else written_launches(tree, target) or told.lowered(tree, timing, target)
 
@@ -328,14 +328,14 @@ class KernelLine(Keys):
 
 
 class PipesAtWork(Keys):
-    """The cycles in which so many pipes worked at once."""
+    """The cycles in which a number of pipes worked at once."""
 
     pipes: int = says("Number of pipes.", lambda own: own[0])
     cycles: Cycles = says("Cycles in which exactly so many worked.", lambda own: own[1])
 
 
 class Overlap(Keys):
-    """How far the pipes work at the same time."""
+    """The overlap of the pipes."""
 
     work_cycles: dict[Name, Cycles] = says("Cycles in which each pipe has an instruction at work.", "busy")
     serial_cycles: Cycles = says("Their sum: one pipe after the other.", "serial")
@@ -344,7 +344,7 @@ class Overlap(Keys):
         "The same by the number of pipes at work.", lambda overlap: enumerate(overlap.together, 1)
     )
     achieved: float | None
-    """Part of what the busiest pipe could hide that is hidden, from 0 to 1; null if only one pipe works."""
+    """Part of the work that the busiest pipe could hide and does hide, from 0 to 1; null if only one pipe works."""
 
 
 class Bound(Keys):
@@ -365,7 +365,7 @@ class LineCycles(Keys):
 
 
 class LaunchesByCause(Launches):
-    """All launches of one instruction of the source, with the lines behind each cause."""
+    """All launches of one source instruction, with the lines behind each cause."""
 
     behind_causes: dict[CauseName, list[LineCycles]] = says(
         "The lines with cycles of each cause, most first.", lambda each: dict(each.behind_causes())
@@ -373,7 +373,7 @@ class LaunchesByCause(Launches):
 
 
 class Stretch(Keys):
-    """Bytes of a buffer that instructions treat alike. Pairs are cycles from the first to the one behind the last."""
+    """Bytes of a buffer that instructions treat alike. Pairs are cycles from the first to the one after the last."""
 
     first_byte: int = says("Address of the first byte.", "start")
     last_byte: int = says("Address of the last byte.")
@@ -407,7 +407,7 @@ class Kernel(Keys):
 
 
 class KernelKeys(Keys):
-    """The kernel."""
+    """Keys of the kernel."""
 
     kernel: Kernel | None = says(
         "With `--report kernel`: the whole kernel.", lambda report: kernel_report(report.result), optional=True
@@ -455,7 +455,7 @@ def _lines(report: KernelReport) -> Table:
 
 
 def _launches(launches: InstructionLaunches) -> Iterator[RenderableType]:
-    """Yield the instructions of launches behind each cause, of a tile operation also those that it consists of."""
+    """Yield the instructions of launches behind each cause, and those that make up a tile operation."""
     own = launches.text == LAUNCH
     times = f"{grouped(launches.executions)} time{'s' * (launches.executions != 1)}"
     which = "" if own or launches.executions == 1 else ", the first of them"
@@ -519,7 +519,7 @@ def _picture(stretch: BufferStretch, total: int, buckets: int) -> str:
 
 
 def _within(intervals: Sequence[Interval], span: Interval) -> bool:
-    """Return whether an interval shares a cycle with `span`; the intervals are in order and do not overlap."""
+    """Return whether an interval shares a cycle with `span`; the intervals are ordered and disjoint."""
     index = bisect_left(intervals, span[0] + 1, key=lambda interval: interval[1])
     return index < len(intervals) and intervals[index][0] < span[1]
 

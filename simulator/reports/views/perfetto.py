@@ -1,16 +1,16 @@
 """The trace as Chrome/Perfetto JSON.
 
-One process per core; threads for each pipe, its instructions, and their waits.
+There is one process per core, with threads for each pipe, its instructions, and their waits.
 
-Times are cycles: the format counts microseconds, so one cycle is written as one of them and `otherData.time_unit` says
-so. Every cycle of a pipe belongs to one slice, named after the instruction that it works for or the reason why it does
-not; the cycles of launches stand by their lines on one more. Whole instructions stand on threads of their own: their
-executions as the report's table has them, and apart from these what they waited for (`instruction_tracks`). Flows are
-dependences, counters are queues and buffers. Everything is cut to the window; an arrow is there if the last slice of
-its producer and the first of its consumer are.
+Times are cycles: the format counts microseconds, so one cycle is written as one microsecond, and
+`otherData.time_unit` records this. Every cycle of a pipe belongs to one slice, named after the instruction it works
+for or the reason for its wait; the cycles of launches are on an additional thread, by line. Whole instructions have
+threads of their own: their executions as in the report's table, and separately their waits (`instruction_tracks`).
+Flows are dependences, counters are queues and buffers. Everything is cut to the window; an arrow is present if the
+last slice of its producer and the first slice of its consumer are.
 
-Source: the Trace Event Format (phases X, M, s/f, C). Process and thread 0 mean 'none' to some readers, so numbers start
-at 1.
+Source: the Trace Event Format (phases X, M, s/f, C). To some readers, process and thread 0 mean 'none', so numbers
+start at 1.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _Moved = Sequence[Deltas] | None
 
 
 class ReadAhead:
-    """Looks for the first access to each block of one address space, from some instruction execution on.
+    """Search for the first access to each block of one address space, starting at an instruction execution.
 
-    Loops are unrolled only as long as they may touch a block of which nothing is known yet.
+    Loops are unrolled only as long as they may touch a block whose first access is still unknown.
     """
 
     def __init__(self, tree: Tree, space: str, block: int) -> None:
@@ -52,7 +52,7 @@ class ReadAhead:
         self._read = np.zeros(0, np.bool_)
 
     def first_is_read(self, executions: int, asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return those of the `asked` blocks that are read before they are written, behind the first `executions`.
+        """Return those of the `asked` blocks that are read before they are written, after the first `executions`.
 
         An instruction that does both reads first.
         """
@@ -61,7 +61,7 @@ class ReadAhead:
         return self._read
 
     def _walk(self, node: Node, moved: _Moved, skip: int) -> int:
-        """Look at all executions in `node` but the first `skip`; return how many are still to be skipped behind it."""
+        """Examine all executions in `node` after the first `skip`; return how many are still to be skipped after it."""
         count = self._count(node)
         if skip >= count:
             return skip - count
@@ -105,7 +105,7 @@ class ReadAhead:
         )
 
     def _extents(self, node: Node, moved: _Moved) -> Iterator[tuple[int, int]]:
-        """Yield the hull of what each access touches in all trips around it."""
+        """Yield the hull of each access over all trips of the surrounding loops."""
         if isinstance(node, Block):
             start = 0
             for item in node.items:
@@ -118,7 +118,7 @@ class ReadAhead:
             yield from ((each.start, each.end) for each in accesses(node, moved) if each.space == self._space)
 
     def _loop_extents(self, loop: Loop, moved: _Moved, trip: int) -> Iterator[tuple[int, int]]:
-        """Addresses are affine in the trip, so first and last one bound the others."""
+        """Yield the same for a loop: addresses are affine in the trip, so the first and last ones bound the others."""
         ends = (self._extents(loop.body, _advanced(moved, loop, each)) for each in (trip, loop.trips - 1))
         for one, other in zip(*ends, strict=True):
             yield min(one[0], other[0]), max(one[1], other[1])
@@ -138,7 +138,7 @@ class ReadAhead:
 
 
 def _advanced(moved: _Moved, loop: Loop, trip: int) -> _Moved:
-    """Return the distance that the elements of the body move in a trip, `moved` of it by loops around."""
+    """Return the distance that the elements of the body move in a trip, `moved` of it by outer loops."""
     if moved is None:
         return [tuple(trip * step for step in row) for row in loop.steps]
     return [
@@ -155,7 +155,7 @@ BLOCK = BLOCK_BYTES
 
 @dataclass(frozen=True, slots=True)
 class CounterTrack:
-    """`values` are (cycle, value) where the value changes; it holds until the next one.
+    """A counter: `values` are (cycle, value) where the value changes; each lasts until the next one.
 
     `of` is a pipe or a buffer, `unit` operations or bytes.
     """
@@ -167,7 +167,7 @@ class CounterTrack:
 
 
 def counters(tree: Tree, timing: Timing, timeline: Timeline, capacities: Mapping[str, int]) -> tuple[CounterTrack, ...]:
-    """Return the queue of every pipe that had one, and every buffer of `capacities` (bytes by name) that was used.
+    """Return the queue of every pipe with one, and every buffer of `capacities` (bytes by name) that was used.
 
     A block of a buffer is needed from the first cycle of the instruction that writes it until the end of the last one
     that reads it before it is written again, or until that write begins.
@@ -203,9 +203,9 @@ def _sums(changes: Iterable[tuple[int, int]], timeline: Timeline) -> tuple[tuple
 
 
 def _lives(tree: Tree, timing: Timing, timeline: Timeline, space: str, size: int) -> list[tuple[int, int]]:
-    """Return the changes of the bytes in use: blocks come with the write and go with the last read.
+    """Return the changes of the bytes in use: blocks appear with the write and disappear with the last read.
 
-    Of what has not begun by the end of the window it matters only whether it reads what is there.
+    For instructions that start after the window, only their reads of existing blocks matter.
     """
     blocks = -(-size // BLOCK)
     born, used = np.full(blocks, -1, np.int64), np.full(blocks, -1, np.int64)
@@ -232,7 +232,7 @@ def _lives(tree: Tree, timing: Timing, timeline: Timeline, space: str, size: int
 
 
 def _count(born: NDArray[np.int64], used: NDArray[np.int64], found: dict[tuple[int, int], int]) -> None:
-    """Add the blocks whose lives end here; what nothing read was never in use."""
+    """Count the blocks whose lives end here; blocks that nothing read were never in use."""
     read = used >= 0
     firsts, lasts = born[read], used[read]
     if not len(firsts):
@@ -260,13 +260,13 @@ def _blocks(access: Access) -> slice:
 # behind it.
 
 ISSUE = "issue"
-"""The pipe has nothing to do: the instruction has not come to it yet."""
+"""Cause of a cycle in which the pipe has nothing to do, because the instruction has not reached it yet."""
 _WAITS = (Cause.FLAG_WAIT, Cause.OPERAND_WAIT, Cause.BARRIER)
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionSlice:
-    """Cycles [start, end) of an instruction on a track; `cause` is None where it was executed."""
+    """Cycles [start, end) of an instruction on a track; `cause` is None if it was executed."""
 
     track: str
     start: int
@@ -295,7 +295,7 @@ def instruction_slices(timeline: Timeline) -> tuple[InstructionSlice, ...]:
 
 
 def _cut(timeline: Timeline, track: str, span: ExecutionSpan) -> Iterator[InstructionSlice]:
-    """Yield the part of an execution that lies in the window; for one of zero length, its moment."""
+    """Yield the part of an execution inside the window; for one of zero length, its moment."""
     start, end = max(span.start, timeline.start), min(span.end, timeline.end)
     if start < end or (span.start == span.end and timeline.holds(span.end)):
         yield InstructionSlice(track, start, end, span, None)
@@ -319,10 +319,10 @@ def _waited(
 
 _PROCESS = 1
 _APART = 1000
-"""From the number of a pipe to that of the next; viewers call a thread main if it has the number of its process."""
+"""Distance between the numbers of two pipes; viewers treat the thread with the process number as the main one."""
 _LINES = "inside launches"
 _PIECE = 4096
-"""Events that are written at once."""
+"""Number of events that are written together."""
 Event = dict[str, Any]
 
 
@@ -333,9 +333,9 @@ def perfetto_text(
     target: str,
     inside: Iterable[LaunchSlice] = (),
 ) -> Iterator[str]:
-    """Yield the JSON document of a window piece by piece: as a whole, it would take several times what it tells of.
+    """Yield the JSON document of a window piece by piece: as a whole, it would need several times the memory.
 
-    `inside` are the cycles of launches by line, on a thread of their own.
+    `inside` are the cycles of launches by line, on a separate thread.
     """
     write = json.JSONEncoder(allow_nan=False).encode
     yield '{"traceEvents": ['
@@ -386,9 +386,9 @@ def _events(
 
 
 def _threads(timeline: Timeline, instructions: Iterable[InstructionSlice]) -> dict[str, int]:
-    """Return the number of every track by name, in the order in which they are to be shown: each pipe, then its own.
+    """Return the number of every track by name, in the order of display: each pipe, then its own tracks.
 
-    Viewers that know no order of threads show them by number. The numbers of pipes do not depend on the window.
+    Viewers that ignore the order of threads sort them by number. The numbers of pipes do not depend on the window.
     """
     tracks = sorted({(each.span.pipe, each.cause is not None, len(each.track), each.track) for each in instructions})
     return {
@@ -430,7 +430,7 @@ def _slices(timeline: Timeline, threads: Mapping[str, int]) -> Iterator[Event]:
 
 
 def _moments(rows: Iterable[DrawnOperation], threads: Mapping[str, int]) -> Iterator[Event]:
-    """Yield a slice of no length for every operation that takes no time, so that flows have an end to bind to."""
+    """Yield a slice of zero length for every operation that takes no time, as an anchor for flows."""
     for row in rows:
         about = {"operation": row.index, "line": row.line}
         yield _slice(threads[row.pipe], row.end, row.end, row.name, "moment", about)
@@ -443,7 +443,7 @@ def _line_of_launch(each: LaunchSlice, timeline: Timeline, thread: int) -> Event
 
 
 def _instruction(each: InstructionSlice, thread: int) -> Event:
-    """Return the slice of an instruction, executed or waiting; the latter is named after what it waits for."""
+    """Return the slice of an instruction, executing or waiting; a wait is named after its cause."""
     span = each.span
     name, kind = (span.text, "instruction") if each.cause is None else (each.cause, "wait")
     about = {"execution": span.execution, "instruction": span.text, "line": span.line}
@@ -451,7 +451,7 @@ def _instruction(each: InstructionSlice, thread: int) -> Event:
 
 
 def _flows(timeline: Timeline, found: Iterable[Dependence], threads: Mapping[str, int]) -> Iterator[Event]:
-    """Yield both ends of every arrow: from the last cycle of the producer into the first of the consumer."""
+    """Yield both ends of every arrow: from the last cycle of the producer to the first of the consumer."""
     rows = {row.index: row for row in timeline.rows}
     own = timeline.by_operation()
     for number, dependence in enumerate(found, 1):

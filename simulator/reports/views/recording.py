@@ -1,4 +1,4 @@
-"""Listening to an engine: which cycles of which pipe went to what."""
+"""Recording of an engine: the cause of every cycle of every pipe."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Window:
         """Read `A:B`, `A:` or `:B`.
 
         Raises:
-            ReadError: another form, or nothing between the two.
+            ReadError: the text has another form, or the window is empty.
         """
         found = _FORM.fullmatch(text)
         if found is None:
@@ -54,7 +54,7 @@ class Window:
 
 
 LIMIT = 500_000
-"""Segments kept at the most: about 100 MB, and more than any viewer shows in comfort."""
+"""Maximum number of segments kept: about 100 MB, and more than viewers handle comfortably."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,11 @@ class PipeSegment:
 
 
 class SegmentRecorder(IgnoresBlocks):
-    """An observer that keeps the segments of a window, and passes progress on to another listener.
+    """Observer that keeps the segments of a window, and passes progress on to another listener.
 
     `cut` is the cycle from which segments are missing because there were more than `limit`, None if none are. `first`
-    is the earliest segment of every operation, in the window or before it: who sent it, and when. `issued` bounds the
-    numbers of operations that were issued in the window or before it, None if that is not known.
+    is the earliest segment of every operation, in the window or before it, with sender and time. `issued` bounds the
+    numbers of operations that were issued in the window or before it, None if that is unknown.
     """
 
     def __init__(self, window: Window, listener: Listener | None = None, limit: int = LIMIT) -> None:
@@ -91,12 +91,12 @@ class SegmentRecorder(IgnoresBlocks):
         return self._window.end if self.cut is None else self.cut
 
     def progress(self, cycle: int, operations: int) -> None:
-        """Pass it on."""
+        """Pass the progress on."""
         if self._listener is not None:
             self._listener.progress(cycle, operations)
 
     def segment(self, pipe: str, start: int, end: int, cause: Cause, operation: int | None) -> None:
-        """Keep a segment that reaches into the window."""
+        """Keep a segment that overlaps the window."""
         if self.until is not None and start >= self.until:
             return
         found = PipeSegment(pipe, start, end, cause, operation)
@@ -113,17 +113,17 @@ class SegmentRecorder(IgnoresBlocks):
             self._drop()
 
     def block(self, cycle: int, pipe: str, operation: int, address: int, write: bool, asked: int) -> None:
-        """Blocks are not shown."""
+        """Ignore a block, because blocks are not shown."""
 
     def _drop(self) -> None:
-        """Keep the earliest segments: long ones are reported late, so the latest to come are not those to drop."""
+        """Keep the earliest segments: long ones are reported late, so the last ones reported are not dropped first."""
         self.segments.sort(key=lambda segment: segment.start)
         self.cut = self.segments[self._limit].start
         self.segments = [segment for segment in self.segments if segment.start < (self.cut or 0)]
 
 
 def free_tracks(spans: Iterable[tuple[int, int]]) -> Iterator[int]:
-    """Yield the track, from 1, of each [start, end), which come in order of start: the lowest that is free then."""
+    """Yield the track, from 1, of each [start, end) in order of start: the lowest free one."""
     free: list[int] = []
     taken: list[tuple[int, int]] = []
     made = 0
@@ -139,7 +139,7 @@ def free_tracks(spans: Iterable[tuple[int, int]]) -> Iterator[int]:
 
 
 def cut_segment(segment: PipeSegment, start: int, end: int) -> PipeSegment:
-    """Return the part of a segment that lies in cycles [start, end)."""
+    """Return the part of a segment inside cycles [start, end)."""
     if segment.start >= start and segment.end <= end:
         return segment
     return PipeSegment(segment.pipe, max(segment.start, start), min(segment.end, end), segment.cause, segment.operation)
@@ -154,13 +154,13 @@ def cut_segment(segment: PipeSegment, start: int, end: int) -> PipeSegment:
 
 _WORK = tuple(cause for cause in Cause if cause not in WAITING and cause is not Cause.DRAIN)
 _ORDER = (Cause.FILL, *(cause for cause in _WORK if cause is not Cause.FILL), Cause.DRAIN)
-"""The order in which the cycles of an operation's work are told."""
+"""Order of the cycles of an operation's work."""
 
 _WAITS = tuple(cause for cause in Cause if cause in WAITING)
 
 
 def operation_segments(timing: Timing, start: int, end: int) -> Iterator[PipeSegment]:
-    """Yield the cycles of every operation that began before `end` and did not end before `start`, on its own pipe."""
+    """Yield the cycles of every operation that overlaps [`start`, `end`), on its own pipe."""
     free = dict.fromkeys(timing.pipes, 0)
     for operation in timing.operations:
         spent = sum(operation.causes.values())
@@ -179,9 +179,9 @@ def operation_segments(timing: Timing, start: int, end: int) -> Iterator[PipeSeg
 
 
 def _begin(operation: OperationTiming, spent: int, free: int) -> int:
-    """Return the first cycle that the pipe, which is free from cycle `free` on, spent on behalf of an operation.
+    """Return the first cycle that the pipe, free from cycle `free` on, spent on behalf of an operation.
 
-    Waits are before its work, unless the pipe was not free then: the unit that sends a barrier works first.
+    Waits precede its work, unless the pipe was not free then: the unit that sends a barrier works first.
     """
     waited = sum(operation.causes.get(cause, 0) for cause in WAITING)
     if waited == spent:

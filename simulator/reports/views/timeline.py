@@ -1,9 +1,9 @@
-"""Operations of a window with the cycles of their lives, their dependences, and the critical path: what views show.
+"""Operations of a window with the cycles of their lives, their dependences, and the critical path.
 
-An operation is *dispatched* in the cycle in which the scalar unit has done with sending it (on a core that issues
-bundles, in the first cycle in which the bundle could go but for a stall), *starts* when its pipe begins to work for
-it, has *executed* when its last effect is there, and *retires* once everything before it in program order has executed
-as well. Waits for flags, barriers, and what takes none of its pipe's time start in the cycle in which they end.
+An operation is *dispatched* in the cycle in which the scalar unit has finished sending it (on a core that issues
+bundles, in the first cycle in which the bundle could issue without a stall), *starts* when its pipe begins to work for
+it, has *executed* when its last effect is complete, and *retires* once everything before it in program order has
+executed too. Waits for flags, barriers, and operations that take no pipe time start in the cycle in which they end.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from castsim.running.program_runs import listed
 
 @dataclass(frozen=True, slots=True)
 class DrawnOperation:
-    """One operation: cycles as defined above, `end` being the first cycle after its last effect.
+    """One operation: cycles as defined above, `end` is the first cycle after its last effect.
 
-    `index` counts operations in issue order, `execution` instructions as they were executed, `line` is that of the
-    source, 0 for what stands in no source.
+    `index` counts operations in issue order, `execution` counts executed instructions, `line` is the source line,
+    0 for operations that are not in the source.
     """
 
     index: int
@@ -42,10 +42,10 @@ class DrawnOperation:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionSpan:
-    """One executed instruction, in the window or not: [start, end) is its execution, as `Timing.executions` says.
+    """One executed instruction, in the window or not: [start, end) is its execution, as in `Timing.executions`.
 
     `since` is the cycle of the first sign of it, at the latest that of its start. `pipe` is that of its main work.
-    `synchronises` says that it does nothing else: flags and barriers. `first` is the number of its first operation on
+    `synchronises` marks flags and barriers, which do nothing else. `first` is the number of its first operation on
     its pipe (on any, if it has none there), `last` that of the one that ends last.
     """
 
@@ -66,9 +66,9 @@ class Timeline:
     """The events in cycles [start, end) of a run of `total` cycles.
 
     `rows` are the operations dispatched before the end of the window and not retired before its start, in issue order;
-    `sent` are those that the scalar unit was only about to dispatch at its end. `spans` are the instructions of both.
+    `sent` are those that the scalar unit was still sending at its end. `spans` are the instructions of both.
     `segments` are in order of start, cut to the window; `cut` is the cycle after which there were too many to keep. No
-    instruction behind the first `executions` has begun in the window.
+    instruction after the first `executions` has begun in the window.
     """
 
     title: str
@@ -84,7 +84,7 @@ class Timeline:
     cut: int | None
 
     def holds(self, cycle: int) -> bool:
-        """Whether the beginning of a cycle, or the end of the run, belongs to the window."""
+        """Whether the beginning of a cycle, or the end of the run, lies in the window."""
         return self.start <= cycle < self.end or cycle == self.end == self.total
 
     def by_operation(self) -> Mapping[int, list[PipeSegment]]:
@@ -144,16 +144,16 @@ def make_timeline(title: str, tree: Tree, timing: Timing, recorder: SegmentRecor
 
 
 class _Numbered:
-    """The executed instructions of a tree, asked for by ascending numbers."""
+    """The executed instructions of a tree, retrieved by ascending numbers."""
 
     def __init__(self, tree: Tree) -> None:
         self._instances = enumerate(instances(tree))
         self._known: dict[int, tuple[frozenset[int], bool]] = {}
 
     def waits(self, number: int) -> tuple[frozenset[int], bool]:
-        """Return the operations of an execution, counted from 0, that do nothing but wait: for a flag or at a barrier.
+        """Return the operations of an execution, counted from 0, that only wait for a flag or at a barrier.
 
-        The second item says whether it does nothing but synchronise.
+        The second item tells whether the execution only synchronises.
         """
         lowered = next(lowered for reached, (lowered, _) in self._instances if reached == number)
         if id(lowered) not in self._known:
@@ -175,7 +175,7 @@ def _rows(
     members: tuple[OperationTiming, ...],
     retired: int,
 ) -> Iterator[DrawnOperation]:
-    """Yield the operations of one execution, everything before which has retired in cycle `retired`."""
+    """Yield the operations of one execution; everything before it has retired in cycle `retired`."""
     instruction = tree.instructions[timing.executions[members[0].execution].instruction]
     for place, operation in enumerate(members):
         retired = max(retired, operation.end)
@@ -195,7 +195,7 @@ def _rows(
 
 
 def _dispatched(operation: OperationTiming, recorder: SegmentRecorder) -> int:
-    """Return the cycle in which an operation was dispatched; that of its start, if no other is known."""
+    """Return the cycle in which an operation was dispatched, or that of its start if no other is known."""
     segment = recorder.first.get(operation.index)
     if segment is None or segment.start >= operation.start:
         return operation.start
@@ -234,7 +234,7 @@ def _span(
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """`consumer` needs what `producer` did; both are operation numbers, `why` names the flag or the bytes."""
+    """`consumer` depends on `producer`; both are operation numbers, `why` names the flag or the bytes."""
 
     producer: int
     consumer: int
@@ -245,8 +245,8 @@ def dependences(tree: Tree, timeline: Timeline) -> tuple[Dependence, ...]:
     """Return the dependences between operations of the window, flags first.
 
     A wait depends on the set that it consumes: sets and waits of one flag pair up in order. An instruction that reads
-    bytes depends on the last one that wrote any of them; its first operation on the pipe of its main work stands for
-    it, as the operation that ends last does for the writer. Programs of bundles name no bytes, so they have none.
+    bytes depends on the last one that wrote any of them; its first operation on the pipe of its main work represents
+    it, and the operation that ends last represents the writer. Programs of bundles name no bytes, so they have none.
     """
     return (*_of_flags(tree, timeline), *_of_bytes(tree, timeline))
 
@@ -298,7 +298,7 @@ def _of_bytes(tree: Tree, timeline: Timeline) -> Iterator[Dependence]:
 
 
 def _overlap(one: Access, other: Access) -> bool:
-    """Whether the extents meet; rows in between that only one of them touches count as met."""
+    """Whether the extents meet; rows in between that only one of them touches count as meeting."""
     return one.start < other.end and other.start < one.end
 
 
@@ -325,7 +325,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An operation with the cycles of its pipe: it works from `begin` on, and the pipe is its own until `released`."""
+    """An operation with the cycles of its pipe: it works from `begin` on, and occupies the pipe until `released`."""
 
     row: DrawnOperation
     begin: int
@@ -334,7 +334,7 @@ class _Known:
 
 
 def critical_path(timeline: Timeline, found: Iterable[Dependence]) -> tuple[PathStep, ...]:
-    """Return the path in order of its cycles; its steps share no cycle, and leave out none up to the last end.
+    """Return the path in order of its cycles; its steps are disjoint and cover every cycle up to the last end.
 
     `found` are the dependences of the window.
     """
@@ -389,7 +389,7 @@ def _cycles(row: DrawnOperation, segments: Sequence[PipeSegment]) -> _Known:
 
 
 def _before_on_pipe(known: Mapping[int, _Known]) -> Mapping[int, int]:
-    """Return for each operation the one before it on its pipe."""
+    """Return for each operation the previous one on its pipe."""
     last: dict[str, int] = {}
     found: dict[int, int] = {}
     for index in sorted(known):
@@ -401,7 +401,7 @@ def _before_on_pipe(known: Mapping[int, _Known]) -> Mapping[int, int]:
 
 
 def _last_before(known: Mapping[int, _Known]) -> Mapping[int, int]:
-    """Return for each operation the one before it, on any pipe, that ended last."""
+    """Return for each operation the earlier one, on any pipe, that ended last."""
     found: dict[int, int] = {}
     last: int | None = None
     for index in sorted(known):
@@ -421,7 +421,7 @@ def _last_before(known: Mapping[int, _Known]) -> Mapping[int, int]:
 
 LEGEND = "D dispatched, = waiting, e executing, E executed, - waiting to retire, R retired"
 NARROWEST = 20
-"""Cycles per panel at the least, however narrow the terminal."""
+"""Minimum number of cycles per panel, however narrow the terminal."""
 
 _RULER = "0123456789"
 _MARK = 5
@@ -475,7 +475,7 @@ def _letter(row: DrawnOperation, cycle: int) -> str:
 
 
 def _acts(row: DrawnOperation, timeline: Timeline) -> bool:
-    """Whether something happens to an operation in the window: it is dispatched, works, ceases to wait."""
+    """Whether an operation changes state in the window: it is dispatched, works, or stops waiting."""
     moments = (_first(row), row.retired)
     works = row.start < timeline.end and row.end > timeline.start
     return works or any(timeline.start <= moment < timeline.end for moment in moments)
@@ -500,7 +500,7 @@ def _described(row: DrawnOperation) -> str:
 
 
 def _shortened(name: str, room: int) -> str:
-    """Return the part that fits into a narrow terminal, marked where it was cut."""
+    """Return the part that fits a narrow terminal, with a mark at the cut."""
     return name if len(name) <= room else f"{name[: max(room - len(_CUT), 0)]}{_CUT}"
 
 
@@ -509,7 +509,7 @@ def _pipe_width(timeline: Timeline) -> int:
 
 
 def _ruler(start: int, end: int, margin: int) -> Iterator[str]:
-    """Yield the cycle in full at every tenth column, and the last digits."""
+    """Yield the full cycle at every tenth column, and the last digits."""
     marks = [" "] * (end - start)
     for cycle in range(-(-start // 10) * 10, end, 10):
         text = str(cycle)
@@ -525,11 +525,11 @@ _SCALED = {"e": "e executing", "=": "= waiting for other pipes", ".": ". neither
 """The letters of the scaled view, each with its meaning."""
 _MOST_ROWS = 24
 _COPIES = 4
-"""Copies of a repeated operation that are drawn for each column, in place of all."""
+"""Copies of a repeated operation drawn for each column, in place of all."""
 
 
 def scaled_lines(tree: Tree, timing: Timing, width: int) -> Iterator[str]:
-    """Yield a row for each line of the source and pipe, as many cycles in a column as make the run fit into `width`."""
+    """Yield a row for each source line and pipe, with enough cycles per column to fit the run into `width`."""
     spans = _spans_by_line(tree, timing, _COPIES * width)
     pipe = max(map(len, timing.pipes), default=0)
     labels = {key: f"{key[0]:>4}  {key[1]:<{pipe}}  {_shortened(key[2], width // 4)}  " for key in spans}
@@ -554,7 +554,7 @@ _LineOnPipe = tuple[int, str, str]
 
 
 def _spans_by_line(tree: Tree, timing: Timing, most: int) -> Mapping[_LineOnPipe, list[tuple[int, int, int]]]:
-    """Return (first cycle of waiting, first of executing, end) of every operation, and of `most` copies of each."""
+    """Return (first cycle of waiting, first of executing, end) of every operation, for `most` copies of each."""
     spans: dict[_LineOnPipe, list[tuple[int, int, int]]] = {}
     for operation, last, times in repeated(timing.operations):
         instruction = tree.instructions[timing.executions[operation.execution].instruction]

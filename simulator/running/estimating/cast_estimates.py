@@ -1,4 +1,4 @@
-"""What an estimate says, and that of one instruction by simulating it alone."""
+"""Contents of an estimate, and the estimate of one instruction by simulating it alone."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ Number = Any
 
 @dataclass(frozen=True, slots=True)
 class NumberFunctions:
-    """Functions that Python and NumPy spell differently.
+    """Functions that differ between Python and NumPy.
 
-    The larger and the smaller of two, a choice by a condition, an entry of a table by its place.
+    These are the larger and the smaller of two, a choice by a condition, an entry of a table by its index.
     """
 
     larger: Callable[[Number, Number], Number]
@@ -68,7 +68,7 @@ def of_arrays() -> NumberFunctions:
 
 
 class CastShape(NamedTuple):
-    """The shape on which the cycles of a cast depend: extents in elements, strides from row to row of both tiles.
+    """The shape that decides the cycles of a cast: extents in elements, row strides of both tiles.
 
     Every field is an int, or an array of int64; all arrays have one length.
     """
@@ -82,10 +82,10 @@ class CastShape(NamedTuple):
 
 
 class CastCycles(NamedTuple):
-    """Cycles of a cast alone, those of the pipe that converts by cause, busy ones of the scalar unit.
+    """Cycles of a cast alone, those of the converting pipe by cause, busy ones of the scalar unit.
 
-    `converting` is in the order of `Cause`, without the empty cycles. All three count the cycles of the cast and none
-    that its convention leaves out.
+    `converting` is in the order of `Cause`, without the empty cycles. All three count the cycles of the cast, without
+    those that its convention leaves out.
     """
 
     cycles: Number
@@ -105,16 +105,16 @@ def up(number: Number, step: int) -> Number:
 # the bottleneck count little. In a pipe, cycles go to operations as the engine books them.
 
 WEIGHTIEST = 3
-"""Facts of which a summary tells the weight."""
+"""Number of facts whose weight a summary gives."""
 
 _MOST_KINDS = 2
-"""Kinds of operations that the sentence on their range names."""
+"""Maximum number of kinds of operations in the sentence on their range."""
 
 _SCALAR, BUNDLES = "scalar unit", "bundles"
 _TRANSFERS: Mapping[str, tuple[str, str]] = {bare(Pipe.MTE2): (LOAD, "tload"), bare(Pipe.MTE3): (STORE, "tstore")}
-"""What a pipe that moves bytes does, and the operation by which it was measured."""
+"""Activity of a pipe that moves bytes, and the operation that measured it."""
 _TOTAL = "total of global memory"
-"""What cores at work at once wait for when together they ask for more than it moves."""
+"""Description of the wait of cores that together ask for more than the memory moves."""
 
 _FACTS: Mapping[str, re.Pattern[str]] = {
     LOAD: re.compile(r"cores$|timing\.(sharing\.\w+\.)?load\b"),
@@ -124,7 +124,7 @@ _FACTS: Mapping[str, re.Pattern[str]] = {
     Cause.MEMORY_BANDWIDTH: re.compile(r"global_memory|shared_memory|cores$"),
     _TOTAL: re.compile(r"global_memory\.|shared_cache$"),
 }
-"""Where the facts of what does not compute stand; all others that a run rests on are those of what computes."""
+"""Prefix of the facts of pipes that do not compute; all others that a run uses are those of the computing pipe."""
 
 _EVIDENCE: Mapping[SourceKind, str] = {
     SourceKind.SILICON: "measured on silicon",
@@ -138,19 +138,19 @@ _KINDS: Mapping[str, str] = {CAST: "casts", "elementwise": "elementwise operatio
 
 
 class Standing(StrEnum):
-    """How cycles of operations have been compared with measured ones, the best first."""
+    """Relation of cycles to measured ones, the best first."""
 
     VALIDATED = "validated"
-    """With some of these very operations that no fact was fitted to."""
+    """Compared with held-out measurements of these operations."""
     FITTED = "fitted"
-    """With such as facts were fitted to: they confirm nothing."""
+    """Compared with fitted measurements, which confirm nothing."""
     FACTS = "facts"
-    """Not at all: they are what the facts make them."""
+    """Not compared: derived from facts."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationKindWork:
-    """What operations of one sort rest on: their kind, what reports call them, and the operation with its formats."""
+    """The evidence of one kind of operation: kind, name in reports, and operation with formats."""
 
     kind: str
     label: str
@@ -161,7 +161,7 @@ class OperationKindWork:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Cycles of operations that rest on one sort of evidence, those with most cycles first."""
+    """Cycles of operations with the same evidence, those with most cycles first."""
 
     basis: SourceKind
     standing: Standing
@@ -170,13 +170,13 @@ class Share:
 
     @property
     def evidence(self) -> str:
-        """The sort of evidence in one or two words."""
+        """The evidence in one or two words."""
         return _EVIDENCE[self.basis] if self.standing is Standing.FACTS else str(self.standing)
 
 
 @dataclass(frozen=True, slots=True)
 class CycleInterval:
-    """Range of the cycles of operations of some `kinds`, which take `covered` cycles by castsim.
+    """Range of the cycles of operations of some `kinds`, to which castsim attributes `covered` cycles.
 
     At least `share` percent of the held-out `rows` lie in the interval that it is derived from.
     """
@@ -189,7 +189,7 @@ class CycleInterval:
     kinds: tuple[str, ...]
 
     def sentence(self, cycles: int) -> str:
-        """Return it in words, for so many cycles in all."""
+        """Return the range in words, for a total number of cycles."""
         basis = f"({self.share} % interval, {self.rows:,} held-out rows)"
         if self.covered == cycles:
             return f"range {self.low:,} to {self.high:,} cycles {basis}"
@@ -200,7 +200,7 @@ class CycleInterval:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """A number of a fact, and by how much cycles change if it is 10 percent less, and 10 percent more."""
+    """A number of a fact, and the change in cycles if it is 10 percent smaller, and 10 percent larger."""
 
     fact: str
     status: Status
@@ -216,14 +216,14 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What a number of cycles rests on; the shares add up to it. Without rows to judge by, no interval is known."""
+    """The evidence for a number of cycles, as shares that add up to it. Without rows to judge by, it has no range."""
 
     cycles: int
     shares: tuple[Share, ...]
     interval: CycleInterval | None
 
     def percentages(self) -> list[tuple[str, int]]:
-        """Return the sorts of evidence with whole percentages that add up to 100, largest first."""
+        """Return the evidence with integer percentages that add up to 100, largest first."""
         cycles: dict[str, int] = {}
         for each in self.shares:
             cycles[each.evidence] = cycles.get(each.evidence, 0) + each.cycles
@@ -234,20 +234,20 @@ class Trust:
         return sorted(percents, key=lambda each: -each[1])
 
     def sentence(self) -> str:
-        """Return in one line what the cycles rest on, and their range."""
+        """Return the evidence for the cycles and their range in one line."""
         shares = ", ".join(f"{percent or '<1'} % {name}" for name, percent in self.percentages())
         interval = self.interval.sentence(self.cycles) if self.interval else "range unknown (no held-out rows)"
         return f"{shares or 'no cycles'}; {interval}"
 
 
 def trust_of(target: Target, timing: Timing, tree: Tree) -> Trust:
-    """Return what the cycles of a run rest on."""
+    """Return the evidence for the cycles of a run."""
     works = _cycles_of_works(target, timing, tree.instructions)
     return trust_of_works(target, works, timing.total, timing.facts, partial(facts_behind, target, timing, tree))
 
 
 def facts_behind(target: Target, timing: Timing, tree: Tree, work: OperationKindWork) -> Collection[str]:
-    """Return the paths of the facts behind one work of a run: those of its instructions alone."""
+    """Return the paths of the facts behind one kind of work in a run: those of its instructions alone."""
     others = {
         number
         for number, instruction in enumerate(tree.instructions)
@@ -266,10 +266,10 @@ def trust_of_works(
     facts: Collection[str],
     facts_of: Callable[[OperationKindWork], Collection[str]] | None = None,
 ) -> Trust:
-    """Return what cycles rest on, given how many go to which work, and the paths of the facts behind them.
+    """Return the evidence for cycles, given their number by kind of work, and the paths of the facts behind them.
 
-    `facts_of` finds those behind one work; None: all of them. It is asked only where a fact differs from those of the
-    shipped target, whose measurements then say nothing of the work.
+    `facts_of` returns those behind one kind of work; None: all of them. It is called only if a fact differs from one of
+    the shipped target, whose measurements then do not apply.
     """
     shares: dict[tuple[SourceKind, Standing], list[tuple[int, str]]] = {}
     covered = low = high = 0.0
@@ -299,15 +299,15 @@ def trust_of_works(
 def sensitivities(
     target: Target, facts: Iterable[str], total: int, rerun: Callable[[Callable[[Target], Target]], int]
 ) -> tuple[Sensitivity, ...]:
-    """Return how much each number of doubtful facts weighs, most first, by running with it changed.
+    """Return the weight of each number in doubtful facts, largest first, by running with it changed.
 
-    Whole numbers change by a cycle at least, of which a part is taken: as if cycles were linear in between.
+    Integers change by at least one cycle, and the effect is scaled: as if cycles were linear in between.
 
     Args:
-        target: where the program ran.
-        facts: paths of facts, as `Timing.facts` has them.
-        total: the cycles that it took.
-        rerun: takes what changes the target, and returns the cycles with it changed.
+        target: the target of the run.
+        facts: paths of facts, in the form of `Timing.facts`.
+        total: the cycles of the run.
+        rerun: takes a change to the target, and returns the cycles with it.
     """
     found = []
     for path, status, value in _numbers(target, facts):
@@ -329,7 +329,7 @@ def fact_at(target: Target, path: str) -> Fact | None:
 def _change(
     path: str, value: int | Decimal, sign: int, total: int, rerun: Callable[[Callable[[Target], Target]], int]
 ) -> int | None:
-    """Return by how much cycles change with a number changed by 10 percent; None if it cannot be changed so."""
+    """Return the change in cycles for a change of 10 percent in a number; None if that is not legal."""
     tenth = Decimal(value) / 10
     step = max(1, round(tenth)) if isinstance(value, int) else tenth
     try:
@@ -367,7 +367,7 @@ def _leaves(held: object) -> Iterator[tuple[str, int | Decimal]]:
 def _cycles_of_works(
     target: Target, timing: Timing, instructions: tuple[Instruction, ...]
 ) -> dict[OperationKindWork, int]:
-    """Return all cycles of a run by the sort of work that they are spent on."""
+    """Return all cycles of a run by kind of work."""
     if not target.has_tiles:
         stalls = timing.pipes["LOAD"].causes if timing.total else {}  # all slots stall together
         found = {
@@ -406,7 +406,7 @@ def _occupied(causes: Mapping[Cause, int]) -> int:
 
 
 def _whole(weights: Mapping[OperationKindWork, float], total: int) -> dict[OperationKindWork, int]:
-    """Return whole cycles in proportion to weights that add up to the total: the largest fractions are rounded up."""
+    """Return integer cycles in proportion to weights that add up to the total: the largest fractions are rounded up."""
     scale = sum(weights.values())
     exact = {work: total * weight / scale for work, weight in weights.items() if weight} if scale else {}
     found = {work: int(share) for work, share in exact.items()}
@@ -435,7 +435,7 @@ _SHAPES = (
     "kernels", "variants", "variant_choice", "kernel_variants", "registers", "repeat", "pipes", "profiled_sequences",
     "scratch_sequences", "tile_arithmetic",
 )  # fmt: skip
-"""Tables of a description that decide which instructions an operation becomes."""
+"""Tables of a description that decide the instructions of an operation."""
 
 
 def differs_from_shipped(
@@ -444,7 +444,7 @@ def differs_from_shipped(
     facts: Collection[str],
     facts_of: Callable[[OperationKindWork], Collection[str]] | None = None,
 ) -> bool:
-    """Whether work rests on a fact that is not that of the shipped target, whose measurements then do not hold."""
+    """Whether work depends on a fact that differs from the shipped target's, whose measurements then do not apply."""
     lineage = target.lineage
     if not lineage.changed:
         return False
@@ -464,9 +464,9 @@ def differs_from_shipped(
 def _basis(
     target: Target, work: OperationKindWork, facts: Collection[str], *, measured: bool
 ) -> tuple[SourceKind, Standing]:
-    """Return what work rests on: measurements of these operations if they hold, or else the weakest of the facts.
+    """Return the evidence for work: measurements of these operations if they apply, otherwise the weakest of the facts.
 
-    Where they hold, its facts are those of the shipped target, whatever else differs.
+    If they apply, its facts are those of the shipped target, whatever else differs.
     """
     found = measured_operation(target.lineage.name, work.operation, work.src, work.dst) if measured else None
     if measured and target.lineage.changed:
@@ -491,12 +491,12 @@ def _basis(
 
 HERE = Span("<estimate>", 1, 1)
 _WORD_BYTES = 4
-"""Bytes of an element of the tmp tile, int32."""
+"""Number of bytes of an element of the tmp tile, int32."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileCastRequest:
-    """The cast that is asked for, whatever the shape."""
+    """The requested cast, independent of the shape."""
 
     src: Format
     dst: Format
@@ -506,10 +506,10 @@ class TileCastRequest:
 
     @classmethod
     def of(cls, asked: CastAsked) -> TileCastRequest:
-        """Return the request that is made in words.
+        """Return the request for a cast given by names.
 
         Raises:
-            ReadError: unknown rounding mode.
+            ReadError: the rounding mode is unknown.
         """
         mode = None if asked.rounding is None else round_mode(asked.rounding)
         return cls(asked.src, asked.dst, mode, asked.saturation, asked.scratch)
@@ -517,10 +517,10 @@ class TileCastRequest:
 
 @dataclass(frozen=True, slots=True)
 class OperandPlacement:
-    """Places operands for one pair of formats.
+    """Placement of operands for one pair of formats.
 
-    `region` is the distance after which other banks begin, `capacity` what tiles may take, `limit` what the buffer has;
-    all in bytes. `consecutive` tiles lie one behind the other.
+    `region` is the distance after which other banks begin, `capacity` the space for tiles, `limit` the buffer's size;
+    all in bytes. `consecutive` tiles are adjacent.
     """
 
     request: TileCastRequest
@@ -566,7 +566,7 @@ class OperandPlacement:
         return TileCast(source, destination, tmp, request.rounding, request.saturation, HERE)
 
     def fits(self, shape: CastShape, reach: Number, arithmetic: NumberFunctions) -> Number:
-        """Whether no tile of a shape would be refused, the destination being written as far as `reach` bytes."""
+        """Whether all tiles of a shape are accepted, the destination being written up to `reach` bytes."""
         rows, src, dst = shape.rows, shape.src_stride * self.bits[0], shape.dst_stride * self.bits[1]
         good = (rows >= 0) & (shape.valid_rows >= 0) & (shape.valid_cols >= 0) & (src >= 0) & (dst >= 0)
         good &= (shape.valid_rows <= rows) & (shape.valid_cols <= shape.cols)
@@ -577,7 +577,7 @@ class OperandPlacement:
         return good
 
     def apart(self, shape: CastShape, arithmetic: NumberFunctions, *, scratch: bool) -> Number:
-        """Whether all operands of a shape that `fits` lie in different banks; with `scratch` the tmp tile as well."""
+        """Whether all operands of a shape that `fits` lie in different banks; with `scratch` including the tmp tile."""
         dst = shape.rows * (shape.dst_stride * self.bits[1] // 8)
         at = self.second(shape, arithmetic)
         apart = at % self.region == 0
@@ -591,11 +591,11 @@ class OperandPlacement:
         return CONSECUTIVE if self.consecutive or not self.apart(shape, SCALAR, scratch=False) else APART
 
     def holds_scratch(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
-        """Whether a tmp tile that always suffices is left room for behind the tiles of a shape that `fits`."""
+        """Whether a tmp tile of sufficient size fits after the tiles of a shape that `fits`."""
         return self._behind(shape, arithmetic) + self._reserve(shape) <= self.capacity
 
     def leaves_scratch(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
-        """Whether any bytes are left for a tmp tile; one without any is refused where it is simulated."""
+        """Whether any bytes remain for a tmp tile; an empty one is rejected by the simulation."""
         return self._behind(shape, arithmetic) + self.alignment <= self.capacity
 
     def _behind(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
@@ -603,7 +603,7 @@ class OperandPlacement:
         return up(self.second(shape, arithmetic) + dst, self.alignment)
 
     def second(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
-        """Return where the destination lies."""
+        """Return the address of the destination."""
         src = shape.rows * (shape.src_stride * self.bits[0] // 8)
         if self.consecutive:
             return up(src, self.alignment)
@@ -612,7 +612,7 @@ class OperandPlacement:
         return arithmetic.choose(at + needed <= self.capacity, at, up(src, self.alignment))
 
     def _reserve(self, shape: CastShape) -> Number:
-        """Return the bytes of a tmp tile that always suffices, 0 if none is wanted."""
+        """Return the bytes of a tmp tile that always suffices, 0 if none is requested."""
         return shape.rows * shape.src_stride * _WORD_BYTES if self.request.scratch else 0
 
     def _tile(self, lowerer: Lowerer, name: str, fmt: Format, stride: int, shape: CastShape, at: int) -> Tile:
@@ -622,7 +622,7 @@ class OperandPlacement:
         return tile
 
     def _scratch(self, shape: CastShape, behind: int) -> Tile:
-        """Return an int32 tile of the source's shape, cut to what is left of the buffer."""
+        """Return an int32 tile of the source's shape, limited to the rest of the buffer."""
         words = shape.rows * shape.src_stride
         at: int = up(behind, self.region)
         if at + words * _WORD_BYTES > self.capacity:
@@ -633,30 +633,30 @@ class OperandPlacement:
 
 
 class EstimateBasis(Protocol):
-    """What was estimated, to say later what its cycles rest on."""
+    """Subject of an estimate, from which its evidence is derived later."""
 
     def trust(self, cycles: int) -> Trust:
-        """Return what its cycles rest on."""
+        """Return the evidence for its cycles."""
         ...
 
     def sensitivities(self, cycles: int) -> tuple[Sensitivity, ...]:
-        """Return how much numbers of doubtful facts weigh."""
+        """Return the weight of numbers in doubtful facts."""
         ...
 
     def placement(self) -> str:
-        """Return how its tiles lie in the buffer."""
+        """Return the placement of its tiles in the buffer."""
         ...
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Estimate(PlotMixin[Literal["causes"]]):
-    """The `cycles` of an operation alone, as the published convention of its mechanism counts them.
+    """The `cycles` of an operation alone, counted by the published convention of its mechanism.
 
-    For strided instructions: from the first control write until the vector pipe is empty; for a vector function: from
-    its launch until it has drained, without what the scalar unit does beforehand. `causes` are those of the pipe that
+    For strided instructions, they run from the first control write until the vector pipe is empty; for vector functions
+    from its launch until it has drained, without earlier work of the scalar unit. `causes` are those of the pipe that
     computes in these cycles and add up to them; `bound_by` is the largest.
 
-    `trust` says what the cycles rest on and where measured ones lie, `sensitivities` which doubtful facts weigh most.
+    `trust` is the evidence for the cycles and the range of measured ones, `sensitivities` the main doubtful facts.
 
     `plot` draws the causes as parts of a bar. The frame `causes` has a row per cause: its `cycles`, and their `share`
     of all.
@@ -666,15 +666,15 @@ class Estimate(PlotMixin[Literal["causes"]]):
     bound_by: Cause
     causes: Mapping[Cause, int]
     asked: EstimateBasis | None = field(default=None, repr=False, compare=False)
-    """The cast that was estimated; None where it is none from tile to tile."""
+    """The cast that was estimated; None if it is not from tile to tile."""
     facts: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
-    """Paths of the timing facts behind the cycles, if these were simulated; a closed form does not gather them."""
+    """Paths of the timing facts behind the cycles, if these were simulated; a closed form does not collect them."""
     placed: str = field(default="", repr=False, compare=False)
     """The placement of an operation other than a cast."""
 
     @property
     def placement(self) -> str:
-        """How its tiles lie in the buffer: apart, partly apart, consecutive or in place; '' if it has no tiles.
+        """Placement of its tiles in the buffer: apart, partly apart, consecutive or in place; '' if it has no tiles.
 
         Tiles that lie apart share no bank with others of the operation.
         """
@@ -687,7 +687,7 @@ class Estimate(PlotMixin[Literal["causes"]]):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """How much numbers of doubtful facts weigh, most first: the cast is estimated anew for each."""
+        """The weight of numbers in doubtful facts, largest first: the cast is estimated again for each."""
         return () if self.asked is None else self.asked.sensitivities(self.cycles)
 
     def __repr__(self) -> str:
@@ -698,11 +698,11 @@ class Estimate(PlotMixin[Literal["causes"]]):
 class Estimates(PlotMixin[Literal["shapes"]]):
     """Estimates of many shapes: `cycles` and every array of `causes` are int64, `bound_by` holds `Cause`s.
 
-    All have the shape to which the arguments broadcast. A cause that no shape has is missing. Where a shape is refused
-    `reasons` says why (elsewhere None), `bound_by` is None and its causes are 0; `cycles` are then float64, NaN where
+    All have the shape to which the arguments broadcast. A cause that no shape has is missing. For a refused shape
+    `reasons` says why (otherwise None), `bound_by` is None and its causes are 0; `cycles` are then float64, NaN where
     refused. `extents` are the extents and strides that were given, by the names of the arguments, in the same shape.
 
-    `plot` draws cycles over what varies along the last index of the arrays, a curve for each value of the others. The
+    `plot` draws cycles over the argument that varies along the last index, a curve for each value of the others. The
     frame `shapes` has
     a row per shape, in C order: its number `shape`, `cycles`, `bound_by`, the cycles of each cause, the `reason` of a
     refusal.
@@ -729,7 +729,7 @@ def timed_alone(chip: Target, lowered: LoweredInstruction, text: str, placement:
         chip: the target.
         lowered: the instruction.
         text: its name in messages.
-        placement: how its tiles lie in the buffer.
+        placement: placement of its tiles in the buffer.
     """
     body = Lowered(0, lowered.body, lowered.accesses)
     tree = Tree(Block((body,)), (Instruction(text, "V", HERE),), interlocked=False)
@@ -737,7 +737,7 @@ def timed_alone(chip: Target, lowered: LoweredInstruction, text: str, placement:
 
 
 def of_timing(timing: Timing) -> Estimate:
-    """Return the estimate of the one instruction that was simulated."""
+    """Return the estimate of the single simulated instruction."""
     execution = timing.executions[0]
     found = []
     for name, pipe in timing.pipes.items():
@@ -751,6 +751,6 @@ def of_timing(timing: Timing) -> Estimate:
 
 
 def bound_by(causes: Mapping[Cause, int]) -> Cause:
-    """Return the cause of most cycles, of equals the first one in the order of `Cause`."""
+    """Return the cause of most cycles, the first in the order of `Cause` if equal."""
     most = max(causes.values(), default=0)
     return next((cause for cause in Cause if most and causes.get(cause) == most), Cause.EMPTY)

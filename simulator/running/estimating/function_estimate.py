@@ -1,10 +1,10 @@
-"""Cycles of vector-function casts for many shapes: one launch is timed for all shapes whose launches are alike.
+"""Cycles of vector-function casts for many shapes: one launch is timed for all shapes with equivalent launches.
 
-The cycles of a launch depend on the loops that run, on the blocks that its stores touch, and on which bank groups its
-addresses lie in (docs/reference/a5.md sections 6.2 and 8). So shapes are taken to the smallest one with the same of
-these. Shapes that differ in how often the loop over rows, or that over a contiguous tile, turns take one launch of many
-trips, which is timed as if it ended with each of them. Whatever else there is, such as operands that lie elsewhere in
-the banks and kernels that first clear their destination, is simulated shape by shape and remembered.
+The cycles of a launch depend on the loops that run, on the blocks that its stores touch, and on the bank groups of its
+addresses (docs/reference/a5.md sections 6.2 and 8). So shapes are reduced to the smallest one with the same
+properties. Shapes that differ in the trips of the loop over rows, or over a contiguous tile, share one launch of many
+trips, which is timed as if it ended with each of them. All other cases, such as operands elsewhere in
+the banks and kernels that first clear their destination, are simulated shape by shape and cached.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from castsim.running.estimating.tile_estimates import TileEstimator
 from castsim.targets.vector_function import VectorFunctionTarget
 
 _SAMPLES = CastShape(1, 1024, 1024, 1, 1024, 1024), CastShape(2, 1280, 1280, 2, 1024, 1024)
-"""A contiguous tile and a padded one: the kernels of a request."""
+"""A contiguous tile and a padded one: one for each kernel of a request."""
 
 
 def estimator(target: VectorFunctionTarget, asked: CastAsked) -> TileEstimator:
@@ -48,12 +48,12 @@ def estimator(target: VectorFunctionTarget, asked: CastAsked) -> TileEstimator:
 
 @dataclass(frozen=True, slots=True)
 class LikeLaunches:
-    """The launches of one request that have been simulated, by their shapes.
+    """The simulated launches of one request, by shape.
 
-    `elements` of a trip of the contiguous and of the padded kernel; 0: it has several loops, and no shape is like
-    another. An unpacking load may delay the start of a contiguous tile of fewer than `headed`. `restores` are the
-    cycles for which the scalar unit works after the launch. `ends` are launches of many trips, by what decides the time
-    of a trip.
+    `elements` of a trip of the contiguous and of the padded kernel; 0: it has several loops, and no shape is equivalent
+    to another. An unpacking load may delay the start of a contiguous tile of fewer than `headed`. `restores` are the
+    cycles for which the scalar unit works after the launch. `ends` are launches of many trips, by the properties that
+    decide the time of a trip.
     """
 
     target: VectorFunctionTarget
@@ -70,7 +70,7 @@ class LikeLaunches:
 
     @classmethod
     def of(cls, target: VectorFunctionTarget, request: TileCastRequest) -> LikeLaunches | None:
-        """Return those of a request, None if it is refused whatever the shape."""
+        """Return the launches of one request, None if it is refused for every shape."""
         lowerer = lowerer_of(target)
         placement = OperandPlacement.of(target, lowerer, request)
         elements, restores, headed, head = [], 0, 0, target.timing.unpack_head
@@ -88,7 +88,7 @@ class LikeLaunches:
         return cls(target, placement, (elements[0], elements[1]), headed, restores)
 
     def reach(self, shape: CastShape) -> Number:
-        """Return 0: whatever is written outside of the tile is refused by the simulation."""
+        """Return 0: the simulation rejects writes outside the tile."""
         del shape
         return 0
 
@@ -113,7 +113,7 @@ class LikeLaunches:
         return CastCycles(np.array([each.cycles for each in estimates], np.int64)[places], causes, 0)
 
     def _smallest(self, shape: CastShape, arithmetic: NumberFunctions) -> CastShape:
-        """Return the smallest shape whose launch is like that of a shape."""
+        """Return the smallest shape with an equivalent launch."""
         choose, larger = arithmetic.choose, arithmetic.larger
         bits, turn = self.placement.bits, 8 * self.target.banks.groups * self.target.registers.block_bytes
         block = 8 * self.target.registers.block_bytes
@@ -135,7 +135,7 @@ class LikeLaunches:
         return CastShape._make(choose(alike, other, one) for one, other in zip(shape, like, strict=True))
 
     def _simulated(self, key: tuple[int, ...], shape: CastShape) -> Estimate:
-        """Return the estimate of a shape from that of the smallest one like it, or its own if that does not fit."""
+        """Return the estimate of a shape from that of the smallest equivalent one, or its own if that does not fit."""
         estimate = self.known.get(key)
         if estimate is None:
             smallest = CastShape(*key)
@@ -147,7 +147,7 @@ class LikeLaunches:
         return estimate
 
     def _early_end(self, shape: CastShape) -> Estimate | None:
-        """Return the estimate of a shape from the launch of many trips; None if none tells it."""
+        """Return the estimate of a shape from the launch of many trips; None if it has none."""
         padded, each, count = shape.rows > 1, self.elements[shape.rows > 1], shape.valid_cols * min(shape.valid_rows, 1)
         if not (each and count) or self.placement.second(shape, SCALAR) % (self.target.banks.groups * BLOCK):
             return None
@@ -164,7 +164,7 @@ class LikeLaunches:
         return Estimate(end.cycles, bound_by(end.causes), end.causes)
 
     def _ends(self, shape: CastShape, trips: int) -> Sequence[EarlyEnd]:
-        """Time the launch of a shape as if its loop ended with any trip from the second to as many as are given."""
+        """Time the launch of a shape as if its loop ended with any trip from the second up to a given number."""
         function = lower_cast(self.target, self.placement.cast(lowerer_of(self.target), shape)).function
         (nest,) = function.timed
         if nest.row_loop:

@@ -32,19 +32,19 @@ from castsim.targets.dataflow import APART, CONSECUTIVE, TilePlacement
 from castsim.targets.loader import Target, load_target
 
 _RAMP_SCRATCH = 448
-"""Elements of four bytes that are scratch enough for every ramp (docs/reference/pto.md section 7.7)."""
+"""Number of four-byte elements that are sufficient scratch for every ramp (docs/reference/pto.md section 7.7)."""
 _REGISTER_GROUPS = 128
-"""Groups of 16 bits of which a register of a block quantisation holds one element each; of f32 64."""
+"""Number of 16-bit groups of which a register of a block quantisation has one element each; 64 for f32."""
 _BOX_ROWS = 16
-"""Rows of a box of shared exponents, and those to which the rows of codes are filled."""
+"""Rows of a box of shared exponents, and the multiple to which the rows of codes are padded."""
 _WITH_SCRATCH = (Kind.QUANTISE, Kind.SORT)
-"""Kinds that get a tmp tile where the target uses one."""
+"""Kinds that get a tmp tile if the target uses one."""
 _IN_PLACE = (Kind.ELEMENTWISE, Kind.SELECT)
-"""Kinds whose result may lie on a source."""
+"""Kinds whose result may overlap a source."""
 IN_PLACE = "in place"
-"""The placement of an operation whose result lies on the first source."""
+"""Placement of an operation whose result overlaps the first source."""
 _ZERO_PAD = 1
-"""`pad` of a tile type whose padding is zero."""
+"""Value of `pad` for a tile type with zero padding."""
 
 
 def estimate_tile_operation(
@@ -60,12 +60,12 @@ def estimate_tile_operation(
     in_place: bool | None = None,
     runtime_valid: bool = False,
 ) -> Estimate:
-    """Simulate one vector operation on tiles of `rows` x `cols` and return its cycles and what bounds it.
+    """Simulate one vector operation on tiles of `rows` x `cols` and return its cycles and their limit.
 
-    The shape is that of what is read (of the result where it is spread); all other operands get the smallest tiles that
-    belong to it, row-major. Operands share no bank where the buffer has room; with the option `tile_placement` they lie
-    one behind the other, as tiles of the tests do from which most published cycles are. `placement` of the estimate
-    says which.
+    The shape is that of the source (of the result for an expansion); all other operands get the smallest fitting tiles,
+    row-major. Operands share no bank if the buffer has room; with the option `tile_placement` they are
+    adjacent, like the tiles of the tests behind most published cycles. The estimate's `placement`
+    tells which.
 
     Args:
         operation: mnemonic without `pto.`.
@@ -73,13 +73,13 @@ def estimate_tile_operation(
         rows, cols: extents of the tiles, in elements.
         target: a chip.
         valid_rows, valid_cols: valid region, if not the whole tile.
-        in_place: whether the result lies on the first source; None: only that of an elementwise operation or selection
-            for whose tiles the buffer has no room otherwise.
-        scratch: whether a tmp tile is given where the operation may do without; it has the shape of the source.
+        in_place: whether the result overlaps the first source; None: only for an elementwise operation or selection
+            whose tiles do not fit the buffer otherwise.
+        scratch: whether a tmp tile is given if the operation does not require one; it has the shape of the source.
         runtime_valid: whether the tiles' types leave the valid region to run time, which may choose another loop.
 
     Raises:
-        ReadError: no such operation or format. IllegalError, TileError, ScratchError: see `castsim.isa.errors`.
+        ReadError: the operation or format is unknown. IllegalError, TileError, ScratchError: see `castsim.isa.errors`.
     """
     chip = load_target(target)
     known = VECTOR_OPERATIONS.get(operation.lower())
@@ -142,7 +142,7 @@ def _apart(work: ResolvedTileOp, behind: int, rule: TilePlacement, capacity: int
 
 
 class _Operands:
-    """Makes the operands of one operation, one behind the other in the buffer."""
+    """Builder of the operands of one operation, adjacent in the buffer."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class _Operands:
         self.alignment = alignment
         self.runtime_valid = False
         self.behind = 0
-        """Bytes behind a tile that its operation reads."""
+        """Number of bytes after a tile that its operation reads."""
 
     def lay_out(self, *, scratch: bool, in_place: bool) -> ResolvedTileOp:
         """Return the operation on tiles; sources first, then destination, mask and tmp."""
@@ -211,7 +211,7 @@ class _Operands:
         return tuple(self._place(fmt.name, fmt, (1, room), (1, count)) for fmt in formats)
 
     def _scalars(self, count: int) -> tuple[tuple[int, Format], ...]:
-        """Return zeros of the element type; a merge is one of quarters of a row."""
+        """Return zeros of the element type; for a merge, the quarters of a row."""
         if self.operation.kind is Kind.MERGE:
             return ((self.region[1] // 4, format_named("i32")),)
         return ((0, format_named("f32") if self.operation.kind is Kind.NARROW else self.format),) * count
@@ -278,7 +278,7 @@ class _Operands:
                 return self._place("dst", self.format, self.shape, self.region)
 
     def _boxes(self) -> Tile:
-        """Place boxes: rows of shared exponents up to whole boxes, or columns of boxes of codes."""
+        """Place boxes: rows of shared exponents padded to whole boxes, or columns of boxes of codes."""
         (rows, cols), scratch = self.shape, self.operation.forms[0].count(Role.TMP)
         wide = cols if scratch else -(-cols // BLOCK) * BLOCK
         plain = self._place("dst", self.format, (-(-rows // _BOX_ROWS) * _BOX_ROWS, wide), self.region)
@@ -286,7 +286,7 @@ class _Operands:
         return replace(plain, type=replace(plain.type, block_layout=layout, scatter_layout="row_major"))
 
     def _other_format(self) -> str:
-        """Return the format of the results of a quantisation, of the way back, and of a packing by a half."""
+        """Return the result format of a quantisation, of a dequantisation, and of a packing by a half."""
         if self.operation.kind is Kind.NARROW:
             return NARROWER[self.format.name]
         if self.operation.kind is Kind.PACK:
@@ -294,7 +294,7 @@ class _Operands:
         return "f32" if self.operation.kind is Kind.DEQUANTISE else "i8"
 
     def _places(self) -> Tile:
-        """Place a result that numbers elements."""
+        """Place a result that contains element indices."""
         (rows, cols), (valid_rows, valid_cols) = self.shape, self.region
         per_block = BLOCK // 4
         wide = -(-cols // per_block) * per_block
@@ -306,13 +306,13 @@ class _Operands:
         return self._place("dst", format_named("i32"), *shapes[self.operation.kind])
 
     def _turned(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return shape and valid region of the transposed source, its rows whole blocks."""
+        """Return shape and valid region of the transposed source, its rows padded to whole blocks."""
         (rows, cols), (valid_rows, valid_cols) = self.shape, self.region
         whole = max(self._per_block(), 32)
         return (cols, -(-rows // whole) * whole), (valid_cols, valid_rows)
 
     def _scratch(self) -> Tile:
-        """Place a tmp tile: of the source's shape, of the numbers' of a gather, large enough for every ramp."""
+        """Place a tmp tile: of the source's shape, of the indices of a gather, or large enough for every ramp."""
         match self.operation.kind:
             case Kind.GATHER:
                 return self._numbers("tmp")
@@ -325,7 +325,7 @@ class _Operands:
                 return self._place("tmp", self.format, self.shape, self.region)
 
     def _numbers(self, name: str) -> Tile:
-        """Place the numbers of a gather, or what they are scaled in."""
+        """Place the indices of a gather, or their scaled form."""
         width = 16 if self.lowerer.element_bits(self.format) == 8 else 32
         return self._place(name, format_named(f"i{width}"), self.shape, self.region, fixed=False)
 
@@ -333,7 +333,7 @@ class _Operands:
         return max(1, BLOCK * 8 // self.lowerer.element_bits(self.format))
 
     def _bits(self, name: str) -> Tile:
-        """Place a tile with one bit per element; where a target wants the shape of what is compared, it is that."""
+        """Place a tile with one bit per element, or of the compared shape if the target requires that."""
         rows, valid_rows = self.shape[0], self.region[0]
         if name == "dst":
             cols = -(-self.shape[1] // BLOCK) * BLOCK
@@ -352,7 +352,7 @@ class _Operands:
         fixed: bool = True,
         layout: str = "row_major",
     ) -> Tile:
-        """Place a tile, whose type states its valid region if that is `fixed`."""
+        """Place a tile; its type states its valid region if that is `fixed`."""
         rows, cols = region if fixed and not self.runtime_valid else (None, None)
         kind = TileType("vec", fmt.name, *shape, rows, cols, block_layout=layout, pad=pad)
         tile = Tile(name, fmt, kind, self.next, *region, self.lowerer.element_bits(fmt))

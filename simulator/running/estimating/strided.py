@@ -1,10 +1,10 @@
-"""Closed forms for the cycles of strided-repeat casts whose operands do not hold each other up.
+"""Closed forms for the cycles of strided-repeat casts whose operands do not delay each other.
 
 The scalar unit issues without waiting, so the arrival of every instruction is a sum. Within the limits that `of` checks
-on the facts, the vector pipe never catches up with it except between the whole repeats and the rest of the columns, and
-what remains are counts of repeats, fills and drains (docs/reference/a2a3.md sections 2.3, 3.4, 6). No block waits for
-one of its own operand: the blocks of one repeat lie in different groups, and no two repeats ask for a port in the same
-cycle.
+on the facts, the vector pipe never catches up with it except between the whole repeats and the remaining columns, and
+only counts of repeats, fills and drains remain (docs/reference/a2a3.md sections 2.3, 3.4, 6). No block waits for
+another of its own operand: the blocks of one repeat lie in different groups, and no two repeats request a port in the
+same cycle.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _SEQUENCES: dict[str, tuple[Step, ...]] = {
     "chunked": (("", "i32"), ("i32", "")),
     "chunked_masked": (("", "i32"), ("i32", "i16"), "vector_dup", "vand", ("i16", "f16"), ("f16", "i8")),
 }
-"""Instructions of one call or sub-chunk through scratch, a barrier between them; '' is the format of the cast."""
+"""Instructions of one call or sub-chunk through scratch, with barriers in between; '' is the format of the cast."""
 
 
 class Times(NamedTuple):
-    """The times of one instruction by its number of repeats, from 0 to the most that one call has."""
+    """The times of one instruction by its number of repeats, from 0 to the maximum per call."""
 
     head: int
     busy: tuple[int, ...]
@@ -115,7 +115,7 @@ class StridedForm:
 
     @classmethod
     def of(cls, target: StridedRepeatTarget, request: TileCastRequest) -> StridedForm | None:
-        """Return the closed form of a request, None if the facts leave none."""
+        """Return the closed form of a request, None if the facts allow none."""
         try:
             plan = plan_cast(
                 target, request.src, request.dst, request.rounding, request.saturation, scratch=request.scratch
@@ -151,9 +151,9 @@ class StridedForm:
 
     @property
     def needs_apart(self) -> bool:
-        """Whether operands in shared banks could hold each other up.
+        """Whether operands in shared banks could delay each other.
 
-        Not where a barrier leaves one repeat alone in the pipe; elsewhere repeats read while others write.
+        They cannot if a barrier leaves one repeat alone in the pipe; otherwise repeats read while others write.
         """
         return not self._is_chunked
 
@@ -163,11 +163,11 @@ class StridedForm:
 
     @property
     def even_columns(self) -> bool:
-        """Whether elements of 4 bits are among the operands: a mask bit is for two of them."""
+        """Whether any operand has 4-bit elements: a mask bit covers two of them."""
         return 4 in (self.plan.src.bits, self.plan.dst.bits)
 
     def reach(self, _shape: CastShape) -> Number:
-        """Return 0: casts write nothing but their elements."""
+        """Return 0: casts write only their elements."""
         return 0
 
     def account(self, shape: CastShape, arithmetic: NumberFunctions) -> CastCycles:
@@ -218,9 +218,9 @@ class StridedForm:
     def _sums(
         self, table: tuple[int, ...], calls: Calls, arithmetic: NumberFunctions
     ) -> tuple[Number, Number, Number, Number]:
-        """Return what a table by repeats adds up to over the calls of whole repeats, over the others, and at each end.
+        """Return the sums of a table by repeats over the calls of whole repeats, over the others, and at each end.
 
-        The ends are 0 where there is no such call.
+        The ends are 0 if there is no such call.
         """
         full = table[self.limit]
         row_last, rest_last = arithmetic.look_up(table, calls.row_last), arithmetic.look_up(table, calls.rest_last)
@@ -234,7 +234,7 @@ class StridedForm:
     def _fills(self, tail: tuple[int, ...], calls: Calls, arithmetic: NumberFunctions) -> tuple[Number, Number]:
         """Return how many calls of whole repeats, and how many others, fill the pipe.
 
-        The first one does, and any behind a call that ends without a tail: by repeats, calls end with `tail`.
+        The first call fills it, and any after a call that ends without a tail: by repeats, calls end with `tail`.
         """
         alone = tuple(int(self.fills_always or not cycles) for cycles in tail)
         heads, others, head_end, other_end = self._sums(alone, calls, arithmetic)
@@ -242,7 +242,7 @@ class StridedForm:
         return choose(calls.heads > 0, 1 + heads - head_end, 0), choose(calls.tails > 0, 1 + others - other_end, 0)
 
     def _plain(self, calls: Calls, arithmetic: NumberFunctions) -> CastCycles:
-        """One instruction per call."""
+        """Return the account of a cast with one instruction per call."""
         (times,), choose = self.steps, arithmetic.choose
         heads, tails = calls.heads, calls.tails
         head_fill, rest_fill = (times.head * fills for fills in self._fills(times.tail, calls, arithmetic))
@@ -266,7 +266,7 @@ class StridedForm:
         return self._finish(calls, end, causes, self._scalar(calls, self.issue, arithmetic), arithmetic)
 
     def _scaled(self, calls: Calls, arithmetic: NumberFunctions) -> CastCycles:
-        """A scale write and a barrier before every instruction, which therefore waits for the one before it."""
+        """Return the account with a scale write and a barrier before every instruction; each waits for the last one."""
         (times,), number, choose = self.steps, calls.heads + calls.tails, arithmetic.choose
         per_call = self.control + self.synchronise + self.issue
         head_busy, tail_busy, _, _ = self._sums(times.busy, calls, arithmetic)
@@ -285,7 +285,7 @@ class StridedForm:
         return self._finish(calls, end, causes, self._scalar(calls, per_call, arithmetic), arithmetic)
 
     def _through_scratch(self, calls: Calls, arithmetic: NumberFunctions) -> CastCycles:
-        """Two instructions per call with a barrier between them; the second one waits for the first."""
+        """Return the account with two instructions per call and a barrier between them, at which the second waits."""
         (first, second), number, choose = self.steps, calls.heads + calls.tails, arithmetic.choose
         both, alone = (calls.tails > 0) & (calls.heads > 0), (calls.tails > 0) & (calls.heads == 0)
         first_busy, first_rest, _, _ = self._sums(first.busy, calls, arithmetic)
@@ -304,7 +304,7 @@ class StridedForm:
         return self._finish(calls, end, causes, self._scalar(calls, per_call, arithmetic), arithmetic)
 
     def _chunked(self, calls: Calls, whole: Number, rest: Number, arithmetic: NumberFunctions) -> CastCycles:
-        """Sub-chunks one after the other, every instruction behind a barrier, each sub-chunk behind a mask write."""
+        """Return the account of sub-chunks in turn, with a barrier per instruction and a mask write per sub-chunk."""
         assert self.plan.sequence is not None
         chunk, steps, lanes = self.plan.sequence.chunk_lanes or self.plan.rule.lanes, self.steps, self.plan.rule.lanes
         with_rest = calls.rest_full * self.limit + calls.rest_last
@@ -334,7 +334,7 @@ class StridedForm:
         scalar: Number,
         arithmetic: NumberFunctions,
     ) -> CastCycles:
-        """Return the account of a cast whose vector pipe is empty at `end`; nothing happens there without a call."""
+        """Return the account of a cast whose vector pipe is empty at `end`; without a call, nothing happens there."""
         any_call = calls.heads + calls.tails > 0
         cycles = arithmetic.choose(any_call, arithmetic.larger(end, scalar), scalar)
         return CastCycles(
@@ -345,18 +345,18 @@ class StridedForm:
 def further_repeats(
     target: Target, operation: str, fmt: Format, repeats: int, addresses: Sequence[int], block_stride: int
 ) -> int:
-    """Return the cycles of `repeats` repeats behind as many others of the first instruction of an operation.
+    """Return the cycles of `repeats` repeats after as many others of the first instruction of an operation.
 
     Args:
         target: a chip of this mechanism.
-        operation: mnemonic of the operation, of which the instruction is taken.
+        operation: mnemonic of the operation that contains the instruction.
         fmt: format of all operands.
-        repeats: their number.
-        addresses: bytes at which the sources begin, then the result.
-        block_stride: blocks from block to block of the sources; results are adjacent.
+        repeats: number of repeats.
+        addresses: byte addresses of the sources, then of the result.
+        block_stride: blocks from block to block of the sources; result blocks are adjacent.
 
     Raises:
-        IllegalError: another mechanism, or no such operation.
+        IllegalError: the target has another mechanism, or the operation does not exist.
     """
     kernel = target.tile_operation(operation) if isinstance(target, StridedRepeatTarget) else None
     if not isinstance(target, StridedRepeatTarget) or not isinstance(kernel, StridedOperation):

@@ -1,4 +1,4 @@
-"""Estimates of casts from tile to tile: by a closed form where one holds, by simulating them elsewhere."""
+"""Estimates of casts from tile to tile: by a closed form if one applies, otherwise by simulation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 # Estimates of many shapes: arguments made columns, columns worked on in chunks, results put together.
 
 _CHUNK = 1 << 14
-"""Shapes of an array that are worked on together: their columns stay in the processor's cache."""
+"""Number of shapes of an array that are processed together: their columns stay in the processor's cache."""
 
 PLACE = {cause: place for place, cause in enumerate(Cause)}
 """The row of every cause."""
@@ -77,15 +77,15 @@ _NAMES = ("rows", "cols", "row_stride", "dst_row_stride", "valid_rows", "valid_c
 
 
 class ArrayEstimator(ABC):
-    """Estimates of one request on one target."""
+    """Estimator of one request on one target."""
 
     @abstractmethod
     def one(self, *extents: int | None, asked: EstimateBasis | None = None) -> Estimate:
-        """Return the estimate of one shape, which keeps `asked`; the order of its extents is that of `estimate`."""
+        """Return the estimate of one shape, which records `asked`; the order of its extents is that of `estimate`."""
 
     @abstractmethod
     def simulate(self, *extents: int | None) -> Estimate:
-        """Return what `one` returns, simulated by the engine even where there is a closed form."""
+        """Return the same as `one`, simulated by the engine even if there is a closed form."""
 
     @abstractmethod
     def fill(
@@ -93,11 +93,11 @@ class ArrayEstimator(ABC):
     ) -> None:
         """Estimate a chunk of shapes, the first being number `start`, into the columns of `cycles` and `causes`.
 
-        `causes` has a row for every `Cause`, in that order, and holds zeroes.
+        `causes` has a row for every `Cause`, in that order, and contains zeros.
         """
 
     def placement(self, *_extents: int | None) -> str:
-        """Return how the tiles of one shape lie in the buffer, '' if there are none."""
+        """Return the placement of the tiles of one shape in the buffer, '' if there are none."""
         return ""
 
     def many(self, *extents: Any) -> Estimates:
@@ -116,7 +116,7 @@ class ArrayEstimator(ABC):
         reasons = np.full(size, None, object)
 
         def estimated(start: int, stop: int) -> None:
-            """Estimate shapes together; if one is refused, each half by itself, down to the shape that is."""
+            """Estimate shapes together; if one is refused, estimate each half separately, down to that shape."""
             part = slice(start, stop)
             shape = shape_of(*(None if value is None else value[part] for value in flat))
             try:
@@ -154,7 +154,7 @@ def shape_of(
     valid_rows: Number | None,
     valid_cols: Number | None,
 ) -> CastShape:
-    """Return a shape, what is None taken from the tile's extents."""
+    """Return a shape, with None replaced by the tile's extents."""
     return CastShape(
         rows=rows,
         src_stride=cols if row_stride is None else row_stride,
@@ -169,7 +169,7 @@ def _integers(name: str, value: Any) -> Integers | None:
     """Return an argument as int64.
 
     Raises:
-        ReadError: it holds something else.
+        ReadError: the argument is not an integer or an array of integers.
     """
     if value is None:
         return None
@@ -182,7 +182,7 @@ def _integers(name: str, value: Any) -> Integers | None:
 # Estimates of casts: a pair of formats on a target is resolved once, for any shape, single or in arrays.
 
 _RESOLVED = 256
-"""Requests that are kept resolved."""
+"""Maximum number of resolved requests in the cache."""
 
 ESTIMATORS: MachinePart[Callable[[Target, CastAsked], ArrayEstimator]] = MachinePart(
     "estimates",
@@ -192,16 +192,16 @@ ESTIMATORS: MachinePart[Callable[[Target, CastAsked], ArrayEstimator]] = Machine
         "vliw": "castsim.running.estimating.vliw_estimate:KernelEstimator",
     },
 )
-"""What makes the estimator of one request."""
+"""Function that builds the estimator of one request, by mechanism."""
 
 
 def estimator_of(
     target: str | Path | Target, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
 ) -> ArrayEstimator:
-    """Return the estimator of one request; those of shipped targets and of the same target object are kept.
+    """Return the estimator of one request, cached for shipped targets and for the same target object.
 
     Raises:
-        ReadError: unknown target, format, mode or saturation. IllegalError: see `castsim.isa.errors`.
+        ReadError: the target, format, mode or saturation is unknown. IllegalError: see `castsim.isa.errors`.
     """
     if isinstance(target, str | Path) and str(target).endswith(".toml"):
         return _resolve(load_target(target), src, dst, rounding, saturation, scratch)
@@ -210,7 +210,7 @@ def estimator_of(
 
 
 class _Identity:
-    """A target as the key of a cache: equal only to itself."""
+    """A target as a cache key: equal only to itself."""
 
     __slots__ = ("target",)
 
@@ -301,30 +301,30 @@ def estimate(
     scratch: bool = False,
     options: Mapping[str, int | str] | None = None,
 ) -> Estimate | Estimates:
-    """Return the cycles of one cast of a `rows` x `cols` tile and what bounds it; of many, given arrays.
+    """Return the cycles and the limit of one cast of a `rows` x `cols` tile; of many, given arrays.
 
-    The result is that of simulating the lowered cast. Tiles lie in banks that they share with no other where the
-    buffer is large enough (see `cast_estimates`); a closed form then gives the result at once, and shapes
-    for which there is none are simulated and remembered.
+    The result is that of simulating the lowered cast. Tiles lie in banks that they share with no other if the
+    buffer is large enough (see `cast_estimates`); a closed form then gives the result at once, and other shapes
+    are simulated and cached.
 
     Args:
-        src, dst: format names, or dtypes as `castsim.cast` takes them.
+        src, dst: format names, or dtypes as for `castsim.cast`.
         rows, cols: extents of both tiles, in elements. These and the four below may be arrays, which broadcast.
-        target: a chip. Where casts are instructions on registers: see `castsim.running.estimating.vliw_estimate`.
+        target: a chip. If casts are instructions on registers, see `castsim.running.estimating.vliw_estimate`.
         row_stride, dst_row_stride: elements from row to row of source and destination, if not `cols`.
         valid_rows, valid_cols: valid region, if not the whole tile.
         rounding: a mode of the chip, or none; None takes the default.
         saturation: on, off or None.
         scratch: whether a tmp tile is given; it then has the size of an int32 tile of the source's shape, which
-            always suffices (docs/reference/a2a3.md section 3.5), or what is left of the buffer.
+            always suffices (docs/reference/a2a3.md section 3.5), or of the rest of the buffer.
         options: values of the target's options, by name; the others keep their defaults.
 
     Returns:
-        Cycles, and the causes that they add up to; an `Estimates` of arrays where an extent or stride is an array.
+        Cycles, and the causes that they add up to; an `Estimates` of arrays if an extent or stride is an array.
 
     Raises:
-        ReadError, IllegalError, TileError, ScratchError: see `castsim.isa.errors`. Given arrays, a shape that does not
-            fit raises nothing: its cycles are NaN, and `reasons` says why.
+        ReadError, IllegalError, TileError, ScratchError: see `castsim.isa.errors`. Given arrays, an invalid shape
+            raises nothing: its cycles are NaN, and `reasons` says why.
     """
     names = format_spelled(format_name(src)).name, format_spelled(format_name(dst)).name
     if options:
@@ -345,14 +345,14 @@ def _target_with_options(name: str, options: tuple[tuple[str, int | str], ...]) 
 
 
 def _with_options(target: str | Path | Target, options: tuple[tuple[str, int | str], ...]) -> Target:
-    """Return the target with options set: the same object for a shipped one, so that its estimators are kept."""
+    """Return the target with options set: the same object for a shipped one, so its estimators stay cached."""
     if isinstance(target, str) and not target.endswith(".toml"):
         return _target_with_options(target, options)
     return with_options(load_target(target), dict(options))
 
 
 class EstimatedCast(NamedTuple):
-    """A cast that was estimated, to say later what its cycles rest on."""
+    """A cast that was estimated, from which its evidence is derived later."""
 
     target: str | Path | Target
     src: str
@@ -363,7 +363,7 @@ class EstimatedCast(NamedTuple):
     extents: tuple[int | None, ...]
 
     def trust(self, cycles: int) -> Trust:
-        """Return what its cycles rest on."""
+        """Return the evidence for its cycles."""
         chip, name = self._chip(), f"tcvt {self.src} -> {self.dst}"
         work = (
             OperationKindWork(CAST, name, "tcvt", self.src, self.dst)
@@ -373,7 +373,7 @@ class EstimatedCast(NamedTuple):
         return trust_of_works(chip, {work: cycles}, cycles, self._facts())
 
     def sensitivities(self, cycles: int) -> tuple[Sensitivity, ...]:
-        """Return how much numbers of the target's doubtful timing facts weigh."""
+        """Return the weight of numbers in the target's doubtful timing facts."""
         chip = self._chip()
 
         def again(change: Callable[[Target], Target]) -> int:
@@ -383,12 +383,12 @@ class EstimatedCast(NamedTuple):
         return sensitivities(chip, self._facts(), cycles, again)
 
     def placement(self) -> str:
-        """Return how its tiles lie in the buffer, '' if its cast has none."""
+        """Return the placement of its tiles in the buffer, '' if its cast has none."""
         estimator = estimator_of(self.target, self.src, self.dst, self.rounding, self.saturation, self.scratch)
         return estimator.placement(*self.extents)
 
     def _facts(self) -> frozenset[str]:
-        """Return the timing facts that the cast rests on: a simulation gathers them."""
+        """Return the timing facts behind the cast, which a simulation collects."""
         estimator = estimator_of(self.target, self.src, self.dst, self.rounding, self.saturation, self.scratch)
         return estimator.simulate(*self.extents).facts
 
@@ -406,7 +406,7 @@ def _as_integer(value: Any) -> int | None:
 
 
 _SIMULATED = 1 << 16
-"""Simulated shapes that one estimator remembers."""
+"""Maximum number of simulated shapes that one estimator caches."""
 
 
 class ClosedForm(Protocol):
@@ -419,7 +419,7 @@ class ClosedForm(Protocol):
 
     @property
     def needs_apart(self) -> bool:
-        """Whether the closed form holds only for operands that lie apart."""
+        """Whether the closed form applies only to operands in different banks."""
         ...
 
     @property
@@ -428,7 +428,7 @@ class ClosedForm(Protocol):
         ...
 
     def reach(self, shape: CastShape) -> Number:
-        """Return how many bytes from the start of the destination on are written outside its rows' own, or 0."""
+        """Return how many bytes from the start of the destination are written outside its rows, or 0."""
         ...
 
     def account(self, shape: CastShape, arithmetic: NumberFunctions) -> CastCycles:
@@ -437,7 +437,7 @@ class ClosedForm(Protocol):
 
 
 class TileEstimator(ArrayEstimator):
-    """Casts from tile to tile: a closed form where one holds, simulations that are remembered elsewhere."""
+    """Estimator of casts from tile to tile: a closed form if one applies, otherwise cached simulations."""
 
     def __init__(self, target: TileTarget, request: TileCastRequest, form: ClosedForm | None) -> None:
         self._target = target
@@ -461,7 +461,7 @@ class TileEstimator(ArrayEstimator):
         return self.simulated(shape_of(*extents))
 
     def placement(self, *extents: int | None) -> str:
-        """Return how the tiles of one shape lie in the buffer."""
+        """Return the placement of the tiles of one shape in the buffer."""
         return self._placement.name(shape_of(*extents))
 
     def is_closed(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
@@ -507,7 +507,7 @@ class TileEstimator(ArrayEstimator):
 
 
 def _estimate(account: CastCycles, asked: EstimateBasis | None) -> Estimate:
-    """Return the estimate of one shape, in whichever pipe is occupied longer: the scalar one or that which converts."""
+    """Return the estimate of one shape, for the pipe that is occupied longer: the scalar or the converting one."""
     causes = {cause: cycles for cause, cycles in account.converting if cycles}
     occupied = sum(causes.values())
     if account.scalar >= occupied:
@@ -549,10 +549,10 @@ def estimate_load(
 
     Args:
         element: name of the element format.
-        rows, cols: what is loaded, in elements; lines of the tile are as long as their whole blocks.
+        rows, cols: extents of the loaded elements; lines of the tile are padded to whole blocks.
         target: a chip.
-        transfers: leading extent of the view, and with it transfer instructions; each takes an equal share.
-        cores: how many cores load at once; None: one, or what the target's description says.
+        transfers: leading extent of the view, and so the number of transfer instructions; each takes an equal share.
+        cores: number of cores that load at once; None: one, or the number in the target's description.
         store: whether they are stored instead.
         by_column: whether view and tile are column-major (`dn`) and the transfers share the columns.
 
@@ -587,14 +587,14 @@ def estimate_load(
 # Launches on many cores that stream tiles through their buffers.
 
 _BUFFERS, _LEAD = 4, 2
-"""Buffers of a core, and how many tiles loads run ahead of stores."""
+"""Buffers of a core, and the number of tiles by which loads run ahead of stores."""
 
 
 def stream_cycles(chip: TileTarget, tiles: int, loaded: int, stored: int) -> int:
-    """Return the cycles of a launch, back to back with others, each of whose cores loads and stores so many tiles.
+    """Return the cycles of a launch, back to back with others, each of whose cores loads and stores a number of tiles.
 
-    Every tile takes `loaded` and `stored` bytes; what the vector unit does with it is left out. A launch takes no less
-    than the chip's launch interval.
+    Every tile takes `loaded` and `stored` bytes; the vector unit's work is left out. A launch takes at least
+    the chip's launch interval.
     """
     bytes_apart = -(-max(loaded, stored) // BLOCK) * BLOCK
 

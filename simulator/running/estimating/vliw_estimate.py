@@ -2,9 +2,9 @@
 
 Both tiles lie in local vector memory. A step loads the registers of one group of elements, converts them by the
 instructions of `castsim.tpc_compiler.compiled_casts` in the order of all_lanes, and stores the result; steps follow
-each other as closely as slots and bundle rules allow, with registers renamed from step to step as an unrolled loop
-does. Nothing waits, so a kernel takes what its bundles are and the last store's effect. Rows that do not follow each
-other directly begin steps of their own; whether local memory is large enough is not asked.
+each other as closely as slots and bundle rules allow, with registers renamed from step to step as in an unrolled loop.
+Nothing waits, so a kernel takes its bundles and the last store's effect. Rows that are not adjacent
+begin steps of their own; the size of local memory is not checked.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ if TYPE_CHECKING:
 
 _FILE = "<kernel>"
 _LONGEST = 1 << 10
-"""Bundles from step to step beyond which no schedule is looked for."""
+"""Maximum number of bundles from step to step for which a schedule is sought."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverlappedStep:
-    """A step under its successors: `places` are the bundles of its instructions, counted from its own first one.
+    """A step overlapped with its successors: `places` are the bundles of its instructions, from its own first one.
 
     `interval` is the distance from step to step, `last` the latest effect of a step's instructions, `length` the
-    bundles of one step, `elements` what it converts.
+    number of bundles of one step, `elements` the number it converts.
     """
 
     instructions: tuple[tuple[Slot, str], ...]
@@ -81,7 +81,7 @@ class OverlappedStep:
 
 
 class KernelEstimator(ArrayEstimator):
-    """Casts of one pair on one target."""
+    """Estimator of casts of one pair on one target."""
 
     def __init__(self, target: VliwTarget, asked: CastAsked) -> None:
         self._target = target
@@ -125,7 +125,7 @@ class KernelEstimator(ArrayEstimator):
         causes[PLACE[Cause.EMPTY]] = bundles - busy
 
     def tree(self, steps: int) -> Tree:
-        """Return the operations of so many steps: the pipeline filled, the loop, the pipeline emptied."""
+        """Return the operations of a number of steps: the pipeline filled, the loop, the pipeline emptied."""
         kernel, maker = self.kernel, _Maker(self._target, self.kernel)
         if not steps:
             return Tree(Block(()), (), interlocked=False)
@@ -148,9 +148,9 @@ class KernelEstimator(ArrayEstimator):
         return arithmetic.choose(flat, together, shape.valid_rows * -(-shape.valid_cols // self.kernel.elements))
 
     def _extent(self, steps: Number, arithmetic: NumberFunctions) -> tuple[Number, Number, Number]:
-        """Return the cycles of so many steps, the bundles among them, and the busy ones of the slot with most.
+        """Return the cycles of a number of steps, their bundles, and the busy bundles of the busiest slot.
 
-        A loop takes a bundle of its own, in which the scalar slot is busy.
+        A loop takes an additional bundle, in which the scalar slot is busy.
         """
         kernel, scalar = self.kernel, self._busy[Slot.SPU]
         loop = 1 * (steps > kernel.stages)
@@ -165,7 +165,7 @@ def pipelined(path: Path, mode: str, target: VliwTarget) -> OverlappedStep:
     """Return the loop of a path with the smallest distance from step to step.
 
     Raises:
-        IllegalError: more registers are needed at once than there are.
+        IllegalError: more registers are needed at once than exist.
     """
     elements = max(native_elements(path.src, target), native_elements(path.dst, target))
     types = ElementVector(path.src, elements), ElementVector(path.dst, elements)
@@ -195,7 +195,7 @@ def pipelined(path: Path, mode: str, target: VliwTarget) -> OverlappedStep:
 def _folded(
     instructions: Items[tuple[Slot, str]], flat: Items[int], occupied: Items[int], interval: int, target: VliwTarget
 ) -> list[int] | None:
-    """Return the places of a step's instructions if another step follows every `interval` bundles, None without any.
+    """Return the bundles of a step's instructions if steps follow every `interval` bundles, None if impossible.
 
     Instructions keep their order and distances or move further apart.
     """
@@ -231,9 +231,9 @@ def _line(beside: dict[Slot, str]) -> str:
 
 
 def _instructions(sequence: Sequence, target: VliwTarget) -> list[tuple[Slot, str]]:
-    """Return a step as assembly: loads, the sequence, stores, and what moves the addresses on.
+    """Return a step as assembly: loads, the sequence, stores, and the address updates.
 
-    Where an address may have two parts, the loop's own iterator is one of them and moves all; elsewhere every register
+    If an address may have two parts, the loop's own iterator is one of them and moves all; otherwise every register
     has an address that the scalar slot advances.
     """
     two_parts = target.features.has[Feature.TWO_PART_ADDRESS]
@@ -268,7 +268,7 @@ def _operation(program: TpcProgram, target: VliwTarget) -> BundleOperation:
 
 
 class _Maker:
-    """Makes the bundles of a kernel; equal ones are one object."""
+    """Builder of the bundles of a kernel; equal ones are one object."""
 
     def __init__(self, target: VliwTarget, kernel: OverlappedStep) -> None:
         self._target = target
@@ -282,7 +282,7 @@ class _Maker:
         return tuple(self._made)
 
     def node(self, number: int, steps: int) -> Lowered:
-        """Return bundle `number` of a run of so many steps."""
+        """Return bundle `number` of a run of a number of steps."""
         found: dict[Slot, str] = {}
         for (slot, text), place in zip(self._kernel.instructions, self._kernel.places, strict=True):
             step, rest = divmod(number - place, self._kernel.interval)
@@ -291,7 +291,7 @@ class _Maker:
         return self._bundle(_line(found))
 
     def loop_instruction(self) -> Lowered:
-        """Return the bundle that starts the loop: alone, as its immediates ask."""
+        """Return the bundle that starts the loop: alone, because its immediates require that."""
         names = tuple("loop" if slot is Slot.SPU else "" for slot in Slot)
         slot_cycles = tuple(int(slot is Slot.SPU) for slot in Slot)
         operation = BundleOperation(slot_cycles, names, 0, 0, 0, 1, 0)  # type: ignore[arg-type]  # four slots
@@ -309,7 +309,7 @@ class _Maker:
 
 
 def _mode(target: VliwTarget, asked: str | None) -> str:
-    """Return a rounding mode as the assembly spells it; the abstract name of one will do."""
+    """Return a rounding mode in assembly spelling; the abstract name is accepted too."""
     modes = target.convert_rounding.modes
     if asked is None:
         return target.convert_rounding.default

@@ -1,8 +1,8 @@
 """Values and lanes of TPC instructions, as pure functions of operands and state (docs/reference/tpc.md sections 2, 5
 and 7.1).
 
-`prepare` checks an instruction against a generation once, `PreparedInstruction` runs it on operands as often as needed.
-Memory accesses and control flow are not among them; `computes` tells.
+`prepare` checks an instruction against a generation once, `PreparedInstruction` runs it on operands repeatedly.
+Memory accesses and control flow are excluded; see `computes`.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from castsim.targets.vliw import RoundingMode, VliwTarget
 
 @dataclass(frozen=True, slots=True)
 class PreparedInstruction:
-    """A legal instruction that is ready to run any number of times.
+    """A checked instruction that can run repeatedly.
 
     `registers` maps the roles of its register operands (`dest`, `src_a`, ..) to their registers: several for pairs and
-    quads, also if a V operand names the first of them. Named registers and the predicate are omitted.
+    quads, even if a V operand names the first of them. Named registers and the predicate are omitted.
     """
 
     instruction: TpcInstruction
@@ -52,21 +52,21 @@ class PreparedInstruction:
     unit: Unit
 
     def at(self, instruction: TpcInstruction) -> PreparedInstruction:
-        """Return the meaning of the same instruction at another place, to which its refusals then point."""
+        """Return the meaning of the same instruction at another position, for its errors."""
         return PreparedInstruction(instruction, self.registers, replace(self.unit, instruction=instruction))
 
     @property
     def notices(self) -> tuple[FormNotice, ...]:
-        """The notices on the form, whatever the values."""
+        """The notices on the form, independent of values."""
         return self.unit.notices if isinstance(self.unit, PreparedConversion | ConvertInteger) else ()
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
-        """Return the effects on given operands; a false scalar predicate leaves everything as it was.
+        """Return the effects on given operands; a false scalar predicate leaves everything unchanged.
 
         Raises:
-            IllegalError: values that nothing documents, under an option that refuses them; a configuration register
-                that holds no rounding mode.
-            ReadError: a configuration register with an impossible exponent bias.
+            IllegalError: no source documents a value, and an option refuses it; a configuration register
+                does not contain a rounding mode.
+            ReadError: a configuration register has an illegal exponent bias.
         """
         if isinstance(operands.predicate, bool | np.bool_) and not operands.predicate:
             return Effects(operands.income)
@@ -77,13 +77,13 @@ class PreparedInstruction:
 
 
 def prepare(instruction: TpcInstruction, target: VliwTarget) -> PreparedInstruction:
-    """Check an instruction against the tables of a generation and get it ready to run.
+    """Check an instruction against the tables of a generation and prepare it.
 
     Raises:
         IllegalError: the generation lacks the conversion, mode, lane, element type or switch (the message lists the
-            legal ones), no source states the result of the instruction, or an operand names another number of
+            legal ones), no source states the result of the instruction, or an operand has the wrong number of
             registers.
-        KeyError: memory and control instructions compute nothing (see `computes`).
+        KeyError: memory and control instructions have no computation (see `computes`).
     """
     try:
         family = _family(instruction.mnemonic)
@@ -126,11 +126,11 @@ _FAMILIES: dict[str, Callable[[TpcInstruction, VliwTarget], Unit]] = {
 
 
 def cast_elements(target: VliwTarget, codes: Codes, asked: CastAsked) -> TargetCast:
-    """Convert codes of any shape as the vector unit does.
+    """Convert codes of any shape like the vector unit.
 
     Raises:
-        ReadError: a word that is not a rounding mode.
-        IllegalError: no single instruction makes this pair, or a mode that it does not have or that needs random words.
+        ReadError: the word is not a rounding mode.
+        IllegalError: no single instruction converts the pair, or the mode is unavailable or needs random words.
     """
     src, dst = asked.src, asked.dst
     _check_loose_pair(target, src, dst)

@@ -53,7 +53,7 @@ from castsim.targets.vliw import ConvertRow, IntegerConvertRow, RoundingMode, Vl
 
 
 def policy_of(src: Format, dst: Format, mode: RoundingMode, clip: bool, target: VliwTarget) -> Policy:
-    """Return the policy of a conversion where the formats leave it open: rounding, range, NaN.
+    """Return the policy of a conversion if the formats leave it open: rounding, range, NaN.
 
     Conversions between integers and from float to integer equal those of CONVERT; `clip` is the switch clip_fp.
     """
@@ -107,8 +107,8 @@ _EXACT = Policy(Rounding.TRUNC, Overflow.SPECIAL)
 def converted(codes: Codes, src: Format, dst: Format, policy: Policy, random: Words | None, through: str) -> Codes:
     """Convert elements by a policy.
 
-    A float narrower than the format `through` becomes that first, exactly, on its way to another narrow float. This
-    matters for random rounding alone: what counts as below the smallest subnormal is judged there.
+    A float narrower than the format `through` is first converted to it, exactly, on its way to another narrow one. This
+    matters only for random rounding: that format decides what is below the smallest subnormal.
     """
     middle = FORMATS[through]
     floats = isinstance(src, FloatFormat) and isinstance(dst, FloatFormat)
@@ -127,17 +127,17 @@ _PAIR = 2
 
 
 class NoticeKind(StrEnum):
-    """Why a form is worth a notice."""
+    """The reason for a notice on a form."""
 
     COMPILER_FORM = "compiler form"
-    """Only the compiler's output shows it; the intrinsic header lacks it."""
+    """Only the compiler's output contains it; the intrinsic header lacks it."""
     LANE_BEYOND_PAIR = "lane beyond the pair"
-    """`lane_sel` 2 or 3 where a wide element holds two narrow ones."""
+    """`lane_sel` 2 or 3 although a wide element contains only two narrow ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormNotice:
-    """A notice on a form that runs, though the intrinsic header does not have it."""
+    """A notice on a form that runs although the intrinsic header lacks it."""
 
     kind: NoticeKind
     text: str
@@ -148,7 +148,7 @@ class FormNotice:
 
 @dataclass(frozen=True, slots=True)
 class ConversionForm:
-    """A form of a pair: its row, the lane of single_lane (None: all lanes), and the notices it deserves."""
+    """A form of a pair: its row, the lane of single_lane (None: all lanes), and its notices."""
 
     row: ConvertRow | IntegerConvertRow
     lane: int | None
@@ -156,10 +156,10 @@ class ConversionForm:
 
 
 def convert_form(instruction: TpcInstruction, src: str, dst: str, unit: str, target: VliwTarget) -> ConversionForm:
-    """Return the form of a CONVERT: one of the intrinsic header, else one that the compiler prints.
+    """Return the form of a CONVERT: one of the intrinsic header, or else one that the compiler prints.
 
     Raises:
-        IllegalError: the unit has no such pair, or the pair no such lanes; the message lists the legal ones.
+        IllegalError: the unit lacks the pair, or the pair lacks such lanes; the message lists the legal ones.
     """
     header = target.convert(src, dst, unit)
     shown = next((row for row in target.compiler_converts if (row.unit, row.src, row.dst) == (unit, src, dst)), None)
@@ -177,10 +177,10 @@ def convert_form(instruction: TpcInstruction, src: str, dst: str, unit: str, tar
 
 
 def lane_form(instruction: TpcInstruction, row: ConvertRow | IntegerConvertRow, target: VliwTarget) -> ConversionForm:
-    """Return the lanes that a conversion of the vector unit names, by the row of its pair.
+    """Return the lanes of a conversion of the vector unit, by the row of its pair.
 
     Raises:
-        IllegalError: the pair lacks the form or the lane; those it has are listed.
+        IllegalError: the pair lacks the form or the lane; the message lists those it has.
     """
     pair = f"{row.src} -> {row.dst}"
     word, lane = _asked(instruction)
@@ -201,13 +201,13 @@ def lane_form(instruction: TpcInstruction, row: ConvertRow | IntegerConvertRow, 
 
 
 def registers_named(instruction: TpcInstruction) -> int:
-    """Return how many registers destination and source name, the larger number: two as D, four as A."""
+    """Return the larger number of registers that destination or source name: two for D, four for A."""
     operands = [operand for operand in map(instruction.operand, ("dest", "src_a")) if isinstance(operand, Register)]
     return max(GROUPED.get(operand.file, (operand.file, 1))[1] for operand in operands)
 
 
 def is_lane_by_lane(row: ConvertRow | IntegerConvertRow) -> bool:
-    """Whether both types of a pair have one width."""
+    """Whether both types of a pair have equal width."""
     return _ratio(row) == 1
 
 
@@ -248,11 +248,11 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class ElementPlacement:
-    """The element numbers of all conversions of an instruction, counted through the registers of a group.
+    """The element indices of all conversions of an instruction, counted through the registers of a group.
 
     `gather` and `scatter` are the elements read and written, `places` the byte of the narrow element in its own
-    register, whose predicate bit decides. `lane` numbers the conversions within a register, for random words;
-    `sources` and `destinations` are numbers of registers.
+    register, whose predicate bit decides. `lane` is the index of a conversion within a register, for random words;
+    `sources` and `destinations` are indices of registers.
     """
 
     gather: Indices
@@ -266,8 +266,8 @@ class ElementPlacement:
 def place(src: Format, dst: Format, vector_bytes: int, *, lane: int | None, registers: int) -> ElementPlacement:
     """Place the conversions of an instruction.
 
-    `lane` is the lane_sel of a single_lane form, None for all_lanes; `registers` is how many registers an instruction
-    between types of equal width converts.
+    `lane` is the lane_sel of a single_lane form, None for all_lanes; `registers` is the number of registers that an
+    instruction between types of equal width converts.
     """
     ratio = max(src.bits, dst.bits) // min(src.bits, dst.bits)
     narrow_bits = min(src.bits, dst.bits)
@@ -306,7 +306,7 @@ def gathered(value: Value, src: Format, where: Indices) -> Codes:
 def scattered(
     results: Codes, dst: Format, placement: ElementPlacement, operands: OperandValues, vector_bytes: int
 ) -> Value:
-    """Return the destination with the results in their places, and income where none is or the predicate is false."""
+    """Return the destination with the results at their positions, and income elsewhere or for a false predicate."""
     lanes = lanes_of(dst, vector_bytes)
     income = operands.income
     where, kept = placement.scatter, results
@@ -324,19 +324,19 @@ def scattered(
 
 
 WIDE_LANE = "lane_sel above 0 of a conversion to a wider type: accepted by the assembler, but not documented"
-"""Remark on a form without documented meaning."""
+"""Remark on a form of undocumented meaning."""
 
 _MULTIPLES = {"x2": 2, "x4": 4}
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedUnit(Unit):
-    """A conversion of elements one by one, ready to run; `placement` is None in the scalar unit."""
+    """A prepared elementwise conversion; `placement` is None in the scalar unit."""
 
     placement: ElementPlacement | None
 
     def drawn(self, rounding: Rounding | None, operands: OperandValues, state: State) -> Drawn:
-        """Return the random words of the conversions, if their rounding needs any."""
+        """Return the random words of the conversions if their rounding needs any."""
         lanes = self.placement.lane if self.placement else None
         return draw(rounding, lanes, admitted(self.placement, operands), self.target, state)
 
@@ -358,7 +358,7 @@ class PlacedUnit(Unit):
         return {"src_a": placement.sources, "dest": placement.destinations} if placement else {"src_a": 1, "dest": 1}
 
     def placed(self, results: Codes, dst: Format, operands: OperandValues) -> Value:
-        """Return the destination with the results in their places."""
+        """Return the destination with the results at their positions."""
         if self.placement is None:
             return narrow_result(int(results[0]), dst, operands, self.target)
         return scattered(results, dst, self.placement, operands, self.vector_bytes)
@@ -366,7 +366,7 @@ class PlacedUnit(Unit):
 
 @dataclass(frozen=True, slots=True)
 class PreparedConversion(PlacedUnit):
-    """A conversion of element types, ready to run."""
+    """A prepared conversion of element types."""
 
     src: str
     dst: str
@@ -376,7 +376,7 @@ class PreparedConversion(PlacedUnit):
     notices: tuple[FormNotice, ...] = ()
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
-        """Return the converted elements in their places."""
+        """Return the converted elements at their positions."""
         target = self.target
         src, dst = (element_format(name, target, state) for name in (self.src, self.dst))
         mode = convert_mode(self.mode, target, state, self.instruction.span)
@@ -387,17 +387,17 @@ class PreparedConversion(PlacedUnit):
         return random.effects(self.placed(results, dst, operands), self.remarks)
 
     def counts(self) -> Mapping[str, int]:
-        """Return the counts of the base; in the scalar unit the number that the elements fill."""
+        """Return the counts of the base; in the scalar unit, the number that the elements fill."""
         if self.placement is not None:
             return PlacedUnit.counts(self)
         return {role: -(-FORMATS[name].bits // 32) for role, name in (("src_a", self.src), ("dest", self.dst))}
 
 
 def prepare_convert(instruction: TpcInstruction, target: VliwTarget) -> PreparedConversion:
-    """Look up a CONVERT in the tables of the generation.
+    """Prepare a CONVERT from the tables of the generation.
 
     Raises:
-        IllegalError: the unit has no such pair, mode, lane, or switch.
+        IllegalError: the unit lacks the pair, mode, lane, or switch.
     """
     src, dst = str(instruction.type), str(instruction.switch("target_type"))
     unit = "spu" if destination_file(instruction) is File.S else "vpu"
@@ -442,16 +442,16 @@ def _check_switches(instruction: TpcInstruction, row: ConvertRow) -> int:
 Shifts = NDArray[np.int64]
 
 POSITIVE_SHIFT = "a shift above 0 multiplies: no source documents this; vendor code uses only shifts up to 0"
-"""Remark on a shift without documented meaning."""
+"""Remark on a shift of undocumented meaning."""
 
 _BYTE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertInteger(PlacedUnit):
-    """A narrowing with shift, ready to run.
+    """A prepared narrowing with shift.
 
-    `shift` is the format of a shift vector's elements: bytes of which the lowest of each value's lane counts, elements
+    `shift` is the format of a shift vector's elements: bytes of which the lowest of a value's lane counts, or elements
     beside the values (`by_value`) or beside the results.
     """
 
@@ -463,7 +463,7 @@ class ConvertInteger(PlacedUnit):
     notices: tuple[FormNotice, ...] = ()
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
-        """Return the shifted, rounded and saturated elements in their places."""
+        """Return the shifted, rounded and saturated elements at their positions."""
         shifts = self.shifts(self.value(operands, "src_b"))
         remarks = self._check_shifts(shifts, operands)
         random = self.drawn(self.mode.rounding, operands, state)
@@ -507,10 +507,10 @@ class ConvertInteger(PlacedUnit):
         return chosen[:, 0].view(np.int8).astype(np.int64)[lanes]
 
     def _check_shifts(self, shifts: Shifts, operands: OperandValues) -> tuple[str, ...]:
-        """Return remarks on shifts that nothing documents.
+        """Return remarks on undocumented shifts.
 
         Raises:
-            IllegalError: one is above 0, and option positive_shift refuses that.
+            IllegalError: a shift is above 0, and option positive_shift refuses that.
         """
         active = admitted(self.placement, operands)
         if not (shifts if active is None else shifts[active]).max(initial=0) > 0:
@@ -526,10 +526,10 @@ def _signed(value: int, bits: int) -> int:
 
 
 def prepare_convert_integer(instruction: TpcInstruction, target: VliwTarget) -> ConvertInteger:
-    """Look up a CONVERT_INT* in the tables of the generation.
+    """Prepare a CONVERT_INT* from the tables of the generation.
 
     Raises:
-        IllegalError: the unit has no such destination width, mode or lane.
+        IllegalError: the unit lacks the destination width, mode or lane.
     """
     unit = "spu" if destination_file(instruction) is File.S else "vpu"
     row = _row(instruction, target, unit)
@@ -564,10 +564,10 @@ def _integer(name: str) -> IntFormat:
 
 
 def _shift_format(row: IntegerConvertRow, src: Format, dst: Format, *, single: bool) -> tuple[IntFormat, bool]:
-    """Return the elements of a shift vector, and whether they are beside the values.
+    """Return the element format of a shift vector, and whether shifts are beside the values.
 
-    The table names them for single_lane (the value's width) and all_lanes (the result's); where it only has bytes,
-    every value takes the lowest byte of its lane.
+    The table names them for single_lane (the value's width) and all_lanes (the result's); if it only has bytes,
+    every value uses the lowest byte of its lane.
     """
     widths = {FORMATS[name].bits: _integer(name) for name in row.shifts}
     wanted = src.bits if single else dst.bits
@@ -586,9 +586,9 @@ _INTEGER_OF = {32: "i32", 16: "i16", 8: "i8"}
 
 @dataclass(frozen=True, slots=True)
 class NearbyInt(PlacedUnit):
-    """Rounding of floats to integral values, ready to run.
+    """A prepared rounding of floats to integral values.
 
-    `integer` is the format of a second result (None: there is one): the
+    `integer` is the format of a second result (None: there is only one): the
     rounded value in the source type goes to the first register of a pair, the same value as an integer to the second.
     """
 
@@ -627,7 +627,7 @@ class NearbyInt(PlacedUnit):
         )
 
     def counts(self) -> Mapping[str, int]:
-        """Return one each, and two results where there is an integer."""
+        """Return one for each operand, and two results if there is an integer."""
         return {"src_a": 1, "dest": 1 if self.integer is None else 2}
 
 
@@ -635,7 +635,7 @@ def prepare_nearbyint(instruction: TpcInstruction, target: VliwTarget) -> Nearby
     """Check a NEARBYINT.
 
     Raises:
-        IllegalError: no float of the generation, no such mode, or an integer other than the result of `cnvrt` for the
+        IllegalError: the generation lacks the float or mode, or the integer is not the result of `cnvrt` for the
             type.
     """
     floats = tuple(name for name in whole_bytes(target) if isinstance(FORMATS[name], FloatFormat))

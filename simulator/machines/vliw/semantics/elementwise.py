@@ -1,4 +1,4 @@
-"""Two-source and one-source operations, element by element: in vectors, scalars, indices and predicates.
+"""Elementwise operations with two sources or one: in vectors, scalars, indices and predicates.
 
 An operation is the same in every unit; only the origin of its operands and the destination differ.
 Values: docs/reference/tpc.md section 5.1; operands: section 7.1.
@@ -65,7 +65,7 @@ _FLUSH_SWITCH = "fp16_ftz_in"
 
 @dataclass(frozen=True, slots=True)
 class FloatRules:
-    """The rules of an operation on floats: rounding, and whether subnormals become zero on their way in and out."""
+    """The rules of an operation on floats: rounding, and whether subnormal inputs and outputs become zero."""
 
     rounding: Rounding
     flush_operands: bool
@@ -84,10 +84,10 @@ def rules_of(instruction: TpcInstruction, target: VliwTarget, state: State) -> F
 
 
 def check_switches(instruction: TpcInstruction, target: VliwTarget) -> None:
-    """Reject switches that mean nothing for floats.
+    """Reject switches that do not apply to floats.
 
     Raises:
-        IllegalError: saturation, or flushing of a format that has no such switch.
+        IllegalError: a switch requests saturation, or flushing for a format without such a switch.
     """
     legal = target.special_values.flushed_on_request
     if instruction.switch(_FLUSH_SWITCH) == 1 and instruction.type not in legal:
@@ -145,9 +145,9 @@ def multiply(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Codes:
 
 
 def exact_product(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
-    """Return whole products.
+    """Return full-width products.
 
-    No format here has more than 32 bits of significand: the upper halves hold them, and their product is exact.
+    No format here has more than 32 bits of significand: the upper halves contain them, and their product is exact.
     """
     first, second = (unpacked(codes, fmt, rules) for codes in (a, b))
     half = np.uint64(32)
@@ -160,7 +160,7 @@ def exact_product(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Un
 
 
 def negated(codes: Codes, fmt: FloatFormat) -> Codes:
-    """Return the numbers with the other sign; NaN stays as it is."""
+    """Return the numbers with inverted signs; NaN is unchanged."""
     return np.where(is_nan(codes, fmt), codes, codes ^ codes.dtype.type(fmt.sign_bit))
 
 
@@ -218,7 +218,7 @@ def total(a: Codes, b: Codes, fmt: Format, *, sign: int, negate: bool, saturate:
 
 
 def product_bits(a: Codes, b: Codes, fmt: Format, *, negate: bool) -> NDArray[np.uint64]:
-    """Return the whole products, or their negatives, as 64-bit patterns: no product of 32-bit integers needs more."""
+    """Return the full-width products, or their negatives, as 64-bit patterns: 32-bit integers need no more."""
     numbers = integers(a, fmt).view(np.uint64) * integers(b, fmt).view(np.uint64)
     return np.uint64(0) - numbers if negate else numbers
 
@@ -230,9 +230,9 @@ def scalar_product(a: Codes, b: Codes, fmt: Format, *, negate: bool, upper: bool
 
 
 def doubled_upper_half(a: Codes, b: Codes, fmt: IntFormat) -> tuple[Codes, NDArray[np.bool_]]:
-    """Return the upper half of twice the products, rounded half up and saturated, and where that was beyond the range.
+    """Return the upper half of twice the products, rounded half up and saturated, and a mask of overflows.
 
-    One bit less is dropped than the half has: twice a product is never formed.
+    The dropped part is one bit shorter than the half, so the doubled product is never formed.
     """
     bits = product_bits(a, b, fmt, negate=False) + np.uint64(1 << (fmt.bits - 2))
     dropped = fmt.bits - 1
@@ -245,7 +245,7 @@ def doubled_upper_half(a: Codes, b: Codes, fmt: IntFormat) -> tuple[Codes, NDArr
 
 
 def shift_logical(codes: Codes, amounts: NDArray[np.uint64], fmt: Format, *, left: bool) -> Codes:
-    """Return bit patterns shifted, zeros coming in; amounts of the width and above give 0."""
+    """Return bit patterns shifted with zeros; amounts of at least the width give 0."""
     bits = codes.astype(np.uint64)
     near = np.minimum(amounts, np.uint64(fmt.bits))
     shifted = bits << near if left else bits >> near
@@ -374,7 +374,7 @@ def _signed_amounts(value: Value, fmt: Format, lanes: int, context: Context) -> 
 
 @dataclass(frozen=True, slots=True)
 class ElementwiseKind:
-    """One mnemonic: its operation, how its second source is read, and whether floats have it."""
+    """One mnemonic: its operation, how its second source is read, and whether it supports floats."""
 
     operation: Operation
     second: Second = _element
@@ -410,7 +410,7 @@ def _coordinate_codes(value: Value) -> Codes:
 
 @dataclass(frozen=True, slots=True)
 class Elementwise(Unit):
-    """An operation in one unit, ready to run."""
+    """A prepared operation in one unit."""
 
     kind: ElementwiseKind
     finish: Callable[[Elementwise, OperandValues, State], Value]
@@ -478,7 +478,7 @@ def prepare_elementwise(instruction: TpcInstruction, target: VliwTarget) -> Elem
     """Choose the unit of an operation by the class of its destination.
 
     Raises:
-        IllegalError: the generation or the operation lacks the element type, or a switch means nothing for it.
+        IllegalError: the generation or the operation lacks the element type, or a switch does not apply to it.
     """
     kind = KINDS[instruction.mnemonic]
     file = destination_file(instruction)
@@ -497,7 +497,7 @@ def prepare_elementwise(instruction: TpcInstruction, target: VliwTarget) -> Elem
 # CMP, SEL and SEL2: conditions on elements (docs/reference/tpc.md sections 5.1 and 7.1).
 
 SEVERAL_DIMENSIONS = "a compare of several dimensions is true if it is true for all of them (undocumented)"
-"""Remark on a compare without documented meaning."""
+"""Remark on a compare of undocumented meaning."""
 
 _Keys = NDArray[np.int64]
 _CONDITIONS: Mapping[str, Callable[[_Keys, _Keys], Mask]] = {
@@ -523,10 +523,10 @@ def _holds(instruction: TpcInstruction, a: Codes, b: Codes, fmt: Format) -> Mask
 
 @dataclass(frozen=True, slots=True)
 class PreparedComparison(Unit):
-    """A compare of elements into a predicate, ready to run."""
+    """A prepared compare of elements into a predicate."""
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
-        """Return the predicate: for vectors every bit of a lane alike."""
+        """Return the predicate: for vectors, every bit of a lane alike."""
         fmt = element_format(str(self.instruction.type), self.target, state)
         in_vector = destination_file(self.instruction) is File.VP
         lanes = self.lanes(fmt) if in_vector else 1
@@ -539,10 +539,10 @@ class PreparedComparison(Unit):
 
 @dataclass(frozen=True, slots=True)
 class CompareIndex(Unit):
-    """A compare of coordinates into a scalar predicate, ready to run."""
+    """A prepared compare of coordinates into a scalar predicate."""
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
-        """Return whether the condition holds in every masked dimension.
+        """Return whether the condition is true in every masked dimension.
 
         Raises:
             IllegalError: the mask selects no dimension.
@@ -563,10 +563,10 @@ class CompareIndex(Unit):
 
 @dataclass(frozen=True, slots=True)
 class Select(Unit):
-    """A choice between elements by a condition on others, ready to run."""
+    """A prepared choice between elements by a condition on others."""
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
-        """Return c where a OP b holds, else d; of a pair also a where it holds, else b."""
+        """Return c where a OP b is true, otherwise d; for a pair also a where it is true, otherwise b."""
         fmt = element_format(str(self.instruction.type), self.target, state)
         lanes = self.lanes(fmt)
         a, b, c, d = (

@@ -1,4 +1,4 @@
-"""Elements that move and stay as they are: MOV in all its forms, index registers, PACK, UNPACK, MOV_DG, SHUFFLE.
+"""Moves of unchanged elements: MOV in all its forms, index registers, PACK, UNPACK, MOV_DG, SHUFFLE.
 
 Source: docs/reference/tpc.md sections 2.5, 5.4 and 7.1.
 """
@@ -38,9 +38,9 @@ from castsim.targets.vliw import VliwTarget
 
 
 def narrow_result(code: int, fmt: Format, operands: OperandValues, target: VliwTarget) -> int:
-    """Return S after an instruction put an element into its low bits (option narrow_scalar_result).
+    """Return S after an instruction wrote an element to its low bits (option narrow_scalar_result).
 
-    Scalar predicates only: an instruction whose predicate is false does not come here.
+    With scalar predicates only: an instruction with a false predicate never calls this.
     """
     if fmt.bits >= WORD_MASK.bit_length():
         return code & WORD_MASK
@@ -76,20 +76,20 @@ _Value = Callable[["Move", OperandValues, State], Effects]
 
 @dataclass(frozen=True, slots=True)
 class Move(Unit):
-    """A MOV, or one on index registers, ready to run."""
+    """A prepared MOV, or operation on index registers."""
 
     run: _Value
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
-        """Return the value moved."""
+        """Return the moved value."""
         return self.run(self, operands, state)
 
 
 def masked_dimensions(instruction: TpcInstruction, operands: OperandValues, target: VliwTarget) -> tuple[bool, ...]:
-    """Return which dimensions the mask of an instruction admits, dimension 0 first.
+    """Return a mask of the dimensions that an instruction's mask admits, dimension 0 first.
 
     Raises:
-        IllegalError: a mask register holds bits beyond the dimensions.
+        IllegalError: a mask register has bits beyond the dimensions.
     """
     mask = instruction.operand("mask")
     bits = mask.bits if isinstance(mask, DimensionMask) else scalar(operands.sources["mask"])
@@ -107,7 +107,7 @@ def written_dimensions(new: Value, dimensions: tuple[bool, ...], operands: Opera
 
 
 def coordinates_of(value: Value | None) -> Coordinates:
-    """Return an index register's value as such."""
+    """Return an index register's value as coordinates."""
     assert isinstance(value, tuple)
     return tuple(one for one in value if isinstance(one, int))
 
@@ -122,7 +122,7 @@ def _set_index(move: Move, operands: OperandValues, state: State) -> Effects:
 
 
 def _permute_index(move: Move, operands: OperandValues, state: State) -> Effects:
-    """Dimension k takes the dimension that the k-th field of a scalar names."""
+    """Set dimension k to the dimension that the k-th field of a scalar names."""
     source = coordinates_of(move.value(operands, "src_a"))
     pattern = scalar(move.value(operands, "src_b"))
     fields = [pattern >> _FIELD_BITS * k & (1 << _FIELD_BITS) - 1 for k in range(len(source))]
@@ -158,7 +158,7 @@ def prepare_move(instruction: TpcInstruction, target: VliwTarget) -> Move:
     """Return the MOV variant by the classes of its operands, or by the mnemonic for index registers.
 
     Raises:
-        IllegalError: an element type that the generation lacks.
+        IllegalError: the generation lacks an element type.
     """
     if instruction.mnemonic in _ON_INDICES:
         return Move(instruction, target, _ON_INDICES[instruction.mnemonic])
@@ -229,7 +229,7 @@ def _lanes_to_bits(move: Move, operands: OperandValues, state: State) -> Effects
 
 
 def _word_to_mask(move: Move, operands: OperandValues, state: State) -> Effects:
-    """The 32 bits to every section of the VP, or to one."""
+    """Write the 32 bits to every section of the VP, or to one."""
     bits: Mask = (scalar(move.value(operands, "src_a")) >> np.arange(WORD_BITS, dtype=np.int64) & 1) != 0
     section = move.instruction.operand("section")
     mask = np.tile(bits, move.vector_bytes // WORD_BITS)
@@ -300,7 +300,7 @@ _ON_INDICES: dict[str, _Value] = {
     "mov_irf_dim": _move_dimension,
 }
 INDEX_MOVES = tuple(_ON_INDICES)
-"""The mnemonics that have to do with index registers alone."""
+"""The mnemonics for index registers only."""
 
 
 # PACK, UNPACK, MOV_DG and MOV_G: bytes of a vector in other places (docs/reference/tpc.md section 2.5).
@@ -309,15 +309,15 @@ INDEX_MOVES = tuple(_ON_INDICES)
 # destination the byte of the source that goes there, or none; so it is computed once per instruction.
 
 NOTHING = -1
-"""The byte map entry at which the destination keeps its byte."""
+"""The byte map entry for bytes that the destination keeps."""
 
 ByteMap = NDArray[np.intp]
 
 UNPACKED_ORDER = "mov_dg.unpack: the source element of each lane is not documented"
-"""Refusal of, or remark on, a move whose values are a guess."""
+"""Error about, or remark on, a move whose values are a guess."""
 
 PACKED_ORDER = "mov_dg.pack: the parts taken are those that PACK fills, which is inferred"
-"""Remark on a move of which only the place of the result is documented."""
+"""Remark on a move of which only the position of the result is documented."""
 
 _UNPACKED_BYTES = 2
 """MOV_DG unpack serves one cast, from 16 to 32 bits: width of its elements (option unpacked_lane_order)."""
@@ -325,7 +325,7 @@ _UNPACKED_BYTES = 2
 
 @dataclass(frozen=True, slots=True)
 class Rearrange(Unit):
-    """A map of bytes, ready to run."""
+    """A prepared map of bytes."""
 
     source_of: ByteMap
     remarks: tuple[str, ...] = ()
@@ -353,10 +353,10 @@ class _Geometry:
 
 
 def prepare_rearrange(instruction: TpcInstruction, target: VliwTarget) -> Rearrange:
-    """Work out which byte goes where.
+    """Prepare a byte map.
 
     Raises:
-        IllegalError: an element type or lane that does not exist, or a move whose values are not documented.
+        IllegalError: an element type or lane does not exist, or the values of a move are not documented.
     """
     sizes = _Geometry(target.registers.vector_bytes, target.registers.dual_group_bytes, target.registers.group_bytes)
     build = _MAPS[instruction.mnemonic]
@@ -462,7 +462,7 @@ def _mov_dg_pack(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
 
 
 def _mov_dg_unpack(instruction: TpcInstruction, sizes: _Geometry) -> ByteMap:
-    """Every second element of a dual group, each into the lower half of a slot of twice its width."""
+    """Return the map of every second element of a dual group to the lower half of a slot of twice its width."""
     found = _empty(sizes)
     mask = _byte_mask(instruction, sizes)
     for dual in sizes.duals:
@@ -495,7 +495,7 @@ _MAPS = {
     "mov_g": _mov_g,
 }
 REARRANGEMENTS = tuple(_MAPS)
-"""The mnemonics of these."""
+"""The mnemonics of rearrangements."""
 
 
 # SHUFFLE: elements inside each dual group, by a register of directions (docs/reference/tpc.md section 5.4).
@@ -506,7 +506,7 @@ _ELEMENT, _GROUP, _ENABLE = 0x1F, 0x20, 0x80
 
 @dataclass(frozen=True, slots=True)
 class Shuffle(Unit):
-    """A shuffle of elements of one width in bytes, ready to run."""
+    """A prepared shuffle of elements, whose width is in bytes."""
 
     width: int
 

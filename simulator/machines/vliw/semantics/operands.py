@@ -1,4 +1,4 @@
-"""Operands with their lanes, effects and state of an instruction; formats, rounding modes, random words from state."""
+"""Operands with their lanes, effects and state of instructions; formats, rounding modes, random words from state."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget
 # here knows of cycles, slots or register numbers.
 
 Vector = NDArray[np.uint8]
-"""One V register: its bytes, shape (vector_bytes,)."""
+"""A V register: its bytes, shape (vector_bytes,)."""
 
 Mask = NDArray[np.bool_]
-"""One VP register: an entry per byte of a vector, shape (vector_bytes,)."""
+"""A VP register: an entry per byte of a vector, shape (vector_bytes,)."""
 
 Words = NDArray[np.uint32]
 """State of the vector unit's random generator: one 32-bit word per register, shape (vector_bytes / 4,)."""
 
 Coordinates = tuple[int, ...]
-"""One I register: signed 32-bit integers, dimension 0 first."""
+"""An I register: signed 32-bit integers, dimension 0 first."""
 
 Value = Vector | Mask | tuple[Vector, ...] | int | Coordinates
 """The contents of a register.
 
-V: `Vector`; D, A and V operands that name a group: a tuple of two or four `Vector`; VP: `Mask`; SP: bool; S: the
+V: `Vector`; D, A and V operands of a group: a tuple of two or four `Vector`; VP: `Mask`; SP: bool; S: the
 unsigned 32-bit pattern; Z and AD: an unsigned 64-bit pattern; I: `Coordinates`.
 """
 
@@ -47,7 +47,7 @@ class OperandValues:
 
     `sources` maps roles (`src_a`, `src_b`, ..) to the values of register operands; `Prepared.registers` gives the
     registers of a role. Immediates, dimension masks and section numbers are in the instruction and not passed; a mask
-    in a register (M0 to M3) is passed under `mask` as an integer. Named registers are passed as the file they are moved
+    in a register (M0 to M3) is passed under `mask` as an integer. Named registers are passed in the form of the file
     to or from (PC and hardware registers: int, S_CARRY: bool, V_CARRY: `Mask`, ZP_REG: `Vector`), except random
     generators and lane numbers, which come from `State` or are constant. `income` is the destination's old value in the
     form of the destination (None only for a random generator). `predicate` has its polarity applied: bool from SP,
@@ -63,9 +63,9 @@ class OperandValues:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The machine state besides registers that values depend on.
+    """The machine state besides registers that affects values.
 
-    `configuration` holds the visible values of the memory-mapped registers, by the names of `VliwTarget.configuration`
+    `configuration` has the visible values of the memory-mapped registers, by the names of `VliwTarget.configuration`
     (`round`, `convert_round`, `vector_lfsr_polynomial`, `scalar_lfsr_polynomial`, `f8_143_bias`, `f16_flush_inputs`); a
     missing one has its reset value. `vector_lfsr` and `scalar_lfsr` are the random generators.
     """
@@ -79,9 +79,9 @@ class State:
 class Effects:
     """The effects of an instruction.
 
-    `result` is the destination's new value, complete: income where nothing is written or the predicate is false; the
+    `result` is the destination's complete new value: income where nothing is written or the predicate is false; the
     form is that of the destination (two or four vectors for a group). None: the destination is a random generator.
-    `vector_lfsr` and `scalar_lfsr` are new states of the generators, None if they stay. `remarks` are sentences about
+    `vector_lfsr` and `scalar_lfsr` are new states of the generators, None if unchanged. `remarks` are sentences about
     uses that no source documents, for the checked mode.
     """
 
@@ -95,14 +95,14 @@ ROUND = "round"
 """The configuration register of the arithmetic's rounding mode, and of CONVERT's unless that has a separate one."""
 
 CONVERT_ROUND = "convert_round"
-"""Configuration register of CONVERT's rounding mode."""
+"""The configuration register of CONVERT's rounding mode."""
 
 _ARITHMETIC = (Rounding.RINT, Rounding.TRUNC, Rounding.CEIL, Rounding.FLOOR)
 """The modes that ADD, SUB and MUL have; any other acts as the first (docs/reference/tpc.md section 5.1)."""
 
 
 def configured(state: State, target: VliwTarget, name: str) -> int:
-    """Return the content of a memory-mapped register: from the state, else its reset value."""
+    """Return the content of a memory-mapped register: from the state, or else its reset value."""
     value = state.configuration.get(name)
     return target.configuration[name].reset if value is None else value
 
@@ -113,10 +113,10 @@ _format_named = lru_cache(maxsize=64)(format_named)
 
 
 def check_element(instruction: TpcInstruction, target: VliwTarget, name: str | None, legal: tuple[str, ...]) -> str:
-    """Return the element type of an instruction after checking that it has it.
+    """Return the element type of an instruction, which must exist.
 
     Raises:
-        IllegalError: the generation or the instruction lacks it; `legal`, cut down to the generation, is listed.
+        IllegalError: the generation or the instruction lacks it; the message lists those of `legal` in the generation.
     """
     available = tuple(known for known in legal if known in target.elements.formats)
     if name is None or name not in available:
@@ -127,7 +127,7 @@ def check_element(instruction: TpcInstruction, target: VliwTarget, name: str | N
 
 
 def whole_bytes(target: VliwTarget) -> tuple[str, ...]:
-    """Return the element types that the lanes of the arithmetic units have: of 8, 16 and 32 bits."""
+    """Return the element types of the arithmetic units' lanes: of 8, 16 and 32 bits."""
     return tuple(name for name in target.elements.formats if 8 <= FORMATS[name].bits <= 32)
 
 
@@ -135,7 +135,7 @@ def element_format(name: str, target: VliwTarget, state: State) -> Format:
     """Return a format, with the exponent bias of the configuration register if it has one.
 
     Raises:
-        ReadError: the register holds a bias that the format cannot have.
+        ReadError: the register has a bias that is illegal for the format.
     """
     register = f"{name}_bias"
     if register not in target.configuration:
@@ -150,7 +150,7 @@ def check_mode(instruction: TpcInstruction, modes: RoundingModes, word: object) 
     """Return the rounding mode of that name.
 
     Raises:
-        IllegalError: the instruction has no such mode; the message lists the legal ones.
+        IllegalError: the instruction lacks the mode; the message lists the legal ones.
     """
     if word not in modes.modes:
         message = f"{instruction.mnemonic} has no rounding mode {word} here"
@@ -162,7 +162,7 @@ def convert_mode(mode: RoundingMode, target: VliwTarget, state: State, span: Spa
     """Return the rounding mode of CONVERT or NEARBYINT: its own, or the one in the configuration register.
 
     Raises:
-        IllegalError: the register holds a number that is not a mode.
+        IllegalError: the register's number is not a mode.
     """
     if mode.rounding is not None:
         return mode
@@ -192,7 +192,7 @@ def _coded(code: int, target: VliwTarget) -> RoundingMode | None:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Random words, one per lane, and the generator after this use (one of the two, by unit)."""
+    """Random words, one per lane, and the generator after this use (the vector or the scalar one)."""
 
     words: Words | None = None
     vector_lfsr: Words | None = None
@@ -210,14 +210,14 @@ def draw(
     target: VliwTarget,
     state: State,
 ) -> Drawn:
-    """Return the random words of one instruction, if its rounding needs any.
+    """Return the random words of one instruction if its rounding needs any.
 
-    `lanes` are the numbers of the lanes of the vector unit: lane i reads word i modulo the number of words; None: the
-    scalar unit. `active` marks those that the predicate admits (None: all). How a register of words serves more lanes
-    than it has, and which words step, are options.
+    `lanes` are the indices of the lanes of the vector unit: lane i reads word i modulo the number of words; None: the
+    scalar unit. `active` marks those that the predicate admits (None: all). Options decide how a register of words
+    serves more lanes than it has, and which words step.
 
     Raises:
-        IllegalError: more lanes than words, and option random_lane_word refuses that.
+        IllegalError: there are more lanes than words, and option random_lane_word refuses that.
     """
     if rounding is not Rounding.STOCHASTIC:
         return Drawn()
@@ -263,18 +263,18 @@ def given(instruction: TpcInstruction, operands: OperandValues, role: str) -> Va
 
 
 def lanes_of(fmt: Format, vector_bytes: int) -> int:
-    """Return how many elements a vector holds."""
+    """Return the number of elements of a vector."""
     return vector_bytes * 8 // fmt.bits
 
 
 def vectors(value: Value) -> tuple[Vector, ...]:
-    """Return the vectors of an operand that is one or a group of them."""
+    """Return the vectors of an operand, a single one or a group."""
     group = value if isinstance(value, tuple) else (value,)
     return tuple(part.view(np.uint8) for part in group if isinstance(part, np.ndarray))
 
 
 def elements(value: Value, fmt: Format) -> Codes:
-    """Return the elements of a vector, or of a group of vectors one after the other."""
+    """Return the elements of a vector, or of a group of vectors in sequence."""
     group = vectors(value)
     whole: Codes = group[0] if len(group) == 1 else np.concatenate(group)
     if fmt.bits < 8:
@@ -284,7 +284,7 @@ def elements(value: Value, fmt: Format) -> Codes:
 
 
 def vector_of(codes: Codes, fmt: Format) -> Vector:
-    """Return the vector that holds the elements."""
+    """Return the vector with the elements."""
     if fmt.bits < 8:
         pairs = codes.astype(np.uint8).reshape(-1, 2)
         return (pairs[:, 0] | pairs[:, 1] << 4).astype(np.uint8)
@@ -319,7 +319,7 @@ def signed_word(pattern: int) -> int:
 
 
 def is_nan(codes: Codes, fmt: Format) -> Mask:
-    """Return which elements are NaN; integers never are."""
+    """Return a mask of NaN elements; integers never are."""
     if not isinstance(fmt, FloatFormat) or fmt.infinity_code is None:
         return np.zeros(codes.shape, np.bool_)
     found: Mask = (codes & (fmt.sign_bit - 1)) > fmt.infinity_code
@@ -356,9 +356,9 @@ def merged(new: Value, operands: OperandValues) -> Value:
 
 
 def group_of(instruction: TpcInstruction, role: str, count: int, target: VliwTarget) -> tuple[Register, ...]:
-    """Return the registers of an operand that must name `count` of them.
+    """Return the registers of an operand, which must name `count` of them.
 
-    A pair or quad is named by D, A or Z, or by the first of its single registers; a single one that does not begin a
+    D, A or Z, or the first of its single registers, name a pair or quad; a single one that does not begin a
     group is refused or rounded down (option unaligned_group).
 
     Raises:
@@ -381,7 +381,7 @@ def group_of(instruction: TpcInstruction, role: str, count: int, target: VliwTar
 
 @dataclass(frozen=True, slots=True)
 class Unit(ABC):
-    """A legal instruction that is ready to run; subclasses define its operands and result."""
+    """A prepared instruction; subclasses define its operands and result."""
 
     instruction: TpcInstruction
     target: VliwTarget
@@ -401,11 +401,11 @@ class Unit(ABC):
 
     @property
     def vector_bytes(self) -> int:
-        """Size of a vector."""
+        """Number of bytes of a vector."""
         return self.target.registers.vector_bytes
 
     def lanes(self, fmt: Format) -> int:
-        """Return how many elements a vector holds."""
+        """Return the number of elements of a vector."""
         return lanes_of(fmt, self.vector_bytes)
 
     def value(self, operands: OperandValues, role: str) -> Value:
@@ -414,7 +414,7 @@ class Unit(ABC):
 
 
 def destination_file(instruction: TpcInstruction) -> File | None:
-    """Return the class of the destination, None where it has a name instead."""
+    """Return the class of the destination, None for a named register."""
     operand = instruction.operand("dest")
     return operand.file if isinstance(operand, Register) else None
 

@@ -1,4 +1,4 @@
-"""Products, whole and accumulated: MUL of integers in the vector unit, MAC, MADD (docs/reference/tpc.md 5.1, 5.3)."""
+"""Products, full-width and accumulated: integer MUL in the vector unit, MAC, MADD (docs/reference/tpc.md 5.1, 5.3)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from castsim.numerics.policy import Policy
 from castsim.targets.vliw import VliwTarget
 
 BEYOND = "the doubled product is out of range and saturated; no source documents this"
-"""Remark on a rounded product without documented value."""
+"""Remark on a rounded product of undocumented value."""
 
 _WIDENING = {File.D: 2, File.A: 4}
 """The ratio of a product's width to that of its sources, by the class of its destination."""
@@ -59,7 +59,7 @@ _WIDENING = {File.D: 2, File.A: 4}
 
 @dataclass(frozen=True, slots=True)
 class Product(Unit):
-    """Whole products in the lane order of an all_lanes conversion to the wider type, ready to run."""
+    """Prepared full-width products, in the lane order of an all_lanes conversion to the wider type."""
 
     src: Format
     dst: Format
@@ -77,7 +77,7 @@ class Product(Unit):
 
 @dataclass(frozen=True, slots=True)
 class RoundedProduct(Unit):
-    """The upper halves of twice the products, ready to run."""
+    """Prepared upper halves of twice the products."""
 
     src: IntFormat
 
@@ -129,23 +129,23 @@ def multiply_add(a: Codes, b: Codes, c: Codes, fmt: FloatFormat, rules: FloatRul
 
 
 def multiply_then_add(a: Codes, b: Codes, c: Codes, fmt: FloatFormat, rules: FloatRules, *, negate: bool) -> Codes:
-    """Return the same with the product rounded on its own."""
+    """Return the same with the product rounded separately."""
     product = multiply(a, b, fmt, rules)
     return add(c, product ^ product.dtype.type(fmt.sign_bit) if negate else product, fmt, rules)
 
 
 ACCUMULATOR = "accumulator"
-"""The role under which MAC is given its destination's old value."""
+"""The role of the destination's old value in MAC."""
 
 _WORD = 32
 _EXACTLY = Policy(Rounding.RINT, Overflow.SPECIAL)
-"""Into a wider format nothing is rounded."""
+"""A rounding mode for wider formats, in which nothing is rounded."""
 _Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Accumulation(PlacedUnit):
-    """Products added to an accumulator, ready to run.
+    """Prepared products added to an accumulator.
 
     `addend` is the role of the accumulator: the destination's old value, or a separate operand; None: there is none,
     and the products are the results.
@@ -212,7 +212,7 @@ class Accumulation(PlacedUnit):
 
 @dataclass(frozen=True, slots=True)
 class PairOperation(Unit):
-    """An f32 operation on a pair of registers, with a separate second operand each, ready to run."""
+    """A prepared f32 operation on a pair of registers, with a separate second operand each."""
 
     fmt: FloatFormat
     addend: str | None
@@ -279,7 +279,7 @@ def prepare_accumulation(instruction: TpcInstruction, target: VliwTarget) -> Acc
     """Check a MAC, a MADD, a MUL with wide results, or an f32 operation on pairs.
 
     Raises:
-        IllegalError: the generation lacks the element type, or an immediate of which no source states the value.
+        IllegalError: the generation lacks the element type, or no source states the value of an immediate.
     """
     name = check_element(instruction, target, instruction.type, whole_bytes(target))
     src = FORMATS[name]
@@ -315,7 +315,7 @@ def _check_immediate(instruction: TpcInstruction, src: FloatFormat) -> None:
     """Reject an immediate of a narrow float with bits above it, because the printed form has no known value.
 
     Raises:
-        IllegalError: such an immediate.
+        IllegalError: there is such an immediate.
     """
     for operand in instruction.operands:
         if isinstance(operand, Immediate) and operand.value >> src.bits:
@@ -332,7 +332,7 @@ def _check_immediate(instruction: TpcInstruction, src: FloatFormat) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ShiftedAccumulation(Unit):
-    """MSAC, ready to run: a product added to an accumulator, each of two shifts rounded, the result saturated."""
+    """A prepared MSAC: a product added to an accumulator, both shifted and rounded, the result saturated."""
 
     fmt: IntFormat
 
@@ -340,7 +340,7 @@ class ShiftedAccumulation(Unit):
         """Return the new accumulators.
 
         Raises:
-            IllegalError: a shift beyond those that the header names.
+            IllegalError: a shift is beyond those that the header names.
         """
         lanes = self.lanes(self.fmt)
 
@@ -358,7 +358,7 @@ class ShiftedAccumulation(Unit):
         return Effects(merged(vector_of(settle(total, self.fmt, saturate=True), self.fmt), operands))
 
     def _shift(self, codes: Codes, least: int) -> _Numbers:
-        """Return by how much to shift right: the lowest byte of each lane, which is signed and not above 0."""
+        """Return the right shift: the lowest byte of each lane, which is signed and at most 0."""
         amounts: _Numbers = -(codes & codes.dtype.type(0xFF)).astype(np.uint8).view(np.int8).astype(np.int64)
         if np.any((amounts < 0) | (amounts > -least)):
             message = f"msac: a shift of {int(-amounts[(amounts < 0) | (amounts > -least)][0])} is not documented"

@@ -41,14 +41,14 @@ from castsim.targets.vliw import VliwTarget
 
 
 class UnstatedError(IllegalError):
-    """An error for an instruction, or a word of it, whose result no source states."""
+    """No source states the result of an instruction, or of one of its words."""
 
 
 # Values of UDIV_STEP, UDIV_4STEP and UDIV (docs/reference/tpc.md section 5.6): all of it inferred.
 
 _STEPS = {"udiv_step": 1, "udiv_4step": 4}
 DIVISIONS = (*_STEPS, "udiv")
-"""The mnemonics of this module."""
+"""The mnemonics of division steps."""
 
 _WORD_BITS = 32
 _UNSIGNED = ("u32", "u16", "u8")
@@ -56,11 +56,11 @@ _UNSIGNED = ("u32", "u16", "u8")
 
 @dataclass(frozen=True, slots=True)
 class Division(Unit):
-    """A whole division or some steps of one, ready to run.
+    """A prepared division, or steps of one.
 
-    A step shifts remainder and dividend left by one, subtracts the divisor from the remainder if that does not get
-    negative, and then sets the lowest bit. The pair holds dividend, at last quotient, in its lower register and the
-    remainder in its upper one, or (option division_pair) the other way round.
+    A step shifts remainder and dividend left by one, subtracts the divisor from the remainder if that does not become
+    negative, and then sets the lowest bit. The pair has the dividend, finally the quotient, in its lower register and
+    the remainder in its upper one, or (option division_pair) the other way round.
     """
 
     bits: int
@@ -104,8 +104,8 @@ def prepare_division(instruction: TpcInstruction, target: VliwTarget) -> Divisio
     """Check a division.
 
     Raises:
-        IllegalError: a type that it lacks.
-        UnstatedError: an option that refuses, steps that have nowhere to put the remainder.
+        IllegalError: it lacks the type.
+        UnstatedError: an option refuses it, or the steps have no register for the remainder.
     """
     name = check_element(instruction, target, instruction.type, _UNSIGNED)
     if target.option("division_values") == "refuse":
@@ -130,7 +130,7 @@ class _Kind(StrEnum):
     INFINITE = "infinite"
     FINITE = "finite"
     TINY = "tiny"
-    """Subnormal: below one, and no integer."""
+    """The class of subnormals: below one, and not integral."""
     ZERO = "zero"
 
 
@@ -205,7 +205,7 @@ def _answer(function: str, x: _Class, y: _Class) -> _Answer:
 
 @dataclass(frozen=True, slots=True)
 class SpecialResult(Unit):
-    """The instruction ready to run: result and whether there is one, by the numbers of both classes."""
+    """A prepared instruction: result and whether there is one, by the indices of both classes."""
 
     fmt: FloatFormat
     codes: NDArray[np.int64]
@@ -240,7 +240,7 @@ def prepare_special(instruction: TpcInstruction, target: VliwTarget) -> SpecialR
 
     Raises:
         IllegalError: the generation lacks the type.
-        UnstatedError: option special_results refuses.
+        UnstatedError: option special_results refuses it.
     """
     name = check_element(instruction, target, instruction.type, _SPECIAL_RESULTS_FLOATS)
     if target.option("special_results") == "refuse":
@@ -318,14 +318,14 @@ _VARIANTS: Mapping[str, _Rule] = {
 
 @dataclass(frozen=True, slots=True)
 class TableEntry(Unit):
-    """The instruction ready to run."""
+    """A prepared table entry instruction."""
 
     fmt: FloatFormat
     shift: int
     rule: _Rule
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
-        """Return the numbers of the entries, and where their intervals begin."""
+        """Return the indices of the entries, and the starts of their intervals."""
         fmt = self.fmt
         lanes = self.lanes(fmt)
         codes = broadcast(self.value(operands, "src_a"), fmt, lanes).astype(np.int64)
@@ -338,7 +338,7 @@ def prepare_entry(instruction: TpcInstruction, target: VliwTarget) -> TableEntry
 
     Raises:
         IllegalError: the generation lacks the type.
-        UnstatedError: a variant or switch of which no source states the arithmetic.
+        UnstatedError: no source states the arithmetic of a variant or switch.
     """
     name = check_element(instruction, target, instruction.type, _FLOATS)
     for switch in ("opt", "exp0"):
@@ -478,12 +478,12 @@ _KINDS: Mapping[str, _BitField] = {
     "fclass": _BitField(_classes, integers=False),
 }
 BIT_FIELDS = tuple(_KINDS)
-"""The mnemonics of this module."""
+"""The mnemonics of operations on bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class BitField(Unit):
-    """An operation on the bits of elements, ready to run."""
+    """A prepared operation on the bits of elements."""
 
     kind: _BitField
 
@@ -507,7 +507,7 @@ def prepare_bit_field(instruction: TpcInstruction, target: VliwTarget) -> BitFie
     """Check an operation on bits.
 
     Raises:
-        IllegalError: the generation or the operation lacks the element type, or no source documents what a switch does.
+        IllegalError: the generation or the operation lacks the element type, or no source documents a switch.
     """
     kind = _KINDS[instruction.mnemonic]
     legal = tuple(name for name in whole_bytes(target) if kind.integers or isinstance(FORMATS[name], FloatFormat))
