@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from castsim.execution.interpreter.lowerer import Lowerer
-from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue, mark
+from castsim.execution.interpreter.vector_unit import (
+    Body,
+    BytePointer,
+    Copy,
+    Followed,
+    MicroMemory,
+    Value,
+    VectorIssue,
+    mark,
+)
 from castsim.execution.outcomes import CastPlace, CastTally, Judge, Listener, changes, heard_by
 from castsim.execution.tree import Access, Tree
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import Codes
+from castsim.isa.formats import Codes, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import ROWS, SCOPES, Place
 from castsim.isa.pto.strided_statements import PREFIX, STRIDED_ROWS
 from castsim.isa.pto.value_types import MicroOperation, StridedStatement
 from castsim.machines.program_recorder import ProgramRecorder
+from castsim.machines.strided.expanded import expanded
+from castsim.machines.strided.kernel_sequence import Operand
 from castsim.machines.strided.plan import start_ctrl
 from castsim.machines.strided.statement_work import ControlState, ExecutedStatement, accesses_of
 from castsim.machines.strided.strided_instructions import StridedInstruction
@@ -66,8 +78,13 @@ class StridedUnits:
         raise IllegalError(f"{self.target.name} has no vector functions")
 
     def expanded(self, function: pto.Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
-        """Return the statements of a tile function as text."""
-        raise NotImplementedError
+        """Return the statements of a tile function, which must have been walked."""
+        if not isinstance(issued, Tree):
+            raise IllegalError(
+                f"expand writes a function of {self.target.name} for known scalars", span=function.span,
+                legal=("--arg NAME=VALUE for every scalar argument",),
+            )  # fmt: skip
+        return expanded(function, issued, self.target), {}
 
 
 @dataclass(slots=True)
@@ -144,6 +161,33 @@ class StridedRecorder(ProgramRecorder):
         accesses = tuple(access for part in parts for access in accesses_of(part))
         self._add(node, node.mnemonic, self.target.pipes.vector, timed(parts), accesses)
         return control
+
+    def transfer(self, copy: Copy, node: MicroOperation) -> None:
+        """Record a transfer; one within the buffer is an instruction of the vector pipe for each of its rows."""
+        if copy.source.argument is not None or copy.destination.argument is not None:
+            ProgramRecorder.transfer(self, copy, node)
+            return
+        rows = []
+        for index in product(*(range(count) for count, _, _ in copy.levels)):
+            far, near = (
+                sum(i * level[1 + side] for i, level in zip(index, copy.levels, strict=True)) for side in (0, 1)
+            )
+            source, to = (
+                Operand(start, format_named("u8"), 0)
+                for start in (copy.source.address + far, copy.destination.address + near)
+            )
+            rows.append(self.state.sequence.copy(to, source, copy.length))
+        accesses = tuple(copy.touched(side, BUFFER) for side in (0, 1))
+        self._add(node, node.mnemonic, self.target.pipes.vector, tuple(rows) if copy.length else (), accesses)
+
+    def element(self, node: pto.ScalarAccess, place: BytePointer, code: bytes) -> None:
+        """Record an element; one of the buffer takes as long as those of a row expansion."""
+        if place.argument is not None:
+            ProgramRecorder.element(self, node, place, code)
+            return
+        access = Access(BUFFER, place.address, place.address + place.size, not node.reads)
+        work = self.state.sequence.scalar("read" if node.reads else "write")
+        self._add(node, node.mnemonic, work.pipe, (work,), (access,))
 
     def control(self, node: MicroOperation, value: int) -> None:
         """Record a write of CTRL."""
