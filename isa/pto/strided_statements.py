@@ -129,7 +129,7 @@ def read_strided(reader: PtoReader, statement: NamedOperation) -> Operation:
         raise reader.error(f"{statement.name} has {count}", at or statement.index, (_example(name),))
     uses = [*outputs, *inputs]
     kinds = tuple(use[2].type for use in uses)
-    problem = _mismatch(name, row, kinds)
+    problem = mismatch(name, row, kinds)
     if problem:
         raise reader.error(f"{statement.name} {problem}", index or statement.index, _examples(name))
     numbers: dict[str, tuple[int, ...]] = {}
@@ -182,7 +182,7 @@ def _numbers(
     return found
 
 
-def _mismatch(name: str, row: StridedRow, kinds: tuple[Type, ...]) -> str:
+def mismatch(name: str, row: StridedRow, kinds: tuple[Type, ...]) -> str:
     """Return why operands of these types do not fit; empty if they do."""
     if row.elements and kinds and kinds[-1] == INDEX and not any(len(form) == len(kinds) for form in row.forms):
         kinds = kinds[:-1]  # the number of repeats

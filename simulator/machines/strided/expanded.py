@@ -16,7 +16,7 @@ from castsim.execution.vector_operations.effect import TileEffect
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.strided_statements import REDUCTIONS, STRIDED_ROWS, lanes_of, strides_of
+from castsim.isa.pto.strided_statements import REDUCTIONS, STRIDED_ROWS, lanes_of, mismatch, strides_of
 from castsim.isa.pto.value_types import PointerType, ScalarType, StridedStatement
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.strided.plan import start_ctrl
@@ -137,6 +137,8 @@ class StatementWriter(TreeWriter):
                     self._statement("set_mask_count" if self.counting else "set_mask_norm", [])
                 else:
                     self.out.micro("set_ctrl", [self.out.scalar(write.value, I64)])
+            case "mask" if write.pipe != self.chip.pipes.vector:  # it is in force, and waits for nothing
+                self.out.micro("set_ctrl", [self.out.scalar(self.ctrl, I64)])
             case "mask":
                 self.mask, lanes = write.value, write.value.bit_length()
                 if self.counting or write.value == (1 << lanes) - 1:
@@ -180,7 +182,11 @@ class StatementWriter(TreeWriter):
             terms = tuple((variable, deltas[number]) for variable, deltas in moves)
             element = _element_of(name, stream.format)
             uses.append((self._pointer(stream.address, terms, element), buffer_pointer(element)))
+        scalars = list(self._scalars(name, operation)) if len(uses) < len(STRIDED_ROWS[name].forms[-1]) else []
         kinds = tuple(kind for _, kind in uses)
+        problem = mismatch(name, STRIDED_ROWS[name], (*kinds, *(kind for _, kind in scalars)))
+        if problem:
+            raise IllegalError(f"its lowering has a pto.strided.{name}, which {problem}")
         plain = StridedStatement(name, tuple(each for each, _ in uses), kinds, has_destination=True, repeats=repeats)
         if lanes_of(plain) != operation.lanes:
             raise IllegalError(f"its lowering has {name} of {operation.lanes} lanes")
@@ -192,7 +198,7 @@ class StatementWriter(TreeWriter):
         used = strides != strides_of(plain) and (repeats > 1 or self.counting)
         words = tuple(self._words(name))
         self._statement(
-            name, [*uses, *self._scalars(name, operation)], words, repeats=repeats, has_destination=True,
+            name, [*uses, *scalars], words, repeats=repeats, has_destination=True,
             blocks=blocks if set(blocks) != {1} else (), strides=strides if used else (),
         )  # fmt: skip
 
@@ -265,7 +271,7 @@ class StatementWriter(TreeWriter):
             code = apply("recip", (code,), fmt, behaviour)
         elif operation.function == "sub":
             code = apply("neg", (code,), fmt, behaviour)
-        spread = work.dst.element_bits < fmt.storage_bits
+        spread = name == "vector_dup" and work.dst.element_bits < fmt.storage_bits
         return int(code[0]) * (0x101 if spread else 1)
 
     def _copy(self, operation: StridedInstruction, moves: Moves) -> None:

@@ -69,8 +69,6 @@ class ControlState:
     scale: int = 0
     compare_mask: int | None = None
     sequence: KernelSequence = field(init=False)
-    _written: tuple[int, bool] = (_FULL, False)
-    """The mask, and whether it was a count, when it was last written."""
 
     def __post_init__(self) -> None:
         self.sequence = KernelSequence(self.target)
@@ -91,8 +89,7 @@ class ControlState:
         match node.mnemonic:
             case "set_vector_mask":
                 self.mask = _mask(node, [int(value) for value in values], counts=counts)
-                changes, self._written = (self.mask, counts) != self._written, (self.mask, counts)
-                return sequence.control("mask", self.mask, changes=changes)
+                return sequence.control("mask", self.mask)
             case "set_deqscale":
                 self.scale = bits_of(values[0], "f16")
                 return sequence.control("deqscale", self.scale)
