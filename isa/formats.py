@@ -57,7 +57,7 @@ class FloatFormat(_Stored):
     """A binary float of sign, exponent and fraction fields.
 
     `has_zero` is False for pure exponent formats (e8m0): code 0 is then the smallest power of two, not zero.
-    `nan_override` replaces the canonical NaN code that follows from `specials`. `dtype` is the name that NumPy or
+    `nan_override` replaces the canonical NaN code derived from `specials`. `dtype` names its numbers in NumPy or
     ml_dtypes; a register of `bias_bits` bits may set the bias.
     """
 

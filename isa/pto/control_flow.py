@@ -295,7 +295,7 @@ def read_operation(reader: PtoReader) -> Operation:
     """Read one operation.
 
     Raises:
-        ReadError: malformed, unknown or unsupported; undefined or redefined values; types that disagree.
+        ReadError: the operation is malformed, unknown or unsupported; values are undefined or redefined; types differ.
         TileError: shapes, valid regions or views do not fit together.
     """
     reader.count_statement()

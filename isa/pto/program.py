@@ -318,7 +318,7 @@ class PartitionView(Located):
 class TileOperation(Located):
     """Any `pto.NAME ins(...) outs(...)` other than tcvt; `mnemonic` is NAME (`tload`, `tstore`, `tadd`, ...).
 
-    `attributes` keeps every attribute of either dictionary as sorted (key, text) pairs. `of_matrix_unit` tells whether
+    `attributes` are all attributes of either dictionary as sorted (key, text) pairs. `of_matrix_unit` tells whether
     the mnemonic belongs to the matrix unit.
     """
 

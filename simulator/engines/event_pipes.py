@@ -120,7 +120,7 @@ class ExecutionRecord(CompletionCycle):
     queued: int = 0
 
     def begin(self, cycle: int, entry: QueueEntry) -> None:
-        """Record that one of its pipe operations starts in `cycle`; the first one counts, of equals that issued first.
+        """Record that one of its pipe operations starts in `cycle`; the first one counts, or of equals the first issue.
 
         Waits are not the instruction's own time: a cast that is issued early and waits for an operand lasts as long as
         one that finds its operand ready, from a control write issued just in time to the end.

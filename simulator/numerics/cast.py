@@ -36,7 +36,7 @@ def cast_codes(
         out: array of the same shape for the result; may be `codes` itself if the widths agree.
 
     Raises:
-        ReadError: arrays of the wrong dtype or shape, a code outside the format, missing or needless random words.
+        ReadError: an array has a wrong dtype or shape, a code exceeds the format, or random words are missing or idle.
         IllegalError: the policy does not apply to the pair.
     """
     check_policy(src, dst, policy)

@@ -69,7 +69,7 @@ class Draw:
     """The comparison of the dropped bits with one 32-bit word per element.
 
     `drawn` is 1 if and only if the dropped bits, left-aligned to 32 and cut there, are at least the word. With
-    they count as 0 when even the first dropped bit lies above the significand (docs/reference/tpc.md section 5).
+    `far_is_zero` they count as 0 if even the first dropped bit is above the significand (docs/reference/tpc.md 5).
     """
 
     words: U64

@@ -404,7 +404,7 @@ class TokenStream:
                 first = end
 
     def _folded(self, items: tuple[Node, ...], trips: int) -> Loop:
-        """Return the loop that a straight-line program has unrolled; it must live on, as loops are known by id."""
+        """Return the loop that a straight-line program has unrolled; the caller keeps it, as loops are known by id."""
         body = Block(items)
         loop = Loop(trips, body, tuple((0,) * len(element.addresses) for element in elements(body)))
         self._made.append(loop)

@@ -473,7 +473,7 @@ class Skipper:
     def _times(self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot, oldest: int) -> int:
         """Return how many periods can be skipped.
 
-        What was begun before now must have ended while trips still repeat, so some periods stay; and the run must come
+        Operations begun before now must have ended while trips still repeat, so some periods stay; the run must meet
         its limit, if it does, outside the skipped trips.
         """
         period, issued = after.trip - before.trip, after.index - before.index

@@ -57,7 +57,7 @@ class FormatFamily(IntEnum):
 
 
 class Fields(NamedTuple):
-    """One cast, for words of a given width. Names say which side; `rule` and codes as in the reference."""
+    """One cast, for words of a given width. The names identify the side; `rule` and codes as in the reference."""
 
     src_width: int = 0
     src_signed: int = 0
