@@ -20,11 +20,11 @@ from typing import ClassVar, ParamSpec, Self, TypeVar
 # Places in a source text: offsets into the one text, from which line and column are made on demand.
 
 SHOWN = 200
-"""Characters of a source line that a listing or a message shows at most: a line may be as long as the file."""
+"""Maximum number of characters of a source line in a listing or a message: a line may be as long as the file."""
 
 
 class SourceText:
-    """A text under its file name, able to name the place of any offset in it; its first line may have any number."""
+    """A text under its file name, which locates any offset in it; its first line may have any number."""
 
     __slots__ = ("_first_line", "_starts", "file", "text")
 
@@ -35,7 +35,7 @@ class SourceText:
         self._starts: list[int] = []
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Return the number of the line that holds an offset, and the offset at which that line begins."""
+        """Return the number of the line that contains an offset, and the offset at which that line begins."""
         index = bisect_right(self._line_starts(), offset) - 1
         return self._first_line + index, self._starts[index]
 
@@ -56,11 +56,11 @@ class SourceText:
 
 
 class Span:
-    """A place in a source text.
+    """A position in a source text.
 
     `line` and `column` count from 1; `length` is the number of characters to underline, cut at the end of the line;
-    `text` is the whole source line, so that a message can be printed after the file is gone. A span holds the text it
-    is in and two numbers: a program of one long line costs that line once, however many spans it has.
+    `text` is the whole source line, so a message can be printed after the file is gone. A span refers to the text it
+    is in and stores two numbers: a program of one long line needs that line once, however many spans it has.
     """
 
     __slots__ = ("_length", "_offset", "_source")
@@ -72,7 +72,7 @@ class Span:
 
     @classmethod
     def within(cls, source: SourceText, offset: int, length: int = 1) -> Self:
-        """Return the place of `length` characters from an offset of a text."""
+        """Return the position of `length` characters from an offset of a text."""
         span = cls.__new__(cls)
         span._source = source
         span._offset = offset
@@ -96,7 +96,7 @@ class Span:
 
     @property
     def length(self) -> int:
-        """Number of characters, at least 1, none of them beyond the end of the line where the line is known."""
+        """Number of characters, at least 1, none of them beyond the end of the line if the line is known."""
         if not self._source.text:
             return self._length
         return max(1, min(self._length, self._source.line_end(self._offset) - self._offset))
@@ -107,7 +107,7 @@ class Span:
         return self._source.text[self._source.place(self._offset)[1] : self._source.line_end(self._offset)]
 
     def excerpt(self, most: int = SHOWN) -> str:
-        """Return the source line without the blanks around it; of one that is long, `most` characters from here on."""
+        """Return the source line without surrounding blanks; for a long one, `most` characters from here on."""
         begin, end = self._source.place(self._offset)[1], self._source.line_end(self._offset)
         if end - begin > most:
             begin, end = self._offset, min(end, self._offset + most)
@@ -132,12 +132,12 @@ class Span:
 # The base of all parts of a program that have a place in its source.
 
 NOWHERE = Span("<none>", 1, 1)
-"""The place of a part that no source holds."""
+"""The position of a part without a source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """Anything with a place in the source."""
+    """Anything with a position in the source."""
 
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
@@ -153,9 +153,9 @@ _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 
 
 def escaped(text: str) -> str:
-    """Return text with every character that steers a terminal written as `\\xNN` or `\\uNNNN`.
+    """Return text with every control character for terminals written as `\\xNN` or `\\uNNNN`.
 
-    Tab and newline stay. What is escaped once stays as it is the second time.
+    Tab and newline stay. A second call changes nothing.
     """
     return _STEERING.sub(_code, text)
 
@@ -172,16 +172,16 @@ _CURE = re.compile(r"--|-I |// castsim:|castsim |pip install ")
 
 
 MOST_SUGGESTED = 5
-"""Values that a message suggests at most."""
+"""Maximum number of values that a message suggests."""
 
 _CLOSE = 0.5
-"""Likeness from which a value is a probable correction."""
+"""Minimum similarity of a value that is a probable correction."""
 
 
 def legal_text(values: Sequence[str], message: str, span: Span | None = None) -> str:
-    """Return legal values in one line: all if there are few, else close ones, first ones, and how many there are.
+    """Return legal values in one line: all if there are few, otherwise close ones, first ones, and their number.
 
-    Close is what resembles the first word that the message quotes, or without quotes the source text at the caret.
+    Close values resemble the first word that the message quotes, or without quotes the source text at the caret.
     """
     if len(values) <= MOST_SUGGESTED:
         return ", ".join(values)
@@ -197,7 +197,7 @@ def legal_text(values: Sequence[str], message: str, span: Span | None = None) ->
 
 
 def pointed_at(span: Span, most: int = SHOWN) -> tuple[str, str]:
-    """Return the source line of a place, at most `most` characters of it, and the line with the caret below it."""
+    """Return the source line of a position, at most `most` characters of it, and the line with the caret below it."""
     start = span.column - 1
     first = max(0, min(start - most // 2, len(span.text) - most))
     last = min(len(span.text), first + most)
@@ -214,7 +214,7 @@ _NOT_THE_READERS = ("castsim", "IPython")
 
 
 def notebook_traceback(error: CastsimError | EngineError) -> list[str]:
-    """Return what IPython shows of an error: the frames of the reader's own code, and the message as in `render`."""
+    """Return IPython's view of an error: the frames of the reader's own code, and the message as in `render`."""
     import traceback  # noqa: PLC0415 - only a failing cell needs it
 
     frames = [
@@ -226,10 +226,10 @@ def notebook_traceback(error: CastsimError | EngineError) -> list[str]:
 
 
 class CastsimError(ValueError):
-    """Root of all refusals.
+    """Base class of all refusals.
 
     `kind` names the class of the refusal in reports, `exit_code` is the exit code of the command line, `span` the place
-    in the input (None: nowhere in a file), `legal` lists the legal alternatives. `further` are the other errors of the
+    in the input (None: not in a file), `legal` lists the legal alternatives. `further` are the other errors of the
     same reading of a text, in its order.
     """
 
@@ -244,7 +244,7 @@ class CastsimError(ValueError):
         self.further: tuple[CastsimError, ...] = ()
 
     def at(self, span: Span) -> CastsimError:
-        """Give the error a place if it has none yet, and return it."""
+        """Set the error's position if it has none yet, and return the error."""
         if self.span is None:
             self.span = span
         return self
@@ -252,7 +252,7 @@ class CastsimError(ValueError):
     def render(self) -> str:
         """Return the message as `file:line:col: message`, the source line, a caret, and the legal alternatives.
 
-        A message that names the place itself, in brackets, for separate use, does not repeat it here. A long source
+        A message that already names the position, in brackets, for separate use, does not repeat it here. A long source
         line is cut around the caret, and terminal control characters are escaped.
         """
         head = f"{self.span}: {self.message.replace(f' ({self.span})', '')}" if self.span else self.message
@@ -282,21 +282,21 @@ class CastsimError(ValueError):
 
 
 class ReadError(CastsimError):
-    """Something typed or a file's form cannot be read: syntax, unknown name, undefined value, a bad `.npy`."""
+    """Something typed or a file's form is unreadable: syntax, unknown name, undefined value, a bad `.npy`."""
 
     kind = "cannot be read"
     exit_code = 2
 
 
 class IllegalError(CastsimError):
-    """An error for a well-formed type pair, mode or operation that the target lacks."""
+    """The target lacks a well-formed type pair, mode or operation."""
 
     kind = "not legal on this target"
     exit_code = 1
 
 
 class TileError(CastsimError):
-    """A tile, view or transfer has a shape, alignment or place that the target cannot use."""
+    """A tile, view or transfer has a shape, alignment or position that the target cannot use."""
 
     kind = "tile does not fit"
     exit_code = 1
@@ -310,21 +310,21 @@ class ScratchError(CastsimError):
 
 
 class RaceError(CastsimError):
-    """Nothing keeps instructions of a program in the order that its result needs, or its flags do not match."""
+    """Nothing keeps instructions in the order that the result needs, or flags do not match."""
 
     kind = "race"
     exit_code = 1
 
 
 class StaleReadError(CastsimError):
-    """An instruction reads a register inside the latency window of a write to it, and stale reads end the run."""
+    """An instruction reads a register inside the latency window of a write, and stale reads stop the run."""
 
     kind = "stale read"
     exit_code = 1
 
 
 class LimitError(CastsimError):
-    """More than a stated limit lets through, which an option raises: statements of a text, work of a walk."""
+    """A limit that an option can raise is exceeded: statements of a text, work of a walk."""
 
     kind = "over a limit"
     exit_code = 1
@@ -338,10 +338,10 @@ class TargetDataError(CastsimError):
 
 
 class ErrorList:
-    """The errors of one reading of a text so far."""
+    """The errors collected in one reading of a text."""
 
     MOST = 200
-    """The number of errors after which reading stops, as the text is probably of another kind."""
+    """The number of errors after which reading stops, because the text is probably of another kind."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -351,13 +351,13 @@ class ErrorList:
         return len(self._found)
 
     def add(self, error: CastsimError) -> bool:
-        """Take note of an error, and of those that it brings along; return whether reading should go on."""
+        """Add an error and its further errors; return whether reading should continue."""
         further, error.further = error.further, ()
         self._found += (error, *further)
         return len(self._found) < self._most
 
     def take(self, error: CastsimError) -> None:
-        """Take note of an error; raise all if reading should not go on.
+        """Add an error; raise all if reading should not continue.
 
         Raises:
             CastsimError: this was one too many, or a limit.
@@ -376,7 +376,7 @@ class ErrorList:
             raise found
 
     def as_one(self) -> CastsimError | None:
-        """Return the first error in the order of the text, with the others as its `further`; None if there are none."""
+        """Return the first error in text order, with the others as its `further`; None if there are none."""
         if not self._found:
             return None
         # Errors without a place are about the whole.
@@ -386,7 +386,7 @@ class ErrorList:
 
 
 class EngineError(RuntimeError):
-    """The simulation cannot go on: a deadlock or the cycle limit. Not a `ValueError`: the program was legal."""
+    """The simulation cannot continue: a deadlock or the cycle limit. Not a `ValueError`: the program was legal."""
 
     kind: ClassVar[str] = "engine cannot go on"
     exit_code: ClassVar[int] = 1
@@ -427,7 +427,7 @@ def extra_command(extra: str) -> str:
 
 
 def missing_package(what: str, package: str, extra: str) -> ReadError:
-    """Return the error that names the package for `what`, and the installation of the extra that contains it."""
+    """Return the error about the missing package for `what`, with the command that installs its extra."""
     return ReadError(f"{what} needs the package {package}, which is not installed", legal=(extra_command(extra),))
 
 
@@ -452,19 +452,19 @@ _NAMED = {
     "Target": "TargetHeader",
     **{name: name for name in ("Limits", "Policy", "Quantised", "Result", "Specification")},
 }
-"""Classes of castsim by their names in annotations: one of the class that is named so, or is derived from it."""
+"""Classes of castsim by their names in annotations: the named class, or one derived from it."""
 
 _BRACKETS = re.compile(r"\[[^\[\]]*\]")
 """The content of the innermost brackets of an annotation."""
 
 
 def arguments_checked(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
-    """Return a function that refuses arguments of other types than its annotations name.
+    """Return a function that rejects arguments of other types than its annotations.
 
     Annotations with any other type accept every value.
 
     Raises:
-        ReadError: by the function, an argument of another type.
+        ReadError: the returned function got an argument of another type.
     """
     signature = inspect.signature(function)
     kinds = {name: _alternatives(str(each.annotation)) for name, each in signature.parameters.items()}
@@ -505,7 +505,7 @@ def _is_a(value: object, word: str) -> bool:
 def closest(word: str, legal: Iterable[str], *, everything_up_to: int = 12) -> tuple[str, ...]:
     """Return the legal words nearest to `word`, best first.
 
-    If none is near, the whole list is the help, as long as it has at most `everything_up_to` words.
+    If none is near, the result is the whole list, if it has at most `everything_up_to` words.
     """
     words = tuple(dict.fromkeys(legal))
     folded = word.lower()
@@ -519,11 +519,11 @@ def closest(word: str, legal: Iterable[str], *, everything_up_to: int = 12) -> t
 
 
 MAX_STATEMENTS = 200_000
-"""The default maximum of statements of a program; in assembly, of bundles."""
+"""Default maximum number of statements of a program; in assembly, of bundles."""
 
 
 def too_many_statements(limit: int, span: Span, what: str = "statements") -> LimitError:
-    """Return (not raise) the refusal of a text at its first statement too many."""
+    """Return (do not raise) the error about a text at the first statement beyond the limit."""
     return LimitError(
         f"the program has more than {limit} {what}, the limit of --max-statements",
         span=span,
@@ -544,9 +544,9 @@ class WarningKind(StrEnum):
     LEFT_OUT = "left out"
     """A function that cannot be read and was not requested."""
     SHARED_BYTES = "shared bytes"
-    """Tiles that are never in use together share bytes, or the program would not fit."""
+    """Tiles that are never in use together share bytes; otherwise the program would not fit."""
     UNTIMED = "untimed"
-    """No cycles are counted for an operation: it belongs to a unit that is not modelled."""
+    """An operation without cycles, because its unit is not modelled."""
     ROUNDING = "rounding"
     """A requested rounding mode without effect."""
     SATURATION = "saturation"
@@ -554,21 +554,21 @@ class WarningKind(StrEnum):
     DISTRIBUTION = "distribution"
     """A mode of pairs of registers for narrower elements than the registers have."""
     SCRATCH = "scratch"
-    """A tmp tile that is ignored, too small, or missing where the bytes of other tiles are used instead."""
+    """A tmp tile that is ignored, too small, or missing while other tiles' bytes are used."""
     IN_PLACE = "in place"
-    """A result over its own source."""
+    """A result that overlaps its own source."""
     REGION = "region"
     """A load or store between a part of a view and a valid region of another size."""
     STRIDE = "stride"
-    """Rows or repeats that do not start where the text says."""
+    """Rows or repeats that start elsewhere than the text says."""
     BEYOND = "beyond"
     """A write beyond its tile."""
     COLUMN = "column"
     """A column that is lost."""
     DEFAULT_READ = "default read"
-    """An element that nobody gave was taken for 0, and the path depends on it."""
+    """An element without a value that counts as 0 and affects the path."""
     SCALAR = "scalar"
-    """A scalar that no definition gives: a float beyond its integer type."""
+    """A scalar of undefined value: a float beyond its integer type."""
     OPERATION = "operation"
     """A vector operation whose effect differs from its text."""
     UNDOCUMENTED = "undocumented"
@@ -576,23 +576,23 @@ class WarningKind(StrEnum):
     FORM = "form"
     """A form of an instruction that only a compiler's output shows."""
     SHORT_BUNDLE = "short bundle"
-    """A line that counts slots and leaves some out."""
+    """A line that omits some slots."""
     NO_HALT = "no halt"
     """A program that ends after its last bundle, without HALT."""
     ENCODING = "encoding"
-    """A bundle that is encoded otherwise than expected."""
+    """A bundle with an unexpected encoding."""
     OVERTAKING = "overtaking"
-    """A load of a vector function that may overtake an earlier store of the same bytes."""
+    """A load in a vector function that may overtake an earlier store of the same bytes."""
     UNDEFINED = "undefined"
     """Output bytes that derive from undefined values."""
     WIDE_INPUT = "wide input"
-    """Codes with bits above those that they should have."""
+    """Codes with bits above their width."""
 
 
 class WarningText(str):
-    """A warning, which reads `PLACE: TEXT`, or TEXT where no place is known.
+    """A warning of the form `PLACE: TEXT`, or TEXT if no position is known.
 
-    `place` is one of a source text, or names the target or the file that the warning is about.
+    `place` is a position in a source text, or names the target or the file that the warning is about.
     """
 
     __slots__ = ("kind", "place", "text")
@@ -602,17 +602,17 @@ class WarningText(str):
     place: Span | str | None
 
     def __new__(cls, kind: WarningKind, text: str, place: Span | str | None = None) -> WarningText:
-        """Make a warning of a kind."""
+        """Create a warning of a kind."""
         made = super().__new__(cls, text if place is None else f"{place}: {text}")
         made.kind, made.text, made.place = kind, text, place
         return made
 
     def __getnewargs__(self) -> tuple[WarningKind, str, Span | str | None]:  # type: ignore[override]
-        """Return the arguments of a copy."""
+        """Return the constructor arguments for a copy."""
         return self.kind, self.text, self.place
 
     def at(self, place: Span | str) -> WarningText:
-        """Return the same warning with a place before its own."""
+        """Return the same warning with a position before its own."""
         return WarningText(self.kind, str(self), place)
 
 
@@ -620,7 +620,7 @@ Warnings = tuple[WarningText, ...]
 
 
 def of_kind(warnings: Iterable[WarningText], *kinds: WarningKind) -> Warnings:
-    """Return the warnings of these kinds in their order."""
+    """Return the warnings of these kinds in order."""
     return tuple(each for each in warnings if each.kind in kinds)
 
 
@@ -629,5 +629,5 @@ def of_kind(warnings: Iterable[WarningText], *kinds: WarningKind) -> Warnings:
 
 @cache
 def hint(message: str) -> None:
-    """Warn, the first time that a message is given."""
+    """Issue a warning once per message."""
     warnings.warn(f"castsim: {message}", RuntimeWarning, stacklevel=2)

@@ -1,6 +1,6 @@
 """Number formats as rows, and the modes of casts between them.
 
-A format is data: widths, bias and which codes are special. No code elsewhere may test a format's name to decide
+A format is data: widths, bias and special codes. No other code may test a format's name to decide
 what to do; it reads the properties below. Definitions follow docs/reference/formats.md sections 1 to 3 (OCP 8-bit
 and MX formats, arXiv 2409.16626 for HiFloat8, docs/reference/tpc.md section 5 for f8_143 and f8_152).
 """
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Codes: TypeAlias = "NDArray[Any]"
-"""An array of codes of some format, in which values travel; the width of a code gives its unsigned element type."""
+"""An array of codes of some format; the width of a code determines its unsigned element type."""
 
 
 class Specials(Enum):
-    """The codes of a float format that are not finite numbers."""
+    """The non-finite codes of a float format."""
 
     IEEE = "ieee"
     """Exponent field all ones: infinity with fraction 0, NaN otherwise."""
@@ -48,7 +48,7 @@ class _Stored:
 
     @property
     def storage_bits(self: _HasBits) -> int:
-        """Width of the array element that holds one code: 8, 16, 32 or 64 (int48 is stored in 64)."""
+        """Width of the array element for one code: 8, 16, 32 or 64 (int48 is stored in 64)."""
         return max(8, 1 << (self.bits - 1).bit_length())
 
 
@@ -57,8 +57,8 @@ class FloatFormat(_Stored):
     """A binary float of sign, exponent and fraction fields.
 
     `has_zero` is False for pure exponent formats (e8m0): code 0 is then the smallest power of two, not zero.
-    `nan_override` replaces the canonical NaN code that follows from `specials`. `dtype` is the name that NumPy or
-    ml_dtypes gives its numbers; a register of `bias_bits` bits may set the bias.
+    `nan_override` replaces the canonical NaN code derived from `specials`. `dtype` names its numbers in NumPy or
+    ml_dtypes; a register of `bias_bits` bits may set the bias.
     """
 
     name: str
@@ -256,7 +256,7 @@ _ROWS: tuple[Format, ...] = (
 )
 
 FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
-"""Every format under its own name."""
+"""Every format by its own name."""
 
 _ALIASES: dict[str, str] = {
     "fp64": "f64", "double": "f64",
@@ -284,13 +284,13 @@ for _bits in (2, 4, 8, 16, 32, 64, 48):
 
 
 def format_named(text: str) -> Format:
-    """Return the format that `text` names.
+    """Return the format with the name `text`.
 
     Accepts every name and alias in any case, and `NAME@BIAS` for an IEEE-like 8-bit format with a settable exponent
     bias (`f8_143@11`).
 
     Raises:
-        ReadError: no such format (the legal names are listed), or a bias where none can be set.
+        ReadError: the format does not exist (the message lists the legal names), or its bias cannot be set.
     """
     name, at, bias_text = text.strip().lower().partition("@")
     name = _ALIASES.get(name, name)
@@ -356,7 +356,7 @@ class Overflow(StrEnum):
     """The treatment of a result beyond the destination's finite range."""
 
     SATURATE = "saturate"
-    """The extreme of the sign; infinities too."""
+    """The extreme with the sign of the value; also for infinities."""
     WRAP = "wrap"
     """The low bits of the rounded integer; integer destinations only."""
     SPECIAL = "special"

@@ -1,7 +1,7 @@
-"""Reading files that users name, whole or rejected where they are larger than a stated limit, and programs in them.
+"""Reader of user files, which are read completely or rejected above a stated limit, and of programs in them.
 
 `castsim COMMAND --max-file-bytes N` sets the limit on the command line, `with file_limit(N):` in Python. `.npy` files
-are mapped into memory, not read, and have none.
+are mapped into memory, not read, and have no limit.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
 
 
 MAX_TEXT_BYTES = 16 << 20
-"""Largest program, table, record or binary by default: some 400,000 lines, a minute of reading them."""
+"""Default maximum size of a program, table, record or binary: some 400,000 lines, a minute of reading."""
 
 MAX_MODEL_BYTES = 256 << 20
-"""Largest ONNX model by default: it holds its constants, which are not text."""
+"""Default maximum size of an ONNX model, which contains its constants in binary form."""
 
 OPTION = "--max-file-bytes"
-"""The option of the command line that sets the limit for both."""
+"""The command-line option that sets both limits."""
 
 STDIN = "-"
-"""The name of standard input in place of a file."""
+"""Name of standard input in place of a file."""
 
 _limit: ContextVar[int | None] = ContextVar("file limit", default=None)
 
 
 @contextmanager
 def file_limit(limit: int | None) -> Iterator[None]:
-    """Reject files of more than `limit` bytes while the block lasts; None takes the defaults.
+    """Reject files of more than `limit` bytes while the block lasts; None uses the defaults.
 
     Args:
-        limit: bytes of a file.
+        limit: maximum number of bytes of a file.
 
     Raises:
-        ReadError: a limit below 1.
+        ReadError: the limit is below 1.
     """
     if limit is not None and limit < 1:
         raise ReadError(f"a file limit of {limit} bytes", legal=("1 or more",))
@@ -60,10 +60,10 @@ def file_limit(limit: int | None) -> Iterator[None]:
 
 
 def limit_of(text: str) -> int:
-    """Return the bytes that `--max-file-bytes` gives.
+    """Return the number of bytes from `--max-file-bytes`.
 
     Raises:
-        ReadError: no positive integer, or one of more than 18 digits.
+        ReadError: the value is not a positive integer of at most 18 digits.
     """
     digits = text.strip()
     if not (digits.isascii() and digits.isdecimal()) or len(digits) > 18 or int(digits) == 0:
@@ -72,10 +72,10 @@ def limit_of(text: str) -> int:
 
 
 def read_text(path: str | Path, what: str) -> str:
-    """Return the text of a file; `what` names it in messages: a program, a table.
+    """Return the text of a file; `what` is its name in messages: a program, a table.
 
     Raises:
-        ReadError: as `read_bytes`; no UTF-8 text.
+        ReadError: see `read_bytes`; also for text that is not UTF-8.
     """
     data = read_bytes(path, what)
     try:
@@ -88,7 +88,7 @@ def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) ->
     """Return the content of a file, or of standard input for `-`; pipes and devices are read until they end.
 
     Raises:
-        ReadError: it is missing, unreadable or larger than the limit, `default` unless `file_limit` overrides it.
+        ReadError: it is missing, unreadable or larger than the limit (`default`, unless `file_limit` overrides it).
     """
     limit = _limit_or(default)
     try:
@@ -105,13 +105,13 @@ def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) ->
 
 
 def table_rows(path: Path) -> tuple[dict[str, str], ...]:
-    """Return the rows of a table beside the code, by column names."""
+    """Return the rows of a table beside the code, by column name."""
     with path.open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
 
 
 def is_file(path: Path) -> bool:
-    """Return whether there is a regular file at a path; there is none where no file can have the name."""
+    """Return whether there is a regular file at a path; False if no file can have the name."""
     try:
         return path.is_file()
     except (OSError, ValueError):  # longer than any name of a file, or holds a null character
@@ -119,10 +119,10 @@ def is_file(path: Path) -> bool:
 
 
 def check_size(size: int, what: str, *, default: int = MAX_TEXT_BYTES) -> None:
-    """Reject files larger than the limit, `default` unless `file_limit` overrides it.
+    """Reject files larger than the limit (`default`, unless `file_limit` overrides it).
 
     Raises:
-        ReadError: as said.
+        ReadError: the file is larger.
     """
     limit = _limit_or(default)
     if size > limit:
@@ -156,7 +156,7 @@ def _size(file: BinaryIO) -> int | None:
 ASSEMBLY_SUFFIXES = (".tpc", ".s")
 TILE_SUFFIX = ".pto"
 CPP_SUFFIXES = (".cpp", ".cce", ".cc", ".hpp", ".cxx")
-"""Kernels in C++, which are recorded by running them."""
+"""Suffixes of kernels in C++, which are recorded by running them."""
 KERNEL_SUFFIX = ".c"
 BINARY_SUFFIXES = (".bin", ".o", ".obj", ".elf")
 ELF_MAGIC = b"\x7fELF"
@@ -173,7 +173,7 @@ class Language(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A program that has been read: `file` is its name in messages; `text` is empty for a binary.
+    """A program that was read: `file` is its name in messages; `text` is empty for a binary.
 
     `program` is the recording of a kernel in C++, whose own text is then `text`.
     """
@@ -186,12 +186,12 @@ class Source:
 
 
 def read_source(path: Path, prefers_assembly: Callable[[], bool]) -> Source:
-    """Read the file of a program and determine its language: by its suffix, else by its contents.
+    """Read the file of a program and determine its language, by its suffix or else by its contents.
 
     `prefers_assembly` decides on an ambiguous text: it tells whether the requested target runs only assembly.
 
     Raises:
-        ReadError: it is missing, unreadable, too large, not UTF-8 text where it should be text, or C++.
+        ReadError: it is missing, unreadable, too large, not UTF-8 although it should be text, or C++.
     """
     if path.suffix in CPP_SUFFIXES:
         raise ReadError(
@@ -207,10 +207,10 @@ def read_source(path: Path, prefers_assembly: Callable[[], bool]) -> Source:
 
 
 def source_from(data: bytes, path: Path, prefers_assembly: Callable[[], bool]) -> Source:
-    """Return the program of a file that has been read; as `read_source`.
+    """Return the program of a file that was read; see `read_source`.
 
     Raises:
-        ReadError: not UTF-8 text where it should be text.
+        ReadError: it is not UTF-8 although it should be text.
     """
     if _is_binary(path, data):
         return Source(str(path), Language.BINARY, data=data)

@@ -1,4 +1,4 @@
-"""Typed values: integer expressions over names, lists, formats and numbers in the notation of other languages."""
+"""Reader of typed values: integer expressions over names, lists, formats and numbers in other languages' notation."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Value = int | str
 """The value of a name: an integer, or a word."""
 
 LONGEST = 400
-"""Characters of an expression."""
+"""Maximum number of characters of an expression."""
 LARGEST = 2**63
-"""Magnitude that no intermediate value may reach."""
+"""Bound on the magnitude of intermediate values."""
 
 _LEGAL = ("integers, names, + - * // %, == != < <= > >=, and or not, min() max(), parentheses",)
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[int, int], int]] = {
@@ -42,7 +42,7 @@ _FUNCTIONS: Mapping[str, Callable[..., int]] = {"min": min, "max": max}
 
 
 class _Joined(ast.NodeTransformer):
-    """Makes one name of names with dots between them."""
+    """Rewriter of dotted names into single names."""
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """Return the name, or the node itself if it is none."""
@@ -51,12 +51,12 @@ class _Joined(ast.NodeTransformer):
 
 
 class Expression:
-    """An expression that has been read; `names` are those that it uses, in alphabetical order.
+    """A parsed expression; `names` are the names that it uses, in alphabetical order.
 
     With `dotted`, names may have dots, such as `args.rows`.
 
     Raises:
-        ReadError: it is none; carries its place within `span`.
+        ReadError: it is not an expression; the error has the position within `span`.
     """
 
     def __init__(self, text: str, span: Span, *, dotted: bool = False) -> None:
@@ -79,12 +79,12 @@ class Expression:
         """Return its value; a condition is 1 or 0.
 
         Raises:
-            ReadError: a name without a value, a division by zero, a number out of range, a misplaced word.
+            ReadError: a name has no value, a division by zero, a number out of range, or a misplaced word.
         """
         return self._value(self._root, names)
 
     def _check(self, node: ast.expr) -> None:
-        """Reject whatever is not integer arithmetic."""
+        """Reject everything other than integer arithmetic."""
         match node:
             case ast.Constant(value=value) if type(value) in (int, str):
                 return
@@ -159,7 +159,7 @@ class Expression:
 LEGAL = ("8..64", "8..64:8 (step 8)", "8..64*2 (doubling)", "128,256,512", "RINT,FLOOR")
 """Forms of a list."""
 MOST = 100_000
-"""Values of one list."""
+"""Maximum number of values of one list."""
 
 _WORD = re.compile(r"[A-Za-z_][\w.+/-]*", re.ASCII)
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]{1,16}|\d{1,19})", re.ASCII)
@@ -170,7 +170,7 @@ def read_values(source: SourceText, start: int, end: int) -> tuple[Value, ...]:
     """Return the distinct values between two offsets of a text, in order.
 
     Raises:
-        ReadError: a malformed value or range, an empty range or list, too many values; carries its place.
+        ReadError: a malformed value or range, an empty range or list, or too many values; the error carries its place.
     """
     found: dict[Value, None] = {}
     for item in re.finditer(r"[^,]+|(?<=,)(?=,|\Z)", source.text[start:end] or " "):
@@ -232,13 +232,13 @@ _LONGEST_TEXT, _LARGEST_EXPONENT = 1000, 20_000
 
 @lru_cache(maxsize=256)
 def format_spelled(text: str) -> Format:
-    """Return the format that a name means in castsim or elsewhere.
+    """Return the format with a name in castsim or elsewhere.
 
     It accepts the names of `format_named` and also `torch.bfloat16`, `fp16_t`, `int4b_t`, `fp8e4m3_t`, `float8e4m3fn`,
     `float4_e2m1x2_t`, and C's `char`, `short`, `int` with `u` for unsigned ones, of 8, 16 and 32 bits.
 
     Raises:
-        ReadError: no such format.
+        ReadError: the format does not exist.
     """
     name = text.strip().lower().removeprefix("torch.").removesuffix("_t")
     small = _SMALL_FLOAT.fullmatch(name)
@@ -255,10 +255,10 @@ def format_spelled(text: str) -> Format:
 
 
 def hexadecimal_float(text: str) -> Fraction | float | None:
-    """Return the number that `0x1.8p+3` is, exactly; None for a text that is no hexadecimal float of C99.
+    """Return the exact number of `0x1.8p+3`; None for a text that is not a hexadecimal float of C99.
 
     Raises:
-        ReadError: it has no digits, or more than castsim reads.
+        ReadError: it has no digits, or too many.
     """
     found = _HEXADECIMAL.fullmatch(text.strip())
     if found is None:
@@ -278,7 +278,7 @@ _Mode = TypeVar("_Mode", Rounding, Overflow, Saturation)
 
 
 def mode_named(kind: type[_Mode], text: str, what: str) -> _Mode:
-    """Return the mode of a kind that a word names, in capitals or not.
+    """Return the mode of a kind with a name, in any case.
 
     Raises:
         ReadError: no value has this name; `what` describes it in the message.

@@ -1,4 +1,4 @@
-"""Tables of a description that stand in CSV files beside it: one model per row, cells typed by their form."""
+"""Tables of a description in CSV files beside it: one model per row, cells typed by their form."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from castsim.targets.description import LIST_SEPARATOR
 # Reading the text of a description: limits on what it may hold, and the place of every key.
 
 MOST_BYTES = 1 << 20
-"""Size of a description: the shipped ones have some 40 KB."""
+"""Maximum size of a description in bytes: the shipped ones have about 40 KB."""
 MOST_DEPTH = 24
-"""Tables and arrays in each other: the schema has fewer than ten."""
+"""Maximum nesting depth of tables and arrays: the schema has fewer than ten levels."""
 MOST_DIGITS = 40
 MOST_EXPONENT = 30
-"""Of a number with a point or an exponent; whole numbers are those of 64 bits, as TOML has them."""
+"""Maximum exponent of a number with a point or an exponent; integers have 64 bits, as in TOML."""
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 
 _PART = r"(?:[A-Za-z0-9_-]+|\"(?:[^\"\\]|\\.)*\"|'[^']*')"
@@ -48,10 +48,10 @@ class _BadNumberError(ValueError):
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a description; numbers with a point come as `Decimal`.
+    """Return the contents of a description; numbers with a point become `Decimal`.
 
     Raises:
-        TargetDataError: it cannot be read, is not TOML, or holds what no description can; names file, line and column.
+        TargetDataError: it cannot be read, is not TOML, or has illegal values; the error has file, line and column.
     """
     text = _text(path)
     try:
@@ -75,7 +75,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def place_of(path: Path, keys: Sequence[str | int]) -> Span | None:
-    """Return the place in a file of the innermost table or key on the path `keys`, None if it has none of them."""
+    """Return the position of the innermost table or key on the path `keys`, None if the file has none of them."""
     return places_of(path)(keys)
 
 
@@ -109,7 +109,7 @@ def _text(path: Path) -> str:
 
 
 def _decimal(text: str) -> Decimal:
-    """Return a number with a point or an exponent, if it is one that a fact can be."""
+    """Return a number with a point or an exponent, if it is in the range of facts."""
     if len(text) > MOST_DIGITS:
         raise _BadNumberError(text, f"it has more than {MOST_DIGITS} digits")
     try:
@@ -125,7 +125,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _check_values(path: Path, text: str, data: dict[str, Any]) -> None:
-    """Reject numbers beyond 64 bits and what stands too deep."""
+    """Reject numbers beyond 64 bits and values nested too deeply."""
     waiting: list[tuple[Path_, object]] = [((), data)]
     while waiting:
         keys, value = waiting.pop()
@@ -143,9 +143,9 @@ def _check_values(path: Path, text: str, data: dict[str, Any]) -> None:
 
 @lru_cache(maxsize=32)
 def _keys(text: str) -> Mapping[Path_, tuple[int, int]]:
-    """Return line and column of every table header and key that begins a line, by its path; the first of each.
+    """Return line and column of every table header and every key that begins a line, by path; the first of each.
 
-    A table without a header of its own stands where the first one inside of it does.
+    A table without its own header has the position of the first one inside it.
     """
     found: dict[Path_, tuple[int, int]] = {}
     around: dict[Path_, tuple[int, int]] = {}
@@ -216,12 +216,12 @@ SHIPPED = Path(__file__).parent
 """Folder of the shipped descriptions and their tables."""
 
 _MOST_BYTES = 16 << 20
-"""Size of a CSV table; the largest shipped one has 0.3 MB."""
+"""Maximum size of a CSV table in bytes; the largest shipped one has 0.3 MB."""
 _MOST_DIGITS = 18
 
 
 class CsvRows(list[dict[str, Any]]):
-    """The rows of a CSV file, with its name and their lines, so that what is wrong in one can be placed."""
+    """The rows of a CSV file, with its name and their lines, so errors have a position."""
 
     def __init__(self, rows: list[dict[str, Any]], file: str, lines: list[int]) -> None:
         super().__init__(rows)
@@ -231,18 +231,18 @@ class CsvRows(list[dict[str, Any]]):
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A table that a description keeps as CSV; read only if no description above replaces it."""
+    """A table that a description stores as CSV; read only if no derived description replaces it."""
 
     owner: Path
     table: str
     name: object
 
     def rows(self) -> CsvRows:
-        """Read the rows.
+        """Return the rows.
 
         Raises:
-            TargetDataError: no name of a file, no such file, unreadable, a row longer than the header, a number with
-                more digits than any of them needs.
+            TargetDataError: the name is not a file's, the file is missing or unreadable, a row is longer than the
+                header, or a number has too many digits.
         """
         path = self._path()
         lines, rows = [], []
@@ -256,10 +256,10 @@ class TableFile:
         return CsvRows(rows, path.name, lines)
 
     def keyed(self) -> dict[str, dict[str, Any]]:
-        """Read the rows as tables by their column `name`; empty cells leave a key out.
+        """Return the rows as tables by their column `name`; empty cells omit a key.
 
         Raises:
-            TargetDataError: as `rows`, or a name that is missing or listed twice.
+            TargetDataError: see `rows`; also a name that is missing or duplicate.
         """
         rows, found = self.rows(), dict[str, dict[str, Any]]()
         for line, row in zip(rows.lines, rows, strict=True):
@@ -310,7 +310,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
 
 
 def _cell(text: str | None, span: Span) -> Any:
-    """Type one CSV cell: integer, true/false, `key=value;...` table, empty (None), or text."""
+    """Return the typed value of a cell: integer, true/false, `key=value;...` table, empty (None), or text."""
     if text is None or text == "-":
         return None
     if text.isdecimal():

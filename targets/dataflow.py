@@ -1,4 +1,4 @@
-"""Schema of what chips share on which pipes pass tiles through one buffer: pipes, transfers, banks, the scalar unit.
+"""Schema common to chips whose pipes pass tiles through one buffer: pipes, transfers, banks, the scalar unit.
 
 A mechanism adds its vector unit. Facts: docs/reference/a2a3.md sections 5, 6, 8; docs/reference/a5.md sections 1, 8;
 docs/reference/pto.md section 3.5.
@@ -44,12 +44,12 @@ from castsim.targets.validated import Field, model_validator
 
 
 class TileOperationFacts(Fact):
-    """One vector operation on one chip: what it takes, and its kernel, of which source, status and note speak.
+    """One vector operation on one chip: its types and its kernel, to which source, status and note refer.
 
-    `types` are the element formats it takes; for comparisons those of what is compared. `library_types` are further
-    ones that the C++ library has and the text form refuses. `tmp` says what becomes of a scratch tile in the text;
-    `approximate` why values are not claimed to be bit-exact (None: they are). `instructions` are those that make this
-    kernel out of its structure, which a mechanism names; in the order of use.
+    `types` are its element formats; for comparisons those of the compared elements. `library_types` are additional
+    ones that the C++ library has and the text form refuses. `tmp` is the use of a scratch tile in the text;
+    `approximate` is the reason why values may not be bit-exact (None: they are). `instructions` form this
+    kernel by its structure, which a mechanism names; in the order of use.
     """
 
     mnemonic: str
@@ -57,7 +57,7 @@ class TileOperationFacts(Fact):
     library_types: Listed = ()
     tmp: Literal["none", "used", "ignored", "refused"]
     validated: Listed = ()
-    """Formats for which published cycles of the operation exist and are compared with the simulation."""
+    """Formats for which published cycles of the operation are compared with the simulation."""
     approximate: str | None = None
     instructions: Words = ()
 
@@ -69,7 +69,7 @@ class TileOperationFacts(Fact):
 
 @dataclass(frozen=True, slots=True)
 class StructureOf:
-    """The purpose of a structure of kernels: kinds of operations, and its least and greatest number of instructions."""
+    """The purpose of a structure of kernels: the kinds of operations, and the range of the number of instructions."""
 
     kinds: tuple[Kind, ...]
     least: int = 0
@@ -77,7 +77,7 @@ class StructureOf:
 
 
 def structures_of(mechanism: str) -> Mapping[str, StructureOf]:
-    """Return the structures of a mechanism's kernels by their names."""
+    """Return the structures of a mechanism's kernels by name."""
     return {
         row["structure"]: StructureOf(
             tuple(map(Kind, row["kinds"].split(LIST_SEPARATOR))), int(row["least"]), int(row["most"])
@@ -88,10 +88,10 @@ def structures_of(mechanism: str) -> Mapping[str, StructureOf]:
 
 
 def check_kernel(operation: TileOperationFacts, name: str, structure: StructureOf) -> None:
-    """Reject a kernel whose structure, called `name`, is not one of its operation's kind, or has other instructions.
+    """Reject a kernel whose structure, named `name`, does not fit the operation's kind or number of instructions.
 
     Raises:
-        ValueError: names the operation, what it has and what it may have.
+        ValueError: it does not fit; the message names the operation, its kernel and the legal ones.
     """
     what, count = f"tile_operations: {operation.mnemonic}", len(operation.instructions)
     known = VECTOR_OPERATIONS.get(operation.mnemonic)
@@ -104,7 +104,7 @@ def check_kernel(operation: TileOperationFacts, name: str, structure: StructureO
 
 
 class ScratchWindow(Fact):
-    """Bytes of the buffer that some operations overwrite although nothing reserves them."""
+    """Bytes of the buffer that some operations overwrite although they are not reserved."""
 
     start: Annotated[int, Field(ge=0)]
     end: Count
@@ -128,9 +128,9 @@ class RampScratch(Fact):
 
 
 class ArithmeticSaturation(Fact):
-    """Results that clamp to the largest and smallest number; NaN becomes 0.
+    """Results that clamp to the largest and smallest number, with NaN becoming 0.
 
-    `functions` on elements of `formats` do so while all options of `holds_while` have the values there.
+    This applies to `functions` on elements of `formats` while all options of `holds_while` have the values there.
     """
 
     formats: tuple[str, ...]
@@ -139,19 +139,19 @@ class ArithmeticSaturation(Fact):
 
 
 class TileArithmetic(Fact):
-    """The differences between the vector operations of chips in what they compute or touch."""
+    """The differences between the vector operations of chips in their results or touched bytes."""
 
     saturation: tuple[ArithmeticSaturation, ...]
-    """The results that clamp; a function of a format is in one of these rules or in none."""
+    """Clamping results; a function of a format is in at most one of these rules."""
     equality_only: tuple[str, ...] = ()
     """Formats whose every comparison acts as `eq`."""
     compare_bytes: Count | None = None
-    """Bytes of a row that are compared at once, valid or not; None: the valid elements only."""
+    """Number of bytes of a row that are compared at once, valid or not; None: only the valid elements."""
     inverts_whole_mask: bool = False
     """`ne` is `eq` followed by an inversion of all bytes of the destination tile."""
     mask_has_source_shape: bool = False
     move_bytes: Count | None = None
-    """Unit in which a move copies the end of a row, beyond the valid columns; None: the elements only."""
+    """Unit in which a move copies the end of a row, beyond the valid columns; None: only the elements."""
     move_needs_one_shape: bool = False
     equal_pad_keeps_source: bool = False
     """Filling between tiles of one pad value copies the rest of a row's last block from the source."""
@@ -163,59 +163,59 @@ class TileArithmetic(Fact):
     reciprocal_root: Literal["estimate", "divide"] = "divide"
     """Reciprocal square root without scratch: one hardware estimate, or a root and a division."""
     piece_bytes: Count
-    """Bytes that one instruction of a row reduction takes."""
+    """Number of bytes that one instruction of a row reduction processes."""
     row_pieces: Literal["tree", "accumulator"]
-    """The joining of the pieces of a row: neighbours in pairs, or one after the other onto a neutral start value."""
+    """Order of joining the pieces of a row: neighbours in pairs, or in sequence onto a neutral start value."""
     debug_regions: tuple[str, ...] = ()
-    """Operations whose valid regions are compared in debug builds of the library only."""
+    """Operations whose valid regions are compared only in debug builds of the library."""
     columns_only: tuple[str, ...] = ()
     """Operations that compare only the valid columns of their tiles."""
     ramp_negates_sum: bool = False
-    """A descending ramp by scratch is the negated ascending one, which is right for a start of 0 only."""
+    """A descending ramp by scratch is the negated ascending one, which is correct only for a start of 0."""
     gather_numbers: tuple[str, ...] = ()
-    """Formats of the numbers by which a gather takes elements."""
+    """Formats of the indices of a gather."""
     gather_scales_in_tmp: bool = False
-    """A gather turns numbers into byte offsets in its tmp tile, which it needs."""
+    """A gather converts indices into byte offsets in its tmp tile, which it needs."""
     concatenation_fills: bool = False
-    """The columns of both parts must be as many as are valid in the result."""
+    """The columns of both parts must add up to the valid columns of the result."""
     sort_pads_in_tmp: bool = False
-    """A sort of rows that are no whole groups pads them in its tmp tile, which it then needs."""
+    """A sort of rows that are not whole groups pads them in its tmp tile, which it then needs."""
     dequantises_whole_registers: bool = False
-    """A dequantisation stores whole registers where a row has more than one."""
+    """A dequantisation stores whole registers if a row has more than one."""
     spread_rows_limit: Count = 256
     spread_rows_most: Count = 240
-    """From so many rows on, a quantisation spreads its parameters so many rows at a time."""
+    """Number of rows above which a quantisation spreads its parameters that many rows at a time."""
     sums_in_steps: bool = False
     """A sum of three adds the first two into its destination, then the third."""
     transposes_through_tmp: bool = False
-    """A transposition in blocks copies its source to tmp before it writes, and then whole blocks of its result."""
+    """A transposition in blocks copies its source to tmp before it writes, then whole blocks of its result."""
 
 
 BLOCK_BYTES = BLOCK_BITS // 8
-"""Bytes of one buffer access: strides of the instruction set count them, and so do tile rows and bank models."""
+"""Number of bytes of one buffer access, the unit of strides, tile rows and bank models."""
 VECTOR_BYTES = 256
-"""Bytes of a repeat, and of a register of vector functions: the vendor's kernels are written for them."""
+"""Number of bytes of a repeat, and of a register of vector functions, for which the vendor's kernels are written."""
 
 _SHARING = "transfer_sharing"
 """The option that chooses among the facts of transfers."""
 MEMORY_OPTIONS = _MEMORY, _WORKING_SET = "global_memory", "working_set"
-"""The options that choose among totals of global memory, and tell whether the shared cache holds a launch's data."""
+"""Options that choose a total of global memory, and whether the shared cache contains a launch's data."""
 
 BlockBytes = Annotated[Count, built_for(BLOCK_BYTES, "strides, rows and banks count blocks of one size")]
 VectorBytes = Annotated[Count, built_for(VECTOR_BYTES, "kernels and lanes are laid out for vectors of one size")]
 
 
 class Pipes(Fact):
-    """The pipes and the work that each executes; the names are those of flags and barriers without the prefix PIPE_."""
+    """The pipes and their work; the names are those of flags and barriers without the prefix PIPE_."""
 
     scalar: str
     vector: str
     load: str
     store: str
     others: tuple[str, ...]
-    """Pipes that flags may name although no operation of a cast program runs there."""
+    """Pipes that flags may name although no operation of a cast program runs on them."""
     event_ids: Count
-    """Event ids per ordered pair of pipes."""
+    """Number of event ids per ordered pair of pipes."""
 
 
 class Hazard(StrEnum):
@@ -227,22 +227,22 @@ class Hazard(StrEnum):
 
 
 class SynchronisationFacts(Fact):
-    """The mechanisms that keep instructions in order, beside flags.
+    """The mechanisms besides flags that keep instructions in order.
 
     Between two instructions of the vector pipe with a hazard in `required_barriers`, a program needs a barrier of that
-    pipe; the vendor's tool puts one, where a program has no flags, between those with one in `inserted_barriers`.
+    pipe; the vendor's tool inserts one, in a program without flags, between those with one in `inserted_barriers`.
     """
 
     required_barriers: tuple[Hazard, ...]
     inserted_barriers: tuple[Hazard, ...]
     unordered_bytes: Count | None = None
-    """From so many bytes on, without gaps, a vector instruction may read what an earlier one wrote without a barrier in
-    between, if it reads exactly that; None: never where one is needed at all.
+    """Minimum number of bytes, without gaps, of which a vector instruction may read what an earlier one wrote without a
+    barrier in between, if it reads exactly those; None: a barrier is always needed.
     """
     scalar_event_ids: Count
-    """Event ids that the tool uses between the scalar and the vector pipe, either way."""
+    """Event ids that the tool uses between the scalar and the vector pipe, in either direction."""
     captured_control: tuple[str, ...]
-    """Control state that a vector instruction captures when it is issued; other state may not change under it."""
+    """Control state that a vector instruction captures at issue; other state must not change during it."""
 
     @model_validator(mode="after")
     def _inserted_are_enough(self) -> SynchronisationFacts:
@@ -256,21 +256,21 @@ class TransferLimits(Fact):
     """Limits of one transfer instruction."""
 
     max_bursts: Count | None = None
-    """Bursts (rows) per transfer instruction, and rows of a tile that is transferred; None: no limit is known."""
+    """Maximum number of bursts (rows) of a transfer instruction, and of rows of a transferred tile; None: unknown."""
     zero_pad_only: tuple[str, ...] = ()
-    """Formats that a load pads with zero or not at all."""
+    """Formats that a load pads only with zero, or not at all."""
     refused_formats: tuple[str, ...] = ()
-    """Elements that no load or store moves unless some cast has them; those that hold two values by the name that
-    programs have for them.
+    """Elements that no load or store supports unless some cast has them; pairs of values have their names in
+    programs.
     """
     skewed_lines: bool = False
-    """Whether the library, where a part has longer lines than the tile, begins the next line where the tile's ends."""
+    """Whether, if a part has longer lines than the tile, the library begins the next line where the tile's ends."""
 
 
 class Banks(Fact):
     """Buffer banking: block b of `block_bytes` lies in group b mod `groups`.
 
-    `bank_bytes` is the size of one bank; `banks_per_group` of them make a group. A mechanism adds which accesses
+    `bank_bytes` is the size of one bank; `banks_per_group` of them form a group. A mechanism adds which accesses
     exclude each other.
     """
 
@@ -280,7 +280,7 @@ class Banks(Fact):
 
 
 class TilePlacement(Fact):
-    """Where tiles without addresses lie so that the operands of one operation share no bank.
+    """Placement of tiles without addresses that keeps the operands of one operation in different banks.
 
     Banks repeat after `period_bytes`. Two sources of one operation begin `sources_bytes` apart, modulo that period; a
     source and a result begin in different regions of `region_bytes`, or `results_bytes` apart modulo the period. Tiles
@@ -295,60 +295,60 @@ class TilePlacement(Fact):
 
 
 PLACEMENT = "tile_placement"
-"""The option that says where tiles without addresses lie."""
+"""The option that selects the placement of tiles without addresses."""
 
 APART, CONSECUTIVE = "apart", "consecutive"
-"""Its values."""
+"""Values of the placement option."""
 
 
 class ScalarTiming(Fact):
     """Cycles of the scalar unit per instruction it executes or issues."""
 
     issue_cycles: Cycles
-    """To issue one vector or transfer instruction."""
+    """Cycles for issuing one vector or transfer instruction."""
     control_write_cycles: Cycles
-    """For set_ctrl, a mask write, set_deqscale."""
+    """Cycles for set_ctrl, a mask write, set_deqscale."""
     synchronisation_cycles: Cycles
-    """For set_flag, wait_flag, pipe_barrier."""
+    """Cycles for set_flag, wait_flag, pipe_barrier."""
     arithmetic_cycles: Cycles
-    """For one index computation of the program."""
+    """Cycles for one index computation of the program."""
     loop_turnaround_cycles: Cycles
-    """For one trip of a software loop: increment, compare, branch."""
+    """Cycles for one trip of a software loop: increment, compare, branch."""
 
 
 class ScalarAccessTiming(Fact):
-    """Cycles that one element costs the scalar unit beyond those of an instruction of its own."""
+    """Cycles of the scalar unit for one element, in addition to those of the instruction."""
 
     load_cycles: Cycles
-    """For load_scalar, from global memory."""
+    """Cycles for load_scalar, from global memory."""
     store_cycles: Cycles
-    """For store_scalar."""
+    """Cycles for store_scalar."""
     tile_read_cycles: Cycles
-    """For tgetval."""
+    """Cycles for tgetval."""
     tile_write_cycles: Cycles
-    """For tsetval."""
+    """Cycles for tsetval."""
 
 
 class DataflowTiming(Table):
-    """Timing facts of everything but the vector unit."""
+    """Timing facts outside the vector unit."""
 
     scalar: ScalarTiming
     scalar_access: ScalarAccessTiming
     load: TransferTiming
     store: TransferTiming
     sharing: dict[str, TransferPair] = Field(default_factory=dict)
-    """Transfers under values of option `transfer_sharing` other than that for which `load` and `store` stand."""
+    """Transfers under values of option `transfer_sharing` other than that of `load` and `store`."""
 
     def scalar_work(self, kind: str) -> tuple[int, str]:
-        """Return the cycles of one `ScalarWork` and the path of the fact that says so.
+        """Return the cycles of one `ScalarWork` and the path of their fact.
 
-        Kinds that a mechanism does not tell apart are arithmetic.
+        Kinds that a mechanism does not distinguish count as arithmetic.
         """
         scalar = self.scalar
         return scalar.loop_turnaround_cycles if kind == "loop" else scalar.arithmetic_cycles, "timing.scalar"
 
     def cycles_of_access(self, kind: str) -> tuple[int, str]:
-        """Return the cycles of one `ScalarAccess` and the path of the fact that says so."""
+        """Return the cycles of one `ScalarAccess` and the path of their fact."""
         access = self.scalar_access
         beyond = {
             "load_scalar": access.load_cycles,
@@ -360,14 +360,14 @@ class DataflowTiming(Table):
 
 
 Level = Literal["tile", "micro"]
-"""What a kernel is written in: operations of the tile library (also called from C++), or vector instructions."""
+"""The level of a kernel: operations of the tile library (also called from C++), or vector instructions."""
 
 
 class InterfaceCast(Fact):
-    """A type pair that a text of the vendor converts and the tile library, or the verifier of `vcvt`, does not take.
+    """A type pair that a vendor text converts, but the tile library, or the verifier of `vcvt`, rejects.
 
-    A tile cast takes after the pair `like_src`, `like_dst` of the same widths: its code on the A5, its lanes and
-    strides on the A2/A3. One that is an instruction alone has no such pair.
+    A tile cast follows the pair `like_src`, `like_dst` of the same widths: its code on the A5, its lanes and
+    strides on the A2/A3. A cast that is only an instruction has no such pair.
     """
 
     src: str
@@ -399,27 +399,27 @@ class DataflowTarget(TargetHeader):
     kernel_launch: KernelLaunch | None = None
     launch_interval: LaunchInterval | None = None
     global_memory: dict[str, GlobalMemory] = Field(default_factory=dict)
-    """The totals of global memory, by the values of option `global_memory`."""
+    """The totals of global memory by the values of option `global_memory`."""
     shared_cache: SharedCache | None = None
     interface_casts: tuple[InterfaceCast, ...] = ()
 
     def interface_cast(self, src: str, dst: str, level: Level = "tile") -> InterfaceCast | None:
-        """Return what an option lets the chip cast beyond its tile library or verifier; None if not this pair."""
+        """Return the cast of a pair that an option adds to the tile library or verifier; None if there is none."""
         wanted = (src, dst, level)
         return next((one for one in self.interface_casts if (one.src, one.dst, one.level) == wanted), None)
 
     @property
     def cores_at_work(self) -> int:
-        """How many cores transfer at once."""
+        """Number of cores that transfer at once."""
         return 1 if self.cores is None else self.cores.at_work
 
     @property
     def transfer_options(self) -> tuple[str, ...]:
-        """The paths of the options that say how long transfers take."""
+        """Paths of the options that affect the time of transfers."""
         return tuple(f"options.{name}" for name in (_SHARING,) if name in self.options)
 
     def transfer_timing(self, *, load: bool) -> tuple[TransferTiming, str]:
-        """Return the timing of one direction of transfers, and the path of the fact that says so."""
+        """Return the timing of one direction of transfers, and the path of its fact."""
         way = "load" if load else "store"
         chosen = str(self.options[_SHARING].value) if _SHARING in self.options else ""
         held: DataflowTiming | TransferPair = self.timing.sharing.get(chosen, self.timing)
@@ -427,7 +427,7 @@ class DataflowTarget(TargetHeader):
         return held.load if load else held.store, found
 
     def memory_total(self) -> tuple[GlobalMemory, tuple[str, ...]] | None:
-        """Return what global memory moves for all cores, and the paths behind it; None if no source says."""
+        """Return the global-memory bandwidth of all cores, and the paths behind it; None if no source states it."""
         if _MEMORY not in self.options:
             return None
         chosen = str(self.options[_MEMORY].value)
@@ -435,13 +435,13 @@ class DataflowTarget(TargetHeader):
 
     @property
     def warm_cache(self) -> tuple[SharedCache, tuple[str, ...]] | None:
-        """The shared cache if it holds data of earlier launches, and the paths behind it; None if not."""
+        """The shared cache if it contains data of earlier launches, and the paths behind it; otherwise None."""
         if self.shared_cache is None or self.options[_WORKING_SET].value != "resident":
             return None
         return self.shared_cache, ("shared_cache", f"options.{_WORKING_SET}")
 
     def tile_operation(self, mnemonic: str) -> TileOperationFacts | None:
-        """Return the rule of a vector operation, None if the chip has no such operation."""
+        """Return the rule of a vector operation, None if the chip lacks it."""
         return next((rule for rule in self.tile_operations if rule.mnemonic == mnemonic), None)
 
     @property
@@ -451,29 +451,29 @@ class DataflowTarget(TargetHeader):
 
     @property
     def estimated_alignment(self) -> int:
-        """Bytes of whose multiples consecutive tiles of an estimate begin at."""
+        """Number of bytes to which consecutive tiles of an estimate are aligned."""
         placed = self.tile_placement
         return self.memories["ub"].alignment_bytes if placed is None else placed.alignment_bytes
 
     @property
     def consecutive(self) -> bool:
-        """Whether tiles without addresses lie one behind the other, by choice of the option."""
+        """Whether the option makes tiles without addresses adjacent."""
         return PLACEMENT in self.options and self.options[PLACEMENT].value == CONSECUTIVE
 
     @property
     def apart(self) -> TilePlacement | None:
-        """How tiles without addresses are kept from sharing banks; None where they lie one behind the other."""
+        """The placement that keeps tiles without addresses from sharing banks; None if they are adjacent."""
         return None if self.consecutive else self.tile_placement
 
     @property
     def group_bytes(self) -> int:
-        """Bytes of the buffer after which other banks begin."""
+        """Number of bytes of the buffer after which other banks begin."""
         return self.banks.groups * self.banks.bank_bytes
 
     @property
     @abstractmethod
     def block_bytes(self) -> int:
-        """Bytes of one buffer access; tile rows are whole blocks."""
+        """Number of bytes of one buffer access; tile rows are whole blocks."""
 
     @model_validator(mode="after")
     def _operations_are_consistent(self) -> DataflowTarget:

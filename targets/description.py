@@ -1,6 +1,6 @@
-"""The content of every target description, whatever its mechanism; validated at load.
+"""The common content of all target descriptions, validated at load.
 
-Every table that holds hardware facts carries `source` and `status`. Unknown keys, missing sources and contradictions
+Every table of hardware facts has `source` and `status`. Unknown keys, missing sources and contradictions
 are refused. Loaded targets are frozen.
 """
 
@@ -30,7 +30,7 @@ Count = Annotated[int, Field(gt=0, strict=True)]
 
 
 def built_for(number: int, why: str) -> AfterValidator:
-    """Return a validator that rejects every number but the one that a machine model is built for."""
+    """Return a validator that rejects every number except that of the machine model."""
 
     def check(value: int) -> int:
         if value != number:
@@ -48,7 +48,7 @@ class Status(StrEnum):
     VENDOR_MODEL = "vendor-model"
     """An assumption of the vendor's own cost model."""
     MEASURED = "measured"
-    """A measured number that the source reports."""
+    """A measured number in the source."""
     DERIVED = "derived"
     """Computed from published figures that do not state it."""
     FITTED = "fitted"
@@ -58,24 +58,24 @@ class Status(StrEnum):
 
 
 DOUBTFUL = (Status.ASSUMED, Status.DERIVED, Status.FITTED, Status.VENDOR_MODEL)
-"""Of facts that no vendor document states and no source reports as measured."""
+"""Statuses of facts that no vendor document states and no source reports as measured."""
 
 
 class SourceKind(StrEnum):
-    """What a figure was read off, the strongest first."""
+    """The origin of a figure, the strongest first."""
 
     SILICON = "silicon"
-    """A chip of the target."""
+    """Measured on a chip of the target."""
     OTHER_SILICON = "other-silicon"
-    """Another chip or board than the target."""
+    """Measured on another chip or board."""
     VENDOR_SIMULATOR = "vendor-simulator"
-    """The vendor's cycle simulator."""
+    """Computed by the vendor's cycle simulator."""
     DOCUMENT = "document"
-    """A text of the vendor, which does not say what its figure was read off."""
+    """A vendor text that does not state the origin of its figure."""
     VENDOR_MODEL = "vendor-model"
-    """The vendor's cost model: computed, not read off anything."""
+    """Computed by the vendor's cost model."""
     ASSUMPTION = "assumption"
-    """Nothing: inferred here. No source of measurements."""
+    """Inferred here; not a source of measurements."""
 
 
 class Table(BaseModel):
@@ -85,7 +85,7 @@ class Table(BaseModel):
 
 
 class KeptValues(Table):
-    """Values of a table that a derived description left as its base has them, with the source and status there."""
+    """Values of a table that a derived description did not change, with their source and status in its base."""
 
     names: tuple[str, ...]
     source: str
@@ -94,35 +94,35 @@ class KeptValues(Table):
 
     @property
     def rests_on(self) -> SourceKind:
-        """What the values rest on in the end."""
+        """The final evidence for the values."""
         return _basis(self.status, self.evidence)
 
 
 def _basis(status: Status, evidence: SourceKind | None) -> SourceKind:
-    """Return what a fact rests on: a measured or fitted one on its evidence, or else on a text."""
+    """Return the evidence for a fact: that of a measured or fitted one, or else a text."""
     held = {Status.VENDOR_MODEL: SourceKind.VENDOR_MODEL, Status.ASSUMED: SourceKind.ASSUMPTION}
     return held.get(status) or evidence or SourceKind.DOCUMENT
 
 
 class Fact(Table):
-    """A table of hardware facts with one source and one status, except for the values that it kept of another one."""
+    """A table of hardware facts with one source and one status, except for values kept from another one."""
 
     source: Annotated[str, Field(min_length=1)]
-    """Where the numbers of the table are from."""
+    """The origin of the numbers in the table."""
     status: Status
-    """How far they can be relied on."""
+    """The reliability of the numbers."""
     evidence: SourceKind | None = None
-    """What a measured or fitted fact was read off, where the source says so."""
+    """The origin of a measured or fitted fact, if the source states it."""
     informational: bool = False
     """Whether no model reads the table yet."""
     note: str = ""
-    """Doubt, or disagreement between sources."""
+    """A doubt, or a disagreement between sources."""
     kept: Annotated[tuple[KeptValues, ...], Field(repr=False)] = ()
     """Values that a derived description did not change."""
 
     @property
     def rests_on(self) -> SourceKind:
-        """What the fact rests on in the end, the weakest of its values."""
+        """The final evidence for the fact, the weakest of its values."""
         own = _basis(self.status, self.evidence)
         return max((own, *(kept.rests_on for kept in self.kept)), key=list(SourceKind).index)
 
@@ -132,7 +132,7 @@ class Fact(Table):
 
 
 class Frequency(Fact):
-    """Core clock: prints seconds beside cycles, and turns bytes a second of global memory into bytes a cycle."""
+    """Core clock, which converts cycles to seconds, and bytes per second of global memory to bytes per cycle."""
 
     megahertz: Count
 
@@ -152,11 +152,11 @@ class OnChipMemory(Fact):
 
 
 class Option(Fact):
-    """A named choice: `value` is the default, `legal` what it may be set to.
+    """A named choice: `value` is the default, `legal` are the permitted values.
 
-    Most options stand for a doubtful point: what the hardware does where sources disagree or are silent; no user can
-    choose that. `set_by` names the others: who in software sets it, the program or its launcher, and the source
-    that says so; '' where no software does. Source and status are those of the default and of the meaning.
+    Most options represent a doubtful point: the behaviour of the hardware where sources disagree or are silent; no user
+    can choose that. `set_by` names the others: who in software sets it, the program or its launcher, with the source;
+    '' if no software does. Source and status are those of the default and of the meaning.
     """
 
     value: int | str
@@ -178,16 +178,16 @@ class Measurements(Fact):
 
 
 class AccuracyNote(Table):
-    """A deviation of simulated from published cycles: `where` gives the cells, by column, of the rows concerned."""
+    """A known deviation of simulated from published cycles: `where` selects its rows by cells and columns."""
 
     where: Annotated[dict[str, tuple[str, ...]], Field(min_length=1)]
     reason: Annotated[str, Field(min_length=1)]
 
 
 class FreeFact(Fact):
-    """Facts that move together when a fit to the target's own measured rows decides them; `step` is its grid.
+    """Facts that change together when a fit to the target's own measured rows decides them; `step` is their grid.
 
-    `start` is the value of another source, of which `source` and `status` speak: a fit begins there.
+    `start` is the value of another source, to which `source` and `status` refer: a fit begins there.
     """
 
     facts: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -196,9 +196,9 @@ class FreeFact(Fact):
 
 
 class WhatIf(Table):
-    """A limit that can be lifted to see what it costs: facts by path (`timing.load.startup_cycles`), and new values.
+    """A limit that can be lifted to see its cost: facts by path (`timing.load.startup_cycles`), and new values.
 
-    `lifts` are the causes of cycles that it takes away, by pipe; `*` is any pipe.
+    `lifts` are the causes of cycles that it removes, by pipe; `*` is any pipe.
     """
 
     title: Annotated[str, Field(min_length=1)]
@@ -208,19 +208,19 @@ class WhatIf(Table):
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The shipped target that a description builds on, or is a copy of, and the paths of what is not equal to it."""
+    """The shipped target that a description builds on or copies, and the paths of the differences."""
 
     name: str
     changed: frozenset[str]
 
     def concerns(self, facts: Iterable[str]) -> bool:
-        """Whether one of some facts, or tables of facts, is not equal."""
+        """Whether any of some facts, or tables of facts, differs."""
         heads = tuple(f"{fact}." for fact in facts)
         return any(f"{path}.".startswith(heads) for path in self.changed)
 
 
 class TargetKind(StrEnum):
-    """Chips run programs; specifications only say what is legal and what is acceptable."""
+    """Kind of a description: chips run programs; specifications only define legality and acceptance."""
 
     CHIP = "chip"
     SPECIFICATION = "specification"
@@ -236,41 +236,41 @@ class TargetHeader(Table):
     has_builtins: ClassVar[bool] = False
     """Whether its C has builtin functions for casts."""
     time_tables: ClassVar[tuple[str, ...]]
-    """The tables of its description that hold times."""
+    """The tables of its description with times."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-    """Small letters, digits and underscores; a name of its own beside `base`."""
+    """Small letters, digits and underscores; distinct from `base`."""
     title: str
-    """The chip in words."""
+    """The chip's name in words."""
     kind: Literal[TargetKind.CHIP] = TargetKind.CHIP
-    """`chip`; specifications have `specification`."""
+    """`chip`; for specifications `specification`."""
     mechanism: str
     """The machine model that runs its programs."""
     languages: tuple[str, ...]
-    """The program texts that it runs: `pto`, `tpc`."""
+    """Languages of the programs that it runs: `pto`, `tpc`."""
     architectures: tuple[str, ...]
-    """Names by which programs ask for it, such as those of `pto.target_arch`."""
+    """Names by which programs request it, such as those of `pto.target_arch`."""
     frequency: Frequency
     memories: dict[str, OnChipMemory]
     options: dict[str, Option]
     measured_casts: Measurements | None = None
-    """Published cycles of casts; None: there are none."""
+    """Published cycles of casts; None if there are none."""
     measured_operations: Measurements | None = None
-    """The same of other operations."""
+    """Published cycles of other operations; None if there are none."""
     measured_scopes: Measurements | None = None
-    """The same of programs of vector instructions."""
+    """Published cycles of programs of vector instructions; None if there are none."""
     measured: dict[str, Measurements] = Field(default_factory=dict)
-    """Further tables of published cycles, by a name of their own."""
+    """Additional tables of published cycles, by name."""
     accuracy_notes: tuple[AccuracyNote, ...] = ()
     free_facts: tuple[FreeFact, ...] = ()
-    """What its measured casts decide; all else is other sources'."""
+    """Facts that its measured casts decide; all others come from other sources."""
     what_if: dict[str, WhatIf] = Field(default_factory=dict)
     _lineage: Lineage | None = PrivateAttr(None)
-    """Of a description that is not shipped; None if nothing shipped is of its mechanism."""
+    """The lineage of a description that is not shipped; None if no shipped one has its mechanism."""
 
     @property
     def lineage(self) -> Lineage:
-        """The shipped target whose measurements hold for this one, and what differs from it."""
+        """The shipped target whose measurements apply to this one, and the differences."""
         return self._lineage or Lineage(self.name, frozenset())
 
     def __repr__(self) -> str:
@@ -283,23 +283,23 @@ class TargetHeader(Table):
         return tuple(table for table in tables if table is not None)
 
     def measured_as(self, convention: str, operation: str = "") -> Self:
-        """Return the target such that its simulated cycles count what published ones of a convention count.
+        """Return the target with its simulated cycles counted as in published ones of a convention.
 
         Args:
-            convention: its name.
-            operation: the operation that is measured.
+            convention: name of the convention.
+            operation: the measured operation.
 
         Raises:
-            IllegalError: the target knows no such convention.
+            IllegalError: the target lacks the convention.
         """
         raise IllegalError(f"{self.name} has no convention '{convention}'")
 
     def times_programs(self, convention: str | None) -> bool:
-        """Whether cycles of a convention say how long programs take; None: no convention is stated."""
+        """Whether cycles of a convention measure how long programs take; None: no convention is stated."""
         return True
 
     def cycles_around(self, convention: str, operation: str) -> int:
-        """Return the cycles that published ones of a convention have beyond those simulated `measured_as` it."""
+        """Return the cycles by which the published figures of a convention exceed those simulated `measured_as` it."""
         return 0
 
     def meaning_of(self, convention: str) -> str:
@@ -312,7 +312,7 @@ class TargetHeader(Table):
         return None
 
     def uses_scratch(self, src: str, dst: str) -> bool:
-        """Whether a cast runs through a tmp tile if it is given one."""
+        """Whether a cast runs through a tmp tile if it has one."""
         return False
 
     def code_variants(self, mnemonic: str, *, contiguous: bool) -> tuple[str, ...]:
@@ -320,39 +320,39 @@ class TargetHeader(Table):
         return ()
 
     def elements_per_trip(self, src: str, dst: str, *, contiguous: bool) -> int | None:
-        """Return how many elements one trip of a cast's loop converts, None where nothing loops or nothing casts."""
+        """Return the number of elements that one trip of a cast's loop converts, None if there is no loop or cast."""
         return None
 
     def option(self, name: str) -> int | str:
-        """Return the value of a named option; KeyError if the target has none of that name."""
+        """Return the value of a named option; KeyError if the target lacks it."""
         return self.options[name].value
 
 
 # Lists within one cell of a table or one text of a description.
 
 LIST_SEPARATOR = ";"
-"""Between the items of a cell of a CSV table."""
+"""Separator of the items of a CSV cell."""
 
 
 def _listed(cell: object) -> object:
-    """Split a cell into its items; an empty one has none."""
+    """Return the items of a cell; empty if it has none."""
     if cell is None or cell == "":
         return ()
     return tuple(cell.split(LIST_SEPARATOR)) if isinstance(cell, str) else cell
 
 
 def _words(text: object) -> object:
-    """Split a text into its words; an empty one has none."""
+    """Return the words of a text; empty if it has none."""
     if text is None:
         return ()
     return tuple(text.split()) if isinstance(text, str) else text
 
 
 Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-"""Items that a CSV cell separates by `;`."""
+"""Items separated by `;` in a CSV cell."""
 
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
-"""Words that a text separates by blanks."""
+"""Words separated by blanks in a text."""
 
 
 # Changing the options of a target, and noting which of them a run reads.
@@ -363,13 +363,13 @@ Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 # nothing else.
 
 ANY = "*"
-"""In a path: every key of a table."""
+"""Every key of a table, in a path."""
 
 _Target = TypeVar("_Target", bound=TargetHeader)
 
 
 def limits_of(target: TargetHeader) -> Mapping[str, str]:
-    """Return the limits that a target names for lifting, and what each is, in the order of the description."""
+    """Return the limits that a target names, with their descriptions, in the order of the target's description."""
     return {name: limit.title for name, limit in target.what_if.items()}
 
 
@@ -377,8 +377,8 @@ def lifted(target: _Target, name: str) -> _Target:
     """Return the target with one limit lifted.
 
     Raises:
-        ReadError: the target names no such limit; those that it names are listed.
-        TargetDataError: the description would set a fact to what it cannot be.
+        ReadError: the target lacks the limit; the message lists those it has.
+        TargetDataError: the description sets a fact to an illegal value.
     """
     if name not in target.what_if:
         raise ReadError(f"{target.name} has no what-if '{name}'", legal=target.what_if)
@@ -386,10 +386,10 @@ def lifted(target: _Target, name: str) -> _Target:
 
 
 def with_facts(target: _Target, facts: Mapping[str, object]) -> _Target:
-    """Return the target with facts edited; `timing.vector.*.tail_cycles` names one in every row of a table.
+    """Return the target with facts edited; `timing.vector.*.tail_cycles` means one in every row of a table.
 
     Raises:
-        TargetDataError: no such fact, or a value that it cannot have.
+        TargetDataError: a fact does not exist, or its value is not legal.
     """
     lineage = target._lineage
     for path, value in facts.items():
@@ -405,7 +405,7 @@ def with_facts(target: _Target, facts: Mapping[str, object]) -> _Target:
 
 
 def with_values(target: _Target, facts: Mapping[str, Decimal | int]) -> _Target:
-    """Return the target with numbers edited, each of a kind that its fact can have: nothing is checked again."""
+    """Return the target with numbers edited, each of a legal kind for its fact, without checks."""
     for path, value in facts.items():
         target = _replaced(target, path.split("."), value)
     return target
@@ -421,11 +421,11 @@ def _replaced(held: Any, path: Sequence[str], value: Decimal | int) -> Any:
 
 
 def _edited(held: Any, path: Sequence[str], value: object) -> Any:
-    """Return a table, or what a table holds, with the fact at `path` below it edited.
+    """Return a table, or one of its entries, with the fact at `path` below it edited.
 
     Raises:
-        AttributeError, KeyError: there is none.
-        pydantic.ValidationError: a value that the fact cannot have.
+        AttributeError, KeyError: the fact does not exist.
+        pydantic.ValidationError: its value is not legal.
     """
     if not path:
         return Decimal(value) if isinstance(held, Decimal) and isinstance(value, int) else value
@@ -453,9 +453,9 @@ Rate = Annotated[Decimal, Field(gt=0, decimal_places=2)]
 class TransferTiming(Fact):
     """One direction of transfers: `startup_cycles` per transfer instruction, then `bytes_per_cycle`.
 
-    The bytes of one instruction take at least `descriptor_cycles`. Rows that do not lie one behind the other move in
+    The bytes of one instruction take at least `descriptor_cycles`. Rows that are not adjacent move in
     whole transactions of `transaction_bytes`; shorter ones at half the rate (None: like adjacent rows). If `overlaps`,
-    successive instructions wait for memory together, and only their bytes follow each other.
+    successive instructions wait for memory together, and only their bytes are transferred in sequence.
     """
 
     startup_cycles: Cycles
@@ -473,17 +473,17 @@ class TransferPair(Table):
 
 
 class GlobalMemory(Fact):
-    """What all cores of a launch move to and from global memory, loads and stores in one total."""
+    """The total rate at which all cores of a launch load from and store to global memory."""
 
     gigabytes_per_second: Rate
 
 
 class SharedCache(Fact):
-    """The cache between global memory and the cores, for a launch whose data an earlier one left there.
+    """The cache between global memory and the cores, for a launch whose data an earlier one left in it.
 
-    A launch finds all bytes that it touches if they are up to `resident_percent` of the capacity, and none from
+    A launch hits in all bytes that it touches if they are up to `resident_percent` of the capacity, and in none from
     `absent_percent` on; in between, the share falls linearly. The cache moves `gigabytes_per_second`, loads and stores
-    in one total.
+    together.
     """
 
     capacity_bytes: Count
@@ -498,14 +498,14 @@ class SharedCache(Fact):
         return self
 
     def share(self, touched: int) -> Fraction:
-        """Return the share of so many touched bytes that it holds."""
+        """Return the share of a number of touched bytes that it contains."""
         percent = Fraction(100 * touched, self.capacity_bytes)
         left = (self.absent_percent - percent) / (self.absent_percent - self.resident_percent)
         return min(max(left, Fraction(0)), Fraction(1))
 
 
 class LaunchInterval(Fact):
-    """The shortest time from launch to launch of one kernel back to back: an empty launch takes as long."""
+    """The shortest time between back-to-back launches of one kernel: that of an empty launch."""
 
     microseconds: Rate
 
@@ -524,26 +524,26 @@ class Cores(Fact):
 
 
 class KernelLaunch(Fact):
-    """What a whole kernel takes beyond its pipes: launch and end.
+    """Cycles of a kernel outside its pipes: launch and end.
 
-    `cycles_of` is that of kernels with operations of a kind, written with underscores.
+    `cycles_of` has those of kernels with operations of a kind, written with underscores.
     """
 
     cycles: Cycles
     cycles_of: dict[str, Cycles] = Field(default_factory=dict)
 
     def of(self, kinds: Iterable[str]) -> int:
-        """Return the cycles of a kernel with operations of such kinds."""
+        """Return the cycles of a kernel with operations of these kinds."""
         known = (self.cycles_of.get(kind.replace(" ", "_")) for kind in kinds)
         return int(max((cycles for cycles in known if cycles is not None), default=self.cycles))
 
 
 def with_cores(target: _Target, cores: int | str) -> _Target:
-    """Return the target with so many of its cores at work; a number may come as text.
+    """Return the target with a number of its cores at work; the number may be text.
 
     Raises:
-        ReadError: not a whole number from 1 on, or more than the chip has.
-        IllegalError: nothing is known of what the target's cores share.
+        ReadError: it is not an integer of at least 1, or exceeds the chip's cores.
+        IllegalError: no source states what the target's cores share.
     """
     held = getattr(target, "cores", None)
     if held is None:
@@ -558,17 +558,17 @@ def with_cores(target: _Target, cores: int | str) -> _Target:
 
 
 CORES = "cores"
-"""The name by which the number of cores at work is set among options."""
+"""The option name for the number of cores at work."""
 
 
 def with_options(target: _Target, values: Mapping[str, int | str]) -> _Target:
-    """Return the target with other values for some of its options; the target itself stays as it is.
+    """Return a target with other values for some of its options; the original is unchanged.
 
-    A number may come as text. `cores` says how many cores work at once, as an option would (`with_cores`).
+    A number may be text. `cores` sets how many cores work at once, like an option (`with_cores`).
 
     Raises:
-        ReadError: no such option, or a value that it cannot have; the legal ones are listed.
-        IllegalError: cores, and nothing is known of those of the target.
+        ReadError: an option does not exist, or its value is not legal; the message lists the legal ones.
+        IllegalError: `cores` is given, and no source states what the target's cores share.
     """
     if CORES in values:
         target = with_cores(target, values[CORES])
@@ -590,14 +590,14 @@ def _set(name: str, option: Option, value: int | str) -> Option:
 
 
 class _Watched(dict[str, Option]):
-    """The options of a target; `read` collects the names of those that are looked up."""
+    """The options of a target; `read` collects the names of those that are read."""
 
     def __init__(self, options: Mapping[str, Option], read: set[str]) -> None:
         super().__init__(options)
         self.read = read
 
     def copy(self) -> _Watched:
-        """Return a copy that goes on noting."""
+        """Return a copy that continues to record."""
         return _Watched(self, self.read)
 
     def __getitem__(self, name: str) -> Option:
@@ -606,10 +606,10 @@ class _Watched(dict[str, Option]):
 
 
 def unwatched(target: _Target) -> _Target:
-    """Return a copy of the target whose options are looked up without anybody's notice."""
+    """Return a copy of the target whose options are read without being recorded."""
     return target.model_copy(update={"options": dict(target.options)})
 
 
 def watched(target: _Target, read: set[str]) -> _Target:
-    """Return a copy of the target that adds to `read` the name of every option that is looked up."""
+    """Return a copy of the target that adds to `read` the name of every option that is read."""
     return target.model_copy(update={"options": _Watched(target.options, read)})

@@ -1,4 +1,4 @@
-"""What is known of the errors of simulated cycles: intervals by kind of operation, and which operations were measured.
+"""Loader of targets, and of the known errors of their simulated cycles: intervals by kind, and measured operations.
 
 Intervals are a record of `castsim accuracy --record`, which simulates every shipped measurement; nothing is simulated
 here.
@@ -27,7 +27,7 @@ from castsim.targets.validated import VALIDATED, BaseModel, ValidationError, val
 # packed pairs.
 
 _ENDINGS = ("_t", "x2")
-"""What C++ adds to a type's name, and what says that two elements share a byte."""
+"""Endings that C++ adds to a type's name, including the one for two elements per byte."""
 
 _STEMS = {
     "float8_e4m3": "e4m3fn",
@@ -41,10 +41,10 @@ _STEMS = {
 
 
 def format_of(text: str) -> Format:
-    """Return the format that any table's spelling means.
+    """Return the format of any table's spelling.
 
     Raises:
-        ReadError: no such format; the legal names are listed.
+        ReadError: the format does not exist; the message lists the legal names.
     """
     name = text.strip().lower().replace("-", "_")
     for ending in _ENDINGS:
@@ -62,21 +62,21 @@ def format_of(text: str) -> Format:
 _NEEDED = ("source", "status")
 _ABOUT = frozenset(Fact.model_fields)
 FACT = "_fact"
-"""Ending of the key under which source and status of a table kept as CSV stand."""
+"""Suffix of the key with source and status of a table stored as CSV."""
 
 Keys = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Owner:
-    """The innermost table around a key that has a source, and what the derived description says in it."""
+    """The innermost table around a key that has a source, and its contents in the derived description."""
 
     path: Keys
     change: Mapping[str, Any]
 
 
 class Overlay:
-    """Lays descriptions over each other; `unsaid` are the changed facts whose tables do not say where they are from."""
+    """Merger of descriptions; `unsaid` are the changed facts whose tables do not state a source."""
 
     def __init__(self) -> None:
         self.unsaid: list[TargetDataError] = []
@@ -87,9 +87,9 @@ class Overlay:
         """Return `base` with `change` laid over it: tables merge key by key, everything else is replaced.
 
         Args:
-            base: the whole of what the base says.
-            change: what the derived description says.
-            place: where a key of that stands.
+            base: the complete base description.
+            change: the derived description.
+            place: function that returns the position of a key in it.
         """
         return _overlaid(base, change, (), None, lambda owner, path: self._check(owner, path, place))[0]
 
@@ -160,7 +160,7 @@ def _forget_csv(base: Mapping[str, Any], change: Mapping[str, Any], merged: dict
 
 
 def _forget(merged: dict[str, Any], change: Mapping[str, Any]) -> None:
-    """Drop what was said of the numbers of the base, unless it is said anew."""
+    """Remove remarks on the numbers of the base, unless they are stated again."""
     for said in ("note", "evidence"):
         if said not in change:
             merged.pop(said, None)
@@ -169,7 +169,7 @@ def _forget(merged: dict[str, Any], change: Mapping[str, Any]) -> None:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two values are one: a truth value is not a number."""
+    """Whether two values are equal: a boolean is not equal to a number."""
     return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
@@ -200,13 +200,13 @@ _MECHANISMS = {
 """Module and class of each mechanism."""
 _KIND = re.compile(r'^kind *= *"(\w+)"', re.MULTILINE)
 _MOST_BASES = 16
-"""Descriptions that build on each other; the shipped ones are up to five."""
+"""Maximum number of descriptions that build on each other; the shipped ones have up to five."""
 _MOST_KEYS = 64
-"""Keys of one table that a refusal lists; the largest one has 54."""
+"""Maximum number of keys of a table in an error; the largest one has 54."""
 
 
 def target_names() -> tuple[str, ...]:
-    """Return the names of the shipped targets, sorted; specifications, on which nothing runs, are not among them."""
+    """Return the names of the shipped targets, sorted, without specifications, which run nothing."""
     return tuple(name for name, kind in _shipped() if kind == TargetKind.CHIP)
 
 
@@ -217,18 +217,18 @@ def specification_names() -> tuple[str, ...]:
 
 @arguments_checked
 def load_target(name: str | Path | Target) -> Target:
-    """Load a shipped target by name or a user-written one by path (anything that ends in `.toml`).
+    """Load a shipped target by name, or a user-written one by path (a name that ends in `.toml`).
 
     Args:
-        name: as `castsim targets` lists it, or the path of a TOML file. A target is returned as it is.
+        name: a name from `castsim targets`, or the path of a TOML file. A target is returned unchanged.
 
     Returns:
-        The target; every function that takes a target takes it in place of its name.
+        The target; functions that take a target accept it in place of its name.
 
     Raises:
-        ReadError: no such target or file; lists the shipped ones.
-        IllegalError: the name of a specification.
-        TargetDataError: malformed TOML, unknown key, missing source, contradiction; names file and key.
+        ReadError: the target or file does not exist; the message lists the shipped ones.
+        IllegalError: the name is that of a specification.
+        TargetDataError: malformed TOML, unknown key, missing source, contradiction; the error names file and key.
     """
     if isinstance(name, TargetHeader):
         return name
@@ -244,21 +244,21 @@ def load_target(name: str | Path | Target) -> Target:
 
 
 def described(name: str | Path) -> dict[str, Any]:
-    """Return what a description of a target says, with what it inherits; tables that are CSV files as `TableFile`.
+    """Return the complete description of a target, inherited parts included; CSV tables as `TableFile`.
 
     Raises:
-        ReadError, TargetDataError: as `load_target`.
+        ReadError, TargetDataError: see `load_target`.
     """
     path = _user_file(name, "target", target_names())
     return _merged(path or SHIPPED / f"{str(name).lower()}.toml", (), Overlay())
 
 
 def load_specification(name: str | Path) -> Specification:
-    """Load a shipped specification by name or a user-written one by path (anything that ends in `.toml`).
+    """Load a shipped specification by name, or a user-written one by path (a name that ends in `.toml`).
 
     Raises:
-        ReadError: no such specification or file; lists the shipped ones.
-        TargetDataError: as `load_target`, or the description of a chip.
+        ReadError: the specification or file does not exist; the message lists the shipped ones.
+        TargetDataError: see `load_target`; also for the description of a chip.
     """
     path = _user_file(name, "specification", specification_names())
     if path is not None:
@@ -270,7 +270,7 @@ def load_specification(name: str | Path) -> Specification:
 
 
 def is_specification(name: str | Path) -> bool:
-    """Whether a name or path means a specification; False also where there is no such thing."""
+    """Whether a name or path is that of a specification; False if it does not exist."""
     path = Path(name) if str(name).endswith(".toml") else None
     if path is None:
         return str(name).lower() in specification_names()
@@ -300,7 +300,7 @@ def _not_runnable(name: str) -> IllegalError:
 
 @cache
 def _shipped() -> tuple[tuple[str, str], ...]:
-    """Return name and kind of every shipped description, sorted; the kind stands on a line of its own."""
+    """Return name and kind of every shipped description, sorted; the kind is on a separate line of the file."""
     found = []
     for path in sorted(SHIPPED.glob("*.toml")):
         kind = _KIND.search(path.read_text(encoding="utf-8"))
@@ -309,7 +309,7 @@ def _shipped() -> tuple[tuple[str, str], ...]:
 
 
 def target_for_architecture(architecture: str) -> Target | None:
-    """Return the shipped target that programs ask for as `architecture`, None if there is none."""
+    """Return the shipped target that programs request as `architecture`, None if there is none."""
     return next((target for target in map(load_target, target_names()) if architecture in target.architectures), None)
 
 
@@ -368,7 +368,7 @@ def _load(path: Path) -> Target:
 # What a description shares with the shipped one that it builds on or is a copy of: equal facts keep what was measured.
 
 _ROW_KEYS = ("mnemonic", "src", "dst", "variant")
-"""Columns that name the row of a table, of those that it has."""
+"""Columns that can identify the row of a table."""
 
 
 _NAMES = ("name", "title")
@@ -384,7 +384,7 @@ def _lineage_of(target: Target, path: Path) -> Lineage | None:
 
 
 def _shipped_base(path: Path) -> str | None:
-    """Return the first shipped description on which another one builds, None if there is none."""
+    """Return the first shipped description that another one builds on, None if there is none."""
     while path.parent != SHIPPED:
         base = read_toml(path).get("base")
         if base is None:
@@ -398,7 +398,7 @@ def _mechanism_of(name: str) -> object:
 
 
 def _differences(held: object, other: object, path: Keys) -> Iterator[str]:
-    """Yield the paths of numbers, texts and rows of a table that are not those of another one."""
+    """Yield the paths of numbers, texts and rows of a table that differ from another one."""
     if isinstance(held, BaseModel) and type(held) is type(other):
         for name in type(held).model_fields:
             if name not in _ABOUT and (path or name not in _NAMES):
@@ -413,7 +413,7 @@ def _differences(held: object, other: object, path: Keys) -> Iterator[str]:
 
 
 def _by_row(held: object) -> dict[str, object]:
-    """Return the rows of a table by what names them; nothing if that is no table, or two rows have one name."""
+    """Return the rows of a table by name; empty if it is not a table, or two rows have one name."""
     if not (isinstance(held, tuple) and held and all(isinstance(row, BaseModel) for row in held)):
         return {}
     keys = [[str(value) for name in _ROW_KEYS if (value := getattr(row, name, None)) is not None] for row in held]
@@ -428,7 +428,7 @@ def _model_of(mechanism: str) -> type[Target]:
 
 
 def _described(path: Path) -> tuple[dict[str, Any], Overlay]:
-    """Return all that a description says with what it inherits, rows of tables included."""
+    """Return the complete contents of a description with inherited parts, including the rows of tables."""
     overlay = Overlay()
     merged = _merged(path, (), overlay)
     return {key: value.rows() if isinstance(value, TableFile) else value for key, value in merged.items()}, overlay
@@ -478,9 +478,9 @@ def _merged(path: Path, seen: tuple[Path, ...], overlay: Overlay) -> dict[str, A
 
 
 def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any], model: type[BaseModel]) -> TargetDataError:
-    """Describe errors as file, key and reason, each at the place of its key; the first one carries the others.
+    """Return errors with file, key and reason, each at the position of its key; the first one carries the others.
 
-    Rows of CSV files are named by file and line. A finding of what only a base says has no place in the file itself.
+    Rows of CSV files are named by file and line. An error in inherited contents has no position in the file itself.
     """
     found = []
     for finding in error.errors(include_url=False, include_input=False):
@@ -496,7 +496,7 @@ def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any], model:
 
 
 def _legal_keys(model: type[BaseModel], place: tuple[int | str, ...]) -> tuple[str, ...]:
-    """Return the keys nearest to the last one of a path, of those that stand beside it; all of them if none is near."""
+    """Return the keys nearest to the last one of a path, among its siblings; all of them if none is near."""
     *above, wrong = place
     kinds: list[object] = [model]
     for part in above:
@@ -507,7 +507,7 @@ def _legal_keys(model: type[BaseModel], place: tuple[int | str, ...]) -> tuple[s
 
 
 def _held(kind: object, part: int | str) -> Iterator[object]:
-    """Yield the types that what stands at one key, or place of a list, of a type may have."""
+    """Yield the possible types of the value at one key, or list index, of a type."""
     for each in _alternatives(kind):
         if fields := _fields(each):
             if part in fields:
@@ -517,7 +517,7 @@ def _held(kind: object, part: int | str) -> Iterator[object]:
 
 
 def _alternatives(kind: object) -> Iterator[object]:
-    """Yield the types that a type stands for."""
+    """Yield the alternatives of a type."""
     if get_origin(kind) is Annotated:
         yield from _alternatives(get_args(kind)[0])
     elif get_origin(kind) in (Union, UnionType):
@@ -545,22 +545,22 @@ INTERVALS = "residual_intervals.csv"
 """The file of `Residuals`."""
 
 POOLED = "any"
-"""All rows of a target: they stand for kinds with too few of their own."""
+"""All rows of a target, for kinds with too few rows of their own."""
 
 _KINDS: Mapping[str, Any] = {"int": int, "float": float, "str": str}
 
 CAST, LOAD, STORE, SCOPE = "cast", "load", "store", "vector function"
-"""Kinds of operations beside those of tile operations (`castsim.isa.pto.vector_operations.Kind`)."""
+"""Kinds of operations in addition to those of tile operations (`castsim.isa.pto.vector_operations.Kind`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """Errors of a kind of operation on a target, over `rows` published rows simulated by facts not fitted to them.
+    """Errors of a kind of operation on a target, over `rows` held-out published rows.
 
-    `refitted` of them are fitted rows, each predicted by facts fitted without its operation (of casts, its kernel). A
+    `refitted` of them are fitted rows, each predicted by facts fitted without its operation (for casts, its kernel). A
     residual is (measured - simulated) / simulated; mean, median and maximum are of absolute residuals, in percent. In
-    `low` to `high` percent of the simulated cycles lie `share` percent of all rows that are left out while it is
-    determined: one operation, one width, one source at a time, `held` percent of them did at least.
+    `low` to `high` percent of the simulated cycles contain `share` percent of all rows that are left out while the
+    range is determined: one operation, one width, one source at a time, of which at least `held` percent were inside.
     """
 
     target: str
@@ -576,33 +576,33 @@ class Residuals:
     held: float
 
     def around(self, cycles: float) -> tuple[float, float]:
-        """Return the interval of simulated cycles."""
+        """Return the range of cycles around simulated ones."""
         return cycles * (1 + self.low / 100), cycles * (1 + self.high / 100)
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOperation:
-    """An operation on element types of which cycles were measured; `unfitted` says that no fact was fitted to some."""
+    """An operation on element types with measured cycles; `unfitted` tells that some are held out."""
 
     source_kind: SourceKind
     unfitted: bool
 
 
 def residuals_of(target: str, kind: str, *, pooled: bool = True) -> Residuals | None:
-    """Return what is known of a kind of operation, if `pooled` otherwise of all; None if too few rows were measured."""
+    """Return the residuals of a kind of operation, or with `pooled` of all; None if too few rows were measured."""
     own = _intervals().get(target, {})
     return own.get(kind) or (own.get(POOLED) if pooled else None)
 
 
 def intervals(target: str) -> tuple[Residuals, ...]:
-    """Return what is known of all kinds of operations of a target."""
+    """Return the residuals of all kinds of operations of a target."""
     return tuple(_intervals().get(target, {}).values())
 
 
 def measured_operation(target: str, operation: str, src: str, dst: str) -> MeasuredOperation | None:
-    """Return what the cycles of an operation were read off, the strongest source; None if they were not.
+    """Return the origin of an operation's measured cycles, the strongest source; None if there are none.
 
-    Without formats, of a transfer, which moves bytes, those of any.
+    Without formats, for a transfer, which moves bytes, the formats do not matter.
     """
     return _operations(target).get((operation, src, dst)) if target in target_names() else None
 
@@ -624,7 +624,7 @@ def _intervals() -> Mapping[str, Mapping[str, Residuals]]:
 
 @lru_cache
 def _operations(name: str) -> Mapping[tuple[str, str, str], MeasuredOperation]:
-    """Return the measured operations of a target by mnemonic and formats, from rows that say how long programs take."""
+    """Return the measured operations of a target by mnemonic and formats, from rows about the duration of programs."""
     target, order = load_target(name), list(SourceKind)
     rows: dict[tuple[str, str, str], dict[SourceKind, bool]] = {}
     for table in target.measurements:

@@ -1,4 +1,4 @@
-"""Schema of specifications: which casts are legal, and which results of them are acceptable.
+"""Schema of specifications: legal casts, and their acceptable results.
 
 A specification is not a chip. It has versions, attributes of its cast operator, a table of legal casts and named rules
 of acceptance: exact (one result), interval (in units in the last place), class (any NaN), any (undefined).
@@ -18,19 +18,19 @@ from castsim.targets.description import Fact, Table, TargetKind, Words
 from castsim.targets.validated import BeforeValidator, Field, model_validator
 
 TEXT = "string"
-"""Name of the type of text among the types of casts; it is not a number format."""
+"""Name of the text type among the types of casts; it is not a number format."""
 
 ALL = "all"
-"""Stands for every number format."""
+"""Word for every number format."""
 
 
 class Accept(StrEnum):
     """The form of a rule."""
 
     EXACT = "exact"
-    """The results of `roundings`; a single one, mostly."""
+    """The results of `roundings`, usually a single one."""
     INTERVAL = "interval"
-    """Results from `below_ulps` below to `above_ulps` above the exact magnitude, of its sign."""
+    """Results from `below_ulps` below to `above_ulps` above the exact magnitude, with its sign."""
     TEXT = "text"
     """Numbers written as text, or text read as a number."""
 
@@ -43,15 +43,15 @@ class Case(StrEnum):
     OUT_OF_RANGE = "out_of_range"
     """The rounded number is beyond the integer destination."""
     NEGATIVE = "negative"
-    """Below zero."""
+    """The number is below zero."""
     NEGATIVE_ZERO = "negative_zero"
 
 
 class Beyond(StrEnum):
-    """The results of an interval that overflow."""
+    """The overflow rule of an interval."""
 
     AFTER_ROUNDING = "after_rounding"
-    """A source beyond the range is rounded to one of its two neighbours; one beyond the range overflows."""
+    """A source beyond the range is first rounded to one of its two neighbours; one beyond the range overflows."""
     INTERVAL_END = "interval_end"
     """Overflow is acceptable as soon as the interval reaches beyond the range."""
 
@@ -61,13 +61,13 @@ Ulps = Annotated[Decimal, Field(ge=0, le=1)]
 
 
 class AcceptanceRule(Fact):
-    """A rule that says which results of a cast conform.
+    """A rule that defines which results of a cast conform.
 
-    `roundings` and `overflow` are those of an exact rule; without, the attributes with that effect or the abstract
+    `roundings` and `overflow` belong to an exact rule; without them, the attributes with that effect or the abstract
     cast decide. NaN conforms as any NaN. `undefined` lists sources for which every result conforms. `flush_source`
-    and `flush_result` allow zero of the sign for subnormal sources and for results below the smallest normal number,
+    and `flush_result` allow zero with the sign for subnormal sources and for results below the smallest normal number,
     in the formats that the specification names. `unclear_overflow` accepts a result under both orders of rounding and
-    overflow. `zero_of_either_sign`: for a zero source. `keep_infinity`: infinity is not clamped, and is NaN in a
+    overflow. `zero_of_either_sign` applies to a zero source. `keep_infinity`: infinity is not clamped, and is NaN in a
     format without infinity.
     """
 
@@ -102,7 +102,7 @@ class AcceptanceRule(Fact):
 
 
 class CastAttribute(Fact):
-    """An attribute of the cast operator: its legal values, the default first, and from which version it exists."""
+    """An attribute of the cast operator: its legal values, the default first, and its first version."""
 
     values: Annotated[tuple[int | str, ...], Field(min_length=1)]
     since: Version
@@ -111,12 +111,12 @@ class CastAttribute(Fact):
 
     @property
     def default(self) -> str:
-        """The value in force where none is given."""
+        """The default value."""
         return str(self.values[0])
 
 
 class Versions(Fact):
-    """Versions in their order, the default, and whether numbers between two of them mean the lower."""
+    """Versions in order, the default, and whether numbers between two of them mean the lower."""
 
     known: Annotated[tuple[Version, ...], Field(min_length=1)]
     default: Version
@@ -139,8 +139,8 @@ class TypeRow(Table):
 class LegalCasts(Table):
     """Legal casts from every type of `src` to every other type of `dst`, names or classes.
 
-    `requires` are profiles or extensions, all of them; `when` restricts the row to values of attributes. `until` is the
-    first version for which another row gives the rule.
+    `requires` are profiles or extensions, all needed; `when` restricts the row to values of attributes. `until` is the
+    first version for which another row has the rule.
     """
 
     src: Words
@@ -173,9 +173,9 @@ class RescaleRules(Fact):
     """Input types and the profile or extension each needs."""
     outputs: tuple[str, ...]
     unsigned_types: tuple[str, ...]
-    """Types whose values may be read or written as unsigned; never both sides at once."""
+    """Types whose values may be read or written as unsigned, never on both sides at once."""
     wide_inputs: tuple[str, ...]
-    """Input types that the 32-bit multiplier takes."""
+    """Input types that the 32-bit multiplier supports."""
     any_zero_point: tuple[str, ...]
     unsigned_zero_points: dict[str, tuple[int, ...]]
     """Zero points of types that have them only when unsigned."""
@@ -212,7 +212,7 @@ class Specification(Table):
     rescale: RescaleRules | None = None
 
     def members(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the types that names and classes stand for."""
+        """Return the types of names and classes."""
         found: dict[str, None] = {}
         for name in names:
             found.update(dict.fromkeys(tuple(FORMATS) if name == ALL else self.classes.get(name, (name,))))
@@ -225,11 +225,11 @@ class Specification(Table):
                 yield src, dst
 
     def rank(self, version: str) -> int:
-        """Return the place of a version in the order of versions."""
+        """Return the rank of a version."""
         return self.versions.known.index(version)
 
     def in_force(self, row: LegalCasts, src: str, dst: str, version: str) -> bool:
-        """Whether a row gives the rule of one of its pairs in a version."""
+        """Whether a row has the rule of one of its pairs in a version."""
         ended = row.until is not None and self.rank(row.until) <= self.rank(version)
         return self.rank(self.since(row, src, dst)) <= self.rank(version) and not ended
 
@@ -240,7 +240,7 @@ class Specification(Table):
         return max(first, key=self.rank)
 
     def legal_since(self, src: str, dst: str) -> str | None:
-        """Return the first version in which a pair is legal; None: in no version."""
+        """Return the first version in which a pair is legal; None if it never is."""
         first = [self.since(row, src, dst) for row in self.casts if (src, dst) in self.pairs(row)]
         return min(first, key=self.rank, default=None)
 

@@ -29,29 +29,29 @@ from castsim.targets.validated import Field, model_validator
 class RepeatInstruction(Fact):
     """The strided-repeat instruction word.
 
-    Strides count blocks; a field of n bits keeps the low n bits of what is written to it.
+    Strides count blocks; a field of n bits keeps the low n bits of a written value.
     """
 
     block_bytes: BlockBytes
     repeat_bytes: VectorBytes
     max_repeats: Count
     max_repeat_stride: Count
-    """Blocks from repeat to repeat beyond which the library takes a tile line by line (not for casts)."""
+    """Maximum number of blocks between repeats; beyond it the library processes a tile line by line (not for casts)."""
     mask_lanes: Count
     repeat_stride_field_bits: Count
     row_stride_operand_bits: Count
-    """Width to which a tile's row stride, in elements, is cut before it becomes a repeat stride."""
+    """Bit width to which a tile's row stride, in elements, is cut before it becomes a repeat stride."""
 
 
 class NarrowStrideField(Fact):
-    """Instructions whose repeat stride field is narrower than the rule."""
+    """Instructions whose repeat stride field is narrower than usual."""
 
     mnemonics: tuple[str, ...]
     repeat_stride_field_bits: Count
 
 
 class StridedControlBits(Fact):
-    """Bits of the CTRL register that conversions read, and their state when a kernel starts."""
+    """Bits of the CTRL register that conversions read, and their initial state in a kernel."""
 
     integer_saturation_off: Count
     """Results of integer formats: 0 clamps, 1 keeps the low bits."""
@@ -59,7 +59,7 @@ class StridedControlBits(Fact):
     """Results of `float_formats`: 0 clamps infinities and overflow and turns NaN into 0, 1 keeps them."""
     float_formats: tuple[str, ...]
     mask_is_count: Count
-    """Bit that makes the mask register hold a number of elements, which instructions then cover in one go."""
+    """Bit that turns the mask register into a number of elements, which instructions then cover at once."""
 
 
 class ByteStorage(Fact):
@@ -69,28 +69,28 @@ class ByteStorage(Fact):
 
 
 class DequantisationScale(Fact):
-    """The scale register that the integer to f16 conversion multiplies by, as TCVT writes it before each call."""
+    """The scale register that the integer to f16 conversion multiplies by; TCVT writes it before each call."""
 
     code: Annotated[int, Field(ge=0, lt=65536)]
 
 
 class BufferRead(Fact):
-    """The scalar unit reading an element of the buffer, for instructions that take a scalar operand."""
+    """The scalar unit's read of a buffer element, for instructions with a scalar operand."""
 
     cycles: Cycles
 
 
 class VectorTiming(Fact):
-    """One vector instruction, for the element types of its destination (of the source of a cast); none: for all.
+    """One vector instruction, for the element types of its destination (of the source of a cast); empty: for all.
 
-    Alone it takes `startup_cycles` + `repeat_cycles` x repeats + `fill_cycles` x exp(-repeats / `decay_repeats`), and
-    what its pipe adds; repeats of this sum count up to `most_repeats`. An idle pipe fills for the startup before the
-    first repeat (with `fills_always` any pipe does), or for `read_cycles` of it: the rest then lies between reads and
-    results, which a change of the mask waits for. Repeats follow each other in whole cycles, their fractions behind
-    the last; results are in the buffer `tail_cycles` later (None: those of the pipe), less or more what the rounding of
-    the sum asks for, and until then the pipe is not idle. Each repeat that a bank conflict delays loses
-    `conflict_cycles` more, all of them behind the last. The row holds while `option`, if it names one, has the value
-    `option_value`. `validated` says that published cycles of some operation that issues the instruction were compared
+    Alone it takes `startup_cycles` + `repeat_cycles` x repeats + `fill_cycles` x exp(-repeats / `decay_repeats`), plus
+    its pipe's time; repeats in this sum count up to `most_repeats`. An idle pipe fills for the startup before the
+    first repeat (with `fills_always` any pipe does), or for `read_cycles` of it: the rest is then between reads and
+    results, which a change of the mask waits for. Repeats follow each other in whole cycles, their fractions after
+    the last; results are in the buffer `tail_cycles` later (None: those of the pipe), adjusted by the rounding of
+    the sum, and until then the pipe is not idle. Each repeat that a bank conflict delays loses
+    `conflict_cycles` more, all after the last. The row applies while `option`, if it names one, has the value
+    `option_value`. `validated` tells that published cycles of an operation with the instruction were compared
     with the simulation.
     """
 
@@ -109,11 +109,11 @@ class VectorTiming(Fact):
     option_value: int | str = ""
     validated: bool
     starts_at_once: Annotated[bool, Field(repr=False)] = False
-    """An idle pipe does not fill. No chip is known to do so, as of the next."""
+    """An idle pipe does not fill. No known chip does so, as for the next option."""
     results_at_once: Annotated[bool, Field(repr=False)] = False
-    """The results are in the buffer when the interval ends; the pipe is idle a tail later all the same.
+    """The results are in the buffer when the interval ends; the pipe is idle a tail later anyway.
 
-    Lifting the drain alone needs it, as a pipe without a tail would also idle, and hence fill, more often.
+    Lifting the drain alone needs it, because a pipe without a tail would also idle, and so fill, more often.
     """
 
     @property
@@ -123,15 +123,15 @@ class VectorTiming(Fact):
 
     @property
     def interval(self) -> int:
-        """Whole cycles from repeat to repeat; the pipe starts one repeat per cycle at most."""
+        """Whole cycles between repeats; the pipe starts at most one repeat per cycle."""
         return max(1, int(self.repeat_cycles))
 
     def rest(self, repeats: int) -> int:
-        """Return the cycles that the fractions of so many intervals add up to."""
+        """Return the sum of the fractions of a number of intervals, in cycles."""
         return max(0, int(repeats * self.repeat_cycles) - repeats * self.interval)
 
     def lost(self, delayed: int) -> int:
-        """Return the cycles that so many delayed repeats lose."""
+        """Return the cycles that a number of delayed repeats lose."""
         return int(delayed * self.conflict_cycles)
 
     @property
@@ -141,7 +141,7 @@ class VectorTiming(Fact):
 
     @property
     def late(self) -> int:
-        """Cycles of the startup that lie behind the first repeat's reads."""
+        """Cycles of the startup after the first repeat's reads."""
         return 0 if self.read_cycles is None else max(0, self._startup - self.read_cycles)
 
     @property
@@ -150,7 +150,7 @@ class VectorTiming(Fact):
         return max(0, startup - (1 if self.tail_cycles is None else 0))
 
     def tail(self, repeats: int, of_pipe: int) -> int:
-        """Return the cycles from the end of the last interval until the results of so many repeats are there."""
+        """Return the cycles from the end of the last interval until the results of a number of repeats are complete."""
         counted = min(repeats, self.most_repeats or repeats)
         total = Decimal(self.startup_cycles) + self.repeat_cycles * counted
         if self.fill_cycles:
@@ -161,10 +161,10 @@ class VectorTiming(Fact):
 
 
 class VectorPipe(Fact):
-    """The vector pipe itself, whatever the instruction.
+    """The vector pipe itself, independent of the instruction.
 
-    Results are in the buffer `tail_cycles` behind the last repeat. A change of lane mask, count mode or compare mask
-    takes effect `mask_change_cycles` after the repeats before it, whose results are waited for.
+    Results are in the buffer `tail_cycles` after the last repeat. A change of lane mask, count mode or compare mask
+    takes effect `mask_change_cycles` after the earlier repeats, whose results are waited for.
     """
 
     tail_cycles: Cycles
@@ -172,22 +172,22 @@ class VectorPipe(Fact):
 
 
 class StridedTiming(DataflowTiming):
-    """All timing facts; `vector` are rows by their name."""
+    """All timing facts; `vector` are rows by name."""
 
     buffer_read: BufferRead
     vector_pipe: VectorPipe
     vector: dict[str, VectorTiming]
 
     def scalar_work(self, kind: str) -> tuple[int, str]:
-        """Return the cycles of one `ScalarWork` and the path of the fact that says so."""
+        """Return the cycles of one `ScalarWork` and the path of their fact."""
         return (self.buffer_read.cycles, "timing.buffer_read") if kind == "read" else super().scalar_work(kind)
 
 
 class MeasuredConvention(Fact):
-    """The content of published cycles: what they have beyond those of the machine, and where that differs.
+    """Meaning of published cycles: additional cycles beyond the machine's, and other differences.
 
-    `added_cycles` stand for what happens around an operation, `added_cycles_of` those of single operations. The others
-    take the place of the facts of the pipe, the banks and loads; `options` are set.
+    `added_cycles` represent the surroundings of an operation, `added_cycles_of` those of single operations. The others
+    replace facts of the pipe, the banks and loads; `options` are set.
     """
 
     meaning: str
@@ -212,7 +212,7 @@ class ScratchInstructions(Fact):
 
     `steps` names the sequence (docs/reference/a2a3.md section 3.4): `via_i32` converts whole calls to int32 and
     narrows; `chunked` does so in sub-chunks of `chunk_lanes`; `chunked_masked` also passes through int16 and f16 to
-    reach 8 bits. A pair that has no instruction runs through the tile at any saturation: `through_f16`.
+    reach 8 bits. A pair without an instruction runs through the tile at any saturation: `through_f16`.
     """
 
     src: str
@@ -231,8 +231,8 @@ class StridedCast(Table):
     """One legal type pair.
 
     `suffixes` maps the modes the pair honours to the mnemonic suffix (empty: one instruction, mode ignored);
-    `fallback` is the mode that every other request runs as (None: nothing to round); `plain` is True where the
-    mode NONE has an unsuffixed instruction of its own, numerically the fallback.
+    `fallback` is the mode used for every other request (None: nothing to round); `plain` is True if the
+    mode NONE has its own unsuffixed instruction, numerically equal to the fallback.
     """
 
     src: str
@@ -250,7 +250,7 @@ class StridedCast(Table):
 
 
 STRUCTURES = structures_of("strided-repeat")
-"""The structures of kernels by their names."""
+"""The structures of kernels by name."""
 
 if TYPE_CHECKING:
     StructureName = str
@@ -261,11 +261,11 @@ else:
 class StridedOperation(TileOperationFacts):
     """One vector operation with its kernel.
 
-    `structure` names how the instructions follow each other; `strided.kernel_lowering` has a function for
-    each. Those of an `elementwise` one run one behind the other, all but the first on the destination. `lines` says
-    which adjacent lines of elements one call takes together: `never` any, `whole_repeats` those that are whole repeats,
-    `up_to_repeat` also those that are shorter than one, `always` all. Longer lines that are no whole repeats are taken
-    together in count mode, unless it is `never`.
+    `structure` names the order of the instructions; `strided.kernel_lowering` has a function for
+    each. Those of an `elementwise` one run in sequence, all but the first on the destination. `lines` says
+    which adjacent lines of elements one call combines: `never` any, `whole_repeats` those that are whole repeats,
+    `up_to_repeat` also those that are shorter than one, `always` all. Longer partial lines are combined
+    in count mode, unless it is `never`.
     """
 
     structure: StructureName
@@ -273,9 +273,9 @@ class StridedOperation(TileOperationFacts):
 
 
 class StridedBufferPorts(Banks):
-    """Banking of the buffer, the banks of a group one behind the other; which accesses exclude each other in a cycle.
+    """Banking of the buffer, the banks of a group being adjacent; accesses that exclude each other in a cycle.
 
-    Accesses that do not exclude each other pass together, however many they are.
+    Accesses that do not exclude each other pass together, without limit.
     """
 
     exclusive_ports: bool
@@ -303,7 +303,7 @@ class StridedRepeatTarget(DataflowTarget):
     tile_operations: tuple[StridedOperation, ...]
 
     def tile_operation(self, mnemonic: str) -> StridedOperation | None:
-        """Return the rule of a vector operation, None if the chip has no such operation."""
+        """Return the rule of a vector operation, None if the chip lacks it."""
         return next((rule for rule in self.tile_operations if rule.mnemonic == mnemonic), None)
 
     def meaning_of(self, convention: str) -> str:
@@ -312,10 +312,10 @@ class StridedRepeatTarget(DataflowTarget):
         return "" if found is None else found.meaning
 
     def measured_as(self, convention: str, operation: str = "") -> Self:
-        """Return the target such that its simulated cycles count what published ones of a convention count.
+        """Return the target with its simulated cycles counted as in published ones of a convention.
 
         Raises:
-            IllegalError: no such convention; the legal ones are listed.
+            IllegalError: the convention does not exist; the message lists the legal ones.
         """
         found = self.measured_conventions.get(convention)
         if found is None:
@@ -334,19 +334,19 @@ class StridedRepeatTarget(DataflowTarget):
         return with_options(self.model_copy(update={"timing": timing, "banks": banks}), options)
 
     def times_programs(self, convention: str | None) -> bool:
-        """Whether cycles of a convention say how long programs take: not where it has loads of its own."""
+        """Whether cycles of a convention measure how long programs take: not if it has its own loads."""
         found = self.measured_conventions.get(convention or "")
         return found is None or not _stated(found, "load_startup_cycles", "load_bytes_per_cycle")
 
     def cycles_around(self, convention: str, operation: str) -> int:
-        """Return the cycles that published ones of a convention have beyond those simulated `measured_as` it."""
+        """Return the cycles by which the published figures of a convention exceed those simulated `measured_as` it."""
         found = self.measured_conventions[convention]
         return found.added_cycles_of.get(operation, found.added_cycles)
 
     def timing_row(self, instruction: str, element: str) -> str | None:
         """Return the name of the timing row of an instruction on elements of a type, None if there is none.
 
-        A row that an option selects goes before others, and one for the type before one for all.
+        A row that an option selects takes precedence, and one for the type precedes one for all.
         """
         found, best = None, (False, False)
         for name, row in self.timing.vector.items():
@@ -361,11 +361,11 @@ class StridedRepeatTarget(DataflowTarget):
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of one buffer access."""
+        """Number of bytes of one buffer access."""
         return self.repeat.block_bytes
 
     def cast(self, src: str, dst: str) -> StridedCast | None:
-        """Return the rule of a type pair, None if the chip has no such cast; some it has under an option only."""
+        """Return the rule of a type pair, None if the chip lacks the cast; some casts need an option."""
         found = next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
         like = self.interface_cast(src, dst)
         if found is not None or like is None or self.option("interface_casts") != "accept":
@@ -376,7 +376,7 @@ class StridedRepeatTarget(DataflowTarget):
 
     @property
     def sequences_in_force(self) -> tuple[ScratchInstructions, ...]:
-        """The sequences of pairs that the chip casts as its options stand."""
+        """The sequences of pairs that the chip casts with its current options."""
         return tuple(rule for rule in self.scratch_sequences if self.cast(rule.src, rule.dst) is not None)
 
     def scratch_sequence(self, src: str, dst: str) -> ScratchInstructions | None:
@@ -384,7 +384,7 @@ class StridedRepeatTarget(DataflowTarget):
         return next((rule for rule in self.scratch_sequences if (rule.src, rule.dst) == (src, dst)), None)
 
     def uses_scratch(self, src: str, dst: str) -> bool:
-        """Whether a cast runs through a tmp tile if it is given one."""
+        """Whether a cast runs through a tmp tile if it has one."""
         return self.scratch_sequence(src, dst) is not None
 
     @model_validator(mode="after")

@@ -37,7 +37,7 @@ def csv_rows(model: type[_Row]) -> tuple[_Row, ...]:
     """Return all rows of a table.
 
     Raises:
-        TargetDataError: a cell that the model does not take; names the row, counted from 0, and the column.
+        TargetDataError: the model rejects a cell; the message names the row, counted from 0, and the column.
     """
     if VALIDATED:
         rows: tuple[_Row, ...] = validated("rows", key_of(model))
@@ -58,21 +58,21 @@ _BETWEEN = {">": True, "~": False}
 
 
 class ChainReading(StrEnum):
-    """The source of a chain, where two differ."""
+    """The source of a chain if two sources differ."""
 
     COMPILER = "compiler"
     """The compiler's lowering."""
     DOCUMENT = "document"
     """The vendor's document on builtin support."""
     SCALAR = "scalar"
-    """The compiler's lowering of scalars, where that differs."""
+    """The compiler's lowering of scalars, if it differs."""
 
 
 class Decomposition(StrEnum):
-    """The lowering of a pair without an instruction of its own."""
+    """The lowering of a pair without its own instruction."""
 
     CHAIN = "chain"
-    """Several casts, one after the other."""
+    """Several casts in sequence."""
     EXTEND = "extend"
     """Zero extension: UNPACK into zeroes, or AND with a mask."""
     CLAMP = "clamp"
@@ -117,7 +117,7 @@ def _counted(text: object) -> object:
 
 
 def _listed(text: object) -> object:
-    """Turn `goya;gaudi` into a tuple, and `any` into an empty one."""
+    """Return `goya;gaudi` as a tuple, and `any` as an empty one."""
     if not isinstance(text, str):
         return text
     return () if text == "any" else tuple(text.split(LIST_SEPARATOR))
@@ -138,7 +138,7 @@ def _printed_step(text: str) -> dict[str, object]:
 
 
 class ChainRow(CsvTable):
-    """A pair that a generation without the instruction does otherwise; `reading` is None where all accounts agree."""
+    """A pair that a generation without the instruction lowers differently; `reading` is None if all accounts agree."""
 
     csv_file: ClassVar[str] = "tpc_chains.csv"
 
@@ -152,9 +152,9 @@ class ChainRow(CsvTable):
 
 
 class IrStep(Table):
-    """An instruction of a cast as the compiler prints it: CONVERT to a type with a rounding word, or AND with a mask.
+    """An instruction of a cast in the compiler's output: CONVERT to a type with a rounding word, or AND with a mask.
 
-    `csr` is the word that is not printed: the mode in the rounding register.
+    `csr` is the omitted word: the mode in the rounding register.
     """
 
     dst: str
@@ -163,9 +163,9 @@ class IrStep(Table):
 
 
 class IrCastRow(CsvTable):
-    """A cast of LLVM IR that the compiler prints otherwise than as one CONVERT with the unit's usual rounding word.
+    """An LLVM IR cast whose output is not a single CONVERT with the unit's usual rounding word.
 
-    `unit` is `scalar` or `vector`; `elements` are the numbers of elements, none: any.
+    `unit` is `scalar` or `vector`; `elements` are the numbers of elements, empty: any.
     """
 
     csv_file: ClassVar[str] = "tpc_ir_casts.csv"
@@ -193,7 +193,7 @@ class CType(CsvTable):
 
 
 class LoweringRow(CsvTable):
-    """A pair of element types, and how casts between vectors of them with these element counts are lowered."""
+    """A pair of element types, and the lowering of casts between vectors of them with these element counts."""
 
     csv_file: ClassVar[str] = "tpc_lowering_matrix.csv"
 
@@ -206,13 +206,13 @@ class LoweringRow(CsvTable):
 
 @cache
 def chains() -> tuple[ChainRow, ...]:
-    """Return the pairs that need more than an instruction."""
+    """Return the pairs that need several instructions."""
     return csv_rows(ChainRow)
 
 
 @cache
 def ir_casts() -> tuple[IrCastRow, ...]:
-    """Return the casts of LLVM IR that the compiler prints in a way of their own."""
+    """Return the LLVM IR casts with a special output."""
     return csv_rows(IrCastRow)
 
 
@@ -224,7 +224,7 @@ def c_types() -> tuple[CType, ...]:
 
 @cache
 def lowering_matrix(generation: str) -> tuple[LoweringRow, ...]:
-    """Return the compiler's table of a generation; of one that it does not know, none."""
+    """Return the compiler's table of a generation; empty for an unknown one."""
     return tuple(row for row in csv_rows(LoweringRow) if row.generation == generation)
 
 
@@ -240,44 +240,44 @@ class ResultOrder(StrEnum):
     """The origin of the elements of a result; r is the ratio of widths or the number of registers."""
 
     LINEAR = "linear"
-    """Element i of the result from element i of the sources, all registers laid end to end."""
+    """Element i of the result from element i of the sources, with all registers laid end to end."""
     INTERLEAVED = "interleaved"
     """Element r * i + k of the result from element i of source register k."""
     SPLIT = "split"
     """Element i of result register k from element r * i + k of the source."""
     UNDEFINED = "undefined"
-    """No source says."""
+    """Undocumented."""
 
 
 class Recipe(StrEnum):
-    """The movement of elements between registers by a builtin; the numbers count VPU operations of that alone."""
+    """The movement of elements between registers by a builtin, with its number of VPU operations."""
 
     PACK_TWO_SINGLE = "pack_two_single"
-    """Two registers of wide slots into one; MOV_DG of single dual groups: 11."""
+    """Two registers of wide slots into one; MOV_DG of single dual groups: 11 operations."""
     PACK_TWO_ALL = "pack_two_all"
-    """The same with MOV_DG of all dual groups: 8."""
+    """The same with MOV_DG of all dual groups: 8 operations."""
     PACK_FOUR = "pack_four"
-    """Four registers of wide slots into one: 23."""
+    """Four registers of wide slots into one: 23 operations."""
     UNPACK_TWO_SINGLE = "unpack_two_single"
-    """One register into two of wide slots, MOV_DG of single dual groups: 8."""
+    """One register into two of wide slots, MOV_DG of single dual groups: 8 operations."""
     UNPACK_TWO_ALL = "unpack_two_all"
-    """The same with MOV_DG of all dual groups behind the UNPACK: 6."""
+    """The same with MOV_DG of all dual groups after the UNPACK: 6 operations."""
     UNPACK_TWO_SWAPPED = "unpack_two_swapped"
-    """The same with MOV_G and MOV_DG of all dual groups before the UNPACK: 5."""
+    """The same with MOV_G and MOV_DG of all dual groups before the UNPACK: 5 operations."""
     UNPACK_FOUR_SINGLE = "unpack_four_single"
-    """One register into four of wide slots, MOV_DG of single dual groups: 19."""
+    """One register into four of wide slots, MOV_DG of single dual groups: 19 operations."""
     UNPACK_FOUR_ALL = "unpack_four_all"
-    """The same with MOV_DG of all dual groups: 12."""
+    """The same with MOV_DG of all dual groups: 12 operations."""
     ALL_LANES = "all_lanes"
-    """One conversion of all lanes (column `joint`): 1."""
+    """One conversion of all lanes (column `joint`): 1 operation."""
     UNPACK_LANES = "unpack_lanes"
-    """UNPACK to two lanes, then MOV_DG unpack: 4."""
+    """UNPACK to two lanes, then MOV_DG unpack: 4 operations."""
     HALF_IN_WIDE_LANES = "half_in_wide_lanes"
-    """f16 in 32-bit lanes to f32 by arithmetic on the bits: 12."""
+    """f16 in 32-bit lanes to f32 by arithmetic on the bits: 12 operations."""
 
 
 class StepText(Table):
-    """One instruction on a running value x: what stands before it, and the second source (an immediate or a name)."""
+    """One instruction on a running value x: its words before x, and the second source (an immediate or a name)."""
 
     head: str
     operand: str | None
@@ -297,16 +297,16 @@ def _steps(cell: object) -> object:
 
 
 Steps = Annotated[tuple[StepText, ...], BeforeValidator(_steps)]
-"""Instructions in order; the word MODE stands for the rounding of the generation's builtins."""
+"""Instructions in order; the word MODE means the rounding of the generation's builtins."""
 
 
 class BuiltinRow(CsvTable):
     """A cast builtin of a generation.
 
-    `signature` is output(inputs) in C types, `source` and `result` are the formats of their elements. `before` is done
-    to every source register, `joint` is the conversion of all lanes, `after` is done to every result register; `recipe`
-    moves the elements between. `vector_operations` counts all instructions of the vector unit, zeroing and copies of
-    registers aside.
+    `signature` is output(inputs) in C types, `source` and `result` are the formats of their elements. `before` applies
+    to every source register, `joint` is the conversion of all lanes, `after` applies to every result register; `recipe`
+    moves the elements in between. `vector_operations` counts all vector instructions except zeroing and copies of
+    registers.
     """
 
     csv_file: ClassVar[str] = "tpc_builtins.csv"
@@ -327,7 +327,7 @@ class BuiltinRow(CsvTable):
 
 
 class BuiltinRounding(CsvTable):
-    """The rounding of a generation's builtins; `build_options` are the modes that a build option can choose instead."""
+    """The rounding of a generation's builtins; `build_options` are the modes that a build option selects instead."""
 
     csv_file: ClassVar[str] = "tpc_builtin_rounding.csv"
 
@@ -339,7 +339,7 @@ class BuiltinRounding(CsvTable):
 
 
 def builtins_of(target: VliwTarget) -> tuple[BuiltinRow, ...]:
-    """Return the cast builtins of a target: those of the generation that it is or inherits from."""
+    """Return the cast builtins of a target: those of its generation, or of the one it inherits from."""
     return tuple(row for row in csv_rows(BuiltinRow) if row.generation in target.architectures)
 
 
@@ -362,10 +362,10 @@ PREFIX = "__builtin_"
 
 
 class FunctionKind(StrEnum):
-    """Where the values of a special function come from."""
+    """Origin of the values of a special function."""
 
     SEQUENCE = "sequence"
-    """Published instructions alone."""
+    """Only published instructions."""
     TABLE = "table"
     """Instructions that read look-up tables whose contents are not public."""
     UNPUBLISHED = "unpublished"
@@ -385,8 +385,8 @@ Number = Annotated[int, BeforeValidator(_number)]
 class SpecialFunction(CsvTable):
     """A builtin that is not a cast.
 
-    `published` says that the vendor's table of builtins has it; the others are functions of the library that those are
-    built from. `operations` counts the instructions of a call on gaudi2, copies of registers in the LOAD slot aside.
+    `published` tells that the vendor's table of builtins has it; the others are library functions that implement
+    those. `operations` counts the instructions of a call on gaudi2 without copies of registers in the LOAD slot.
     """
 
     csv_file: ClassVar[str] = "tpc_special_functions.csv"
@@ -408,12 +408,12 @@ class SpecialFunction(CsvTable):
 
 
 class FunctionTable(CsvTable):
-    """A look-up table of the vendor's library: its entries, each of c0, c1 and c2, and its function ids."""
+    """A look-up table of the vendor's library: its entries, each with c0, c1 and c2, and its function ids."""
 
     csv_file: ClassVar[str] = "tpc_function_tables.csv"
 
     columns: ClassVar[int] = 3
-    """Values of an entry."""
+    """Number of values of an entry."""
 
     table: str
     entries: Annotated[Number, Field(gt=0)]
@@ -428,7 +428,7 @@ class FunctionTable(CsvTable):
 
 
 class Descriptors(CsvTable):
-    """Where the descriptors of tensors lie in the configuration space of a generation; all in bytes."""
+    """Addresses of tensor descriptors in the configuration space of a generation; all in bytes."""
 
     csv_file: ClassVar[str] = "tpc_descriptors.csv"
 
@@ -446,7 +446,7 @@ def library_functions() -> tuple[SpecialFunction, ...]:
 
 
 def special_functions() -> tuple[SpecialFunction, ...]:
-    """Return those of the vendor's table of builtins, which gives them for no particular generation."""
+    """Return the functions in the vendor's table of builtins, which does not distinguish generations."""
     return tuple(row for row in library_functions() if row.published)
 
 
@@ -456,6 +456,6 @@ def function_tables() -> tuple[FunctionTable, ...]:
 
 
 def descriptors_of(target: VliwTarget) -> Descriptors | None:
-    """Return where a target has its descriptors; None if no source says."""
+    """Return the addresses of a target's descriptors; None if no source states them."""
     rows = csv_rows(Descriptors)
     return next((row for row in rows if row.generation in target.architectures), None)

@@ -1,4 +1,4 @@
-"""The binary encoding of a target, put together from its tables."""
+"""Construction of a target's binary encoding from its tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def encoding_of(target: VliwTarget) -> Encoding:
     """Return the tables for the assembler and disassembler of a target.
 
     Raises:
-        TargetDataError: a layout, slot, register file or code table that the description names but does not have.
+        TargetDataError: the description names a layout, slot, register file or code table that it lacks.
     """
     codes = target.encoding
     _check_features(target)
@@ -53,7 +53,7 @@ def encoding_of(target: VliwTarget) -> Encoding:
 
 
 def _check_features(target: VliwTarget) -> None:
-    """Reject tables that give what the list of features denies, or the other way round."""
+    """Reject tables that contradict the list of features."""
     codes = target.encoding
     for feature, given in (
         (Feature.COMPRESSED_BUNDLES, bool(codes.halves)),

@@ -1,7 +1,7 @@
-"""Tables of targets as data that was validated when it was written, for places where pydantic cannot validate.
+"""Tables of targets as data validated when it was written, for environments without pydantic's validation.
 
-`docs/playground/build.py` adds `validated.pickle` to the package that a browser loads. Where that file lies, tables are
-plain records of its values; elsewhere they are models of pydantic, which checks the descriptions. All modules that
+`docs/playground/build.py` adds `validated.pickle` to the package that a browser loads. If that file exists, tables are
+plain records of its values; otherwise they are pydantic models, which check the descriptions. All modules that
 declare tables take the declarations from here.
 """
 
@@ -22,7 +22,7 @@ VALIDATED = DATA.is_file()
 
 @dataclass(frozen=True, slots=True)
 class DeclaredField:
-    """A field of a class of tables; `default` is `...` where the field has none."""
+    """A field of a class of tables; `default` is `...` if the field has none."""
 
     table: type
     name: str
@@ -31,7 +31,7 @@ class DeclaredField:
 
     @property
     def annotation(self) -> object:
-        """The type."""
+        """The type of the field."""
         return get_type_hints(self.table)[self.name]
 
 
@@ -53,7 +53,7 @@ class Record:
 
     @classmethod
     def model_validate(cls, values: Mapping[str, Any]) -> Record:
-        """Return a table of values; only shipped what-ifs and checked options get here."""
+        """Return a table of values: only shipped what-ifs and checked options are passed to it."""
         return cls(**values)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Record:
@@ -73,7 +73,7 @@ class _Fields:
 
 
 def _declaration(*_: Any, **__: Any) -> Any:
-    """Return the mark of a check, which a record does not make."""
+    """Return the marker of a check, which a record ignores."""
     return lambda checked: checked
 
 
@@ -101,7 +101,7 @@ else:
     ValidationError = PydanticCustomError = ValueError
 
     def PrivateAttr(default: Any) -> Any:  # noqa: N802 - the name of pydantic
-        """Return the value that a record has until it is given another one."""
+        """Return the default value of a record."""
         return default
 
 
@@ -109,7 +109,7 @@ else:
 
 
 def tables_below(table: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    """Yield a class of tables and all that build on it."""
+    """Yield a class of tables and all its subclasses."""
     yield table
     for below in table.__subclasses__():
         yield from tables_below(below)
@@ -135,14 +135,14 @@ def _record(table: type, values: Mapping[str, Any]) -> Any:
 
 
 def packed(content: object) -> bytes:
-    """Return tables as the file holds them."""
+    """Return tables in the form of the file."""
     buffer = io.BytesIO()
     _Writer(buffer, protocol=5).dump(content)
     return buffer.getvalue()
 
 
 def fields_to_write(table: type[BaseModel]) -> bytes:
-    """Return the fields of a class as the file holds them: `repr` and default of each."""
+    """Return the fields of a class in the form of the file: `repr` and default of each."""
     fields = table.model_fields.items()
     without = [name for name, field in fields if field.is_required() or field.default_factory]
     return packed({name: (field.repr, ... if name in without else field.default) for name, field in fields})

@@ -54,10 +54,10 @@ _PARTS = "EVEN|ODD|P0|P1|P2|P3"
 
 
 class DistributionMode(StrEnum):
-    """The way in which an access distributes the bytes of memory over the lanes of a register."""
+    """The distribution of an access's bytes over the lanes of a register."""
 
     NORM = "NORM"
-    """Side by side."""
+    """Adjacent elements in adjacent lanes."""
     UNPK = "UNPK"
     """Each element into the lower half of a lane twice as wide."""
     UNPK4 = "UNPK4"
@@ -80,7 +80,7 @@ class DistributionMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NamedDistribution:
-    """A distribution as instructions name it: its mode, and the bits of a lane or element where it has any."""
+    """A distribution as named in instructions: its mode, and the bits of a lane or element if it has any."""
 
     mode: DistributionMode
     bits: int | None
@@ -88,10 +88,10 @@ class NamedDistribution:
 
 @lru_cache(maxsize=64)
 def distribution_of(text: str) -> NamedDistribution:
-    """Read a distribution such as `NORM` or `DINTLV_B32`.
+    """Return the distribution `NORM`, `DINTLV_B32` or another with its name.
 
     Raises:
-        ValueError: no such mode.
+        ValueError: the mode does not exist.
     """
     mode, _, bits = text.partition("_B")
     return NamedDistribution(DistributionMode(mode), int(bits) if bits else None)
@@ -118,16 +118,16 @@ _FORMS: dict[str, tuple[str, str, bool]] = {
 """Mnemonic: kinds of its results (v register, p predicate, s scalar), its operands, whether it has a width."""
 
 SOURCE, DESTINATION = "0", "-1"
-"""The pointers of a kernel's loads and stores: to its source, to its destination."""
+"""The pointers of a kernel's loads and stores, to its source and its destination."""
 
 
 def parse_instruction(text: str) -> MicroOperation:
-    """Read one line as an operation of the micro level, whose words are those of the line.
+    """Return one line as an operation of the micro level, with the words of the line.
 
-    It states the types of results alone: lanes of a width, which of a conversion are those between named formats.
+    It has only the types of results: lanes of a width, which for a conversion are those between named formats.
 
     Raises:
-        ValueError: unknown mnemonic or mode, wrong number of results or operands.
+        ValueError: the mnemonic or mode is unknown, or the number of results or operands is wrong.
     """
     match = _LINE.fullmatch(text.strip())
     mnemonic = match.group(2) if match else ""
@@ -172,7 +172,7 @@ def _operation(
 
 
 def instruction_text(instruction: MicroOperation) -> str:
-    """Return the line that `parse_instruction` reads as an operation."""
+    """Return the line that `parse_instruction` converts to an operation."""
     words, mnemonic, operands = dict(instruction.attributes), instruction.mnemonic, list(instruction.operands)
     types = [*instruction.operand_types, *instruction.result_types]
     match mnemonic:
@@ -207,7 +207,7 @@ def check_registers(instructions: Iterable[MicroOperation], counters: Iterable[s
     """Reject a register that is read before it is written.
 
     Raises:
-        ValueError: names register and instruction.
+        ValueError: there is one; the message names register and instruction.
     """
     known = {*counters, SOURCE, DESTINATION}
     for instruction in instructions:
@@ -235,33 +235,33 @@ class VectorRegisters(Fact):
 
 
 class FunctionBufferPorts(Banks):
-    """Banking of the buffer; the bank is chosen by the bits above the group, its row by those above the bank."""
+    """Banking of the buffer; the bits above the group select the bank, those above the bank its row."""
 
     reads_per_group: Count
-    """Reads of one group in a cycle without a write."""
+    """Number of reads of one group in a cycle without a write."""
     reads_beside_write: Cycles
-    """Reads of one group in a cycle with a write."""
+    """Number of reads of one group in a cycle with a write."""
     writes_per_group: Count
-    """Writes of one group in a cycle."""
+    """Number of writes of one group in a cycle."""
     reads_per_bank: Count
-    """Reads of one bank of a group in a cycle, by launches that are placed instruction by instruction."""
+    """Number of reads of one bank of a group in a cycle, for launches that are placed instruction by instruction."""
 
 
 BY_SET, BY_LEVEL = "set", "program"
-"""Values of a bit's option, and of option `ctrl`, that leave the choice to that option, and to the program's level."""
+"""Values of a bit's option, and of option `ctrl`, that leave the choice to that option, or to the program's level."""
 
 
 class ControlSet(Fact):
-    """Values of the CTRL register: the bits of it that are 1."""
+    """Values of the CTRL register as its bits that are 1."""
 
     ones: tuple[Count, ...]
 
 
 class FunctionControlBits(Fact):
-    """Bits of the CTRL register that conversions and arithmetic read, and what it holds when a kernel starts.
+    """Bits of the CTRL register that conversions and arithmetic read, and its initial state in a kernel.
 
     While `saturation_global` is 0 every conversion follows its own operand, which the kernels set to not saturating;
-    while it is 1 the other bits hold for all.
+    while it is 1 the other bits apply to all.
     """
 
     saturation_global: Count
@@ -278,7 +278,7 @@ class FunctionControlBits(Fact):
     integer_arithmetic_saturates: Count
     """Sums, differences and products of integers: 0 keeps the low bits, 1 clamps."""
     starts: dict[Level, str]
-    """The set of values, one of `sets`, with which a kernel of each level starts unless option `ctrl` names one."""
+    """The set of initial values, one of `sets`, for a kernel of each level, unless option `ctrl` names one."""
     sets: dict[str, ControlSet]
 
     @property
@@ -291,12 +291,12 @@ class FunctionControlBits(Fact):
 
     @property
     def options(self) -> dict[str, int]:
-        """The option of each bit's value when a kernel starts."""
+        """The option for each bit's initial value."""
         return {f"ctrl_{bit}_at_start": bit for bit in self.bits}
 
 
 class ControlWriteRule(Table):
-    """One bit that the tile instruction writes before a cast and puts back after it."""
+    """One bit that the tile instruction writes before a cast and restores after it."""
 
     bit: Count
     value: Literal["zero", "one", "saturation_off"]
@@ -318,7 +318,7 @@ class VariantChoice(Fact):
 class Counter(Table):
     """Start value of a scalar counter at the beginning of a row: `max(count * times // over - minus, 0)`.
 
-    `count` is the number of valid elements of the row (1D: of the tile); for a `last` counter those of the last trip.
+    `count` is the number of valid elements of the row (1D: of the tile); for a `last` counter, of the last trip.
     """
 
     times: Count = 1
@@ -330,7 +330,7 @@ class Counter(Table):
 class KernelText(Table):
     """The loop nest of one kernel: `setup` runs once, `row` at the start of every row, `trip` in the inner loop.
 
-    `fill`, where given, is the trip of a loop over the whole destination before the nest. A trip converts `elements`.
+    `fill`, if given, is the trip of a loop over the whole destination before the nest. A trip converts `elements`.
     """
 
     elements: Count
@@ -353,9 +353,9 @@ class Kernels(Fact):
 
 
 class ProfiledSequence(Fact):
-    """A variant whose published cycles are not those of its kernel text.
+    """A variant whose published cycles differ from its kernel text.
 
-    They are those of kernel `timed_as`, whose trips, where `elements` is given, converted so many elements each.
+    They are those of kernel `timed_as`, whose trips, if `elements` is given, convert that many elements each.
     """
 
     src: str
@@ -378,7 +378,7 @@ class VectorVariant(Table):
 class VectorCast(Table):
     """One legal type pair.
 
-    `rounding`: `user` honours the modes of `suffixes` (mode: letter of the instruction), any other becomes `fallback`;
+    `rounding`: `user` honours the modes of `suffixes` (mode: letter of the instruction), others become `fallback`;
     `fixed` always rounds by `fallback`; `exact` and `integer` have nothing to round. `control` names the class of
     CTRL bits written.
     """
@@ -395,7 +395,7 @@ class VectorCast(Table):
 class InstructionSaturation(Fact):
     """Casts from one of `sources` to one of `formats` that saturate by an operand of their instruction.
 
-    So it is in the micro back end; there they round by any of `roundings`.
+    This is the case in the micro back end, where they round by any of `roundings`.
     """
 
     sources: tuple[str, ...]
@@ -428,20 +428,20 @@ class VectorFunctionTarget(DataflowTarget):
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of one buffer access."""
+        """Number of bytes of one buffer access."""
         return self.registers.block_bytes
 
     def option(self, name: str) -> int | str:
-        """Return the value of a named option; of a bit of CTRL that of the set with which a tile kernel starts.
+        """Return the value of a named option; for a bit of CTRL, its initial value in a tile kernel.
 
         Raises:
-            KeyError: there is none of that name.
+            KeyError: the option does not exist.
         """
         bit = self.control.options.get(name)
         return super().option(name) if bit is None else self.control_at_start(bit, "tile")
 
     def control_at_start(self, bit: int, level: Level) -> int:
-        """Return a bit of CTRL when a kernel of the level starts: by its own option, else by option `ctrl`."""
+        """Return the initial value of a CTRL bit in a kernel of the level: by its own option, else by option `ctrl`."""
         own = self.options[f"ctrl_{bit}_at_start"].value
         if own != BY_SET:
             return int(own)
@@ -450,7 +450,7 @@ class VectorFunctionTarget(DataflowTarget):
         return int(bit in found.ones)
 
     def cast(self, src: str, dst: str) -> VectorCast | None:
-        """Return the rule of a type pair, None if the chip has no such cast; some it has under an option only."""
+        """Return the rule of a type pair, None if the chip lacks the cast; some casts need an option."""
         found = next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
         like = self.interface_cast(src, dst)
         if found is not None or like is None or self.option("interface_casts") != "accept":
@@ -459,7 +459,7 @@ class VectorFunctionTarget(DataflowTarget):
         return None if rule is None else rule.model_copy(update={"src": src, "dst": dst})
 
     def tile_operation(self, mnemonic: str) -> VectorFunctionOperation | None:
-        """Return the rule of a vector operation, None if the chip has no such operation."""
+        """Return the rule of a vector operation, None if the chip lacks it."""
         return next((rule for rule in self.tile_operations if rule.mnemonic == mnemonic), None)
 
     def variant(self, src: str, dst: str, name: str, *, saturation_off: bool) -> VectorVariant:
@@ -483,7 +483,7 @@ class VectorFunctionTarget(DataflowTarget):
         return choice.contiguous if contiguous else choice.padded
 
     def elements_per_trip(self, src: str, dst: str, *, contiguous: bool) -> int | None:
-        """Return the elements that one trip of a cast's loop converts; None where the chip lacks the cast."""
+        """Return the elements that one trip of a cast's loop converts; None if the chip lacks the cast."""
         rule = self.cast(src, dst)
         if rule is None:
             return None
@@ -507,7 +507,7 @@ class VectorFunctionTarget(DataflowTarget):
         return self.timing.chain.latency_cycles.get(mnemonic)
 
     def conversion_row(self, src: Format, dst: Format, *, kernel: bool = False) -> str:
-        """Return the row of `arithmetic` for a `vcvt`; '' where all have one latency (`follows_families`)."""
+        """Return the row of `arithmetic` for a `vcvt`; '' if all have one latency (`follows_families`)."""
         if not self.follows_families(kernel=kernel):
             return ""
         if isinstance(src, IntFormat) and isinstance(dst, IntFormat):

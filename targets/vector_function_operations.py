@@ -21,49 +21,49 @@ Fitted = Annotated[Decimal, Field(ge=0, decimal_places=2)]
 
 
 class LaunchTiming(Fact):
-    """A vector function around its trips."""
+    """Timing of a vector function outside its trips."""
 
     startup_cycles: Fitted
-    """From the launch to the first load."""
+    """Cycles from the launch to the first load."""
     drain_cycles: Fitted
-    """From the end of the last store to the end of the function."""
+    """Cycles from the end of the last store to the end of the function."""
 
 
 class AccessTiming(Fact):
-    """Vector loads and stores, issue to retire."""
+    """Cycles of vector loads and stores, issue to retire."""
 
     load_cycles: Fitted
     store_cycles: Fitted
 
 
 class LoadTiming(Fact):
-    """Vector loads beyond the first of a trip, and post-updated addresses: cycles per load."""
+    """Cycles per load beyond the first of a trip, and of post-updated addresses."""
 
     per_cycle: Count
-    """Loads that issue in one cycle."""
+    """Number of loads that issue in one cycle."""
     second_load_cycles: Fitted
     post_update_cycles: Fitted
 
 
 class LoopTiming(Fact):
-    """Hardware loops around the trip."""
+    """Timing of hardware loops around the trip."""
 
     setup_cycles: Fitted
-    """To set up loops, if any has more than one trip."""
+    """Cycles to set up loops, if any has more than one trip."""
     row_loop_cycles: Fitted
-    """More for a row loop."""
+    """Additional cycles for a row loop."""
     turnaround_cycles: Fitted
-    """From the end of an inner loop's last trip at the front end to the first trip of the next row."""
+    """Cycles from the end of an inner loop's last trip at the front end to the first trip of the next row."""
     turnaround_hidden_cycles: Fitted
-    """Part of that done in each cycle for which the last trip holds the serial port after its first."""
+    """Part of that done in each cycle for which the last trip occupies the serial port after its first."""
     half_byte_row_cycles: Fitted
-    """More before each row of several trips where its address is halved (4-bit tiles)."""
+    """Additional cycles before each row of several trips where its address is halved (4-bit tiles)."""
     half_byte_trip_row_cycles: Fitted
-    """Likewise before each row of a single trip."""
+    """Additional cycles before each row of a single trip where its address is halved."""
 
 
 class ChainTiming(Fact):
-    """Latencies of compute instructions by mnemonic, and what forwarding saves from producer to consumer."""
+    """Latencies of compute instructions by mnemonic, and the saving by forwarding from producer to consumer."""
 
     latency_cycles: dict[str, Fitted]
     forwarding_cycles: Fitted
@@ -76,26 +76,26 @@ class FamiliesTiming(Fact):
 
 
 class PortTiming(Fact):
-    """The serial port: cycles that each of these mnemonics holds it; and the distance of two stores."""
+    """Cycles for which each of these mnemonics occupies the serial port, and the distance of two stores."""
 
     occupancy_cycles: dict[str, Fitted]
     store_cycles: Fitted
 
 
 class StoreBarrierTiming(Fact):
-    """A barrier between stores: from its turn, once what precedes it has begun, to the store behind it."""
+    """Cycles of a barrier between stores: from its turn, once earlier work has begun, to the next store."""
 
     cycles: Fitted
 
 
 class BranchTiming(Fact):
-    """One serialising scalar branch inside a vector function."""
+    """Cycles of one serialising scalar branch inside a vector function."""
 
     cycles: Fitted
 
 
 class MemoryPathTiming(Fact):
-    """The time of a trip on the path between load and store, where rows of several trips follow each other."""
+    """Cycles of a trip on the path between load and store, if rows of several trips follow each other."""
 
     trip_cycles: Fitted
 
@@ -108,7 +108,7 @@ class MemoryFloorTiming(Fact):
 
 
 class UnpackHeadTiming(Fact):
-    """The head of 1D kernels with an unpacking load over S source bytes: accesses that wait as stores at a barrier do.
+    """The head of 1D kernels with an unpacking load over S source bytes: accesses that wait like stores at a barrier.
 
     There are `waits` of them, one less for each whole `step_bytes` of S, if S is not a multiple of `line_bytes` and its
     bit `bank_bit` is 0; none elsewhere.
@@ -121,16 +121,16 @@ class UnpackHeadTiming(Fact):
 
 
 class DivisionTiming(Fact):
-    """Divisions that are no vector instruction, high-precision ones and those of integers: trips do not overlap."""
+    """Divisions other than vector instructions, high-precision and integer ones, whose trips do not overlap."""
 
     trip_cycles: dict[str, Fitted]
     overlap_cycles: Fitted
 
 
 class PacedTiming(Fact):
-    """Trips of one kind that follow each other so many cycles apart, and what each of their rows takes besides.
+    """Trips of one kind that follow each other at a distance in cycles, and the additional cycles of their rows.
 
-    `rows_of_several_cycles` holds for rows of several trips; a row of one has a pace only if it has `row_cycles`.
+    `rows_of_several_cycles` applies to rows of several trips; a row of one has a pace only if it has `row_cycles`.
     """
 
     trip_cycles: Fitted
@@ -138,44 +138,44 @@ class PacedTiming(Fact):
     rows_of_several_cycles: Fitted = Decimal(0)
 
     def row(self, trips: int) -> Decimal:
-        """Return the cycles that a row of so many trips takes besides them."""
+        """Return the additional cycles of a row with a number of trips."""
         return self.rows_of_several_cycles if trips > 1 else self.row_cycles or Decimal(0)
 
     def trip(self, trips: int) -> Decimal:
-        """Return the cycles from trip to trip of a row of so many."""
+        """Return the cycles between trips of a row with a number of trips."""
         return self.trip_cycles if trips > 1 or self.row_cycles is not None else Decimal(0)
 
 
 class SpecialFunctionTiming(Fact):
-    """Ports of the special functions, and the cycles for which an instruction holds one, by format."""
+    """Ports of the special functions, and the cycles for which an instruction occupies one, by format."""
 
     ports: Count
     port_cycles: dict[str, Fitted]
 
 
 class UnrollingTiming(Fact):
-    """Loops of a micro program that the device compiler writes out have up to so many trips."""
+    """Maximum number of trips of a micro program's loop that the device compiler unrolls."""
 
     most_trips: Count
 
 
 class DispatchTiming(Fact):
-    """Instructions of a micro program that are dispatched in one cycle, and the places where they wait to start."""
+    """Number of instructions of a micro program dispatched per cycle, and of slots where they wait to start."""
 
     per_cycle: Count
     queue: Count
     port_queue: Count
-    """Of each execution port."""
+    """Number of slots of each execution port."""
 
 
 class RegisterTiming(Fact):
-    """Physical vector registers."""
+    """Number of physical vector registers."""
 
     physical: Count
 
 
 class ExecutionTiming(Fact):
-    """Execution ports, and the instructions beside the converts that only the first of them executes."""
+    """Execution ports, and the instructions besides converts that only the first of them executes."""
 
     ports: Count
     first_port: tuple[str, ...]
@@ -194,19 +194,19 @@ class ForwardingTiming(Fact):
 
 
 class InterleavedStoreTiming(Fact):
-    """A store of two registers, issue to retire."""
+    """Cycles of a store of two registers, issue to retire."""
 
     store_cycles: Fitted
 
 
 class MemoryBarrierTiming(Fact):
-    """A barrier for loads or of all kinds: from the last access or barrier before it to those behind it, at least."""
+    """Minimum cycles of a barrier for loads or of all kinds: from the previous access or barrier to the next."""
 
     cycles: Fitted
 
 
 class SingleAccessTiming(Fact):
-    """Loads and stores that have the port of their kind alone, and for how long, by instruction or distribution."""
+    """Loads and stores that occupy the port of their kind alone, and for how long, by instruction or distribution."""
 
     cycles: dict[str, Count]
 
@@ -219,9 +219,9 @@ class ReductionTiming(Fact):
 
 
 class ExpansionTiming(Fact):
-    """Loops that only store what the loop around them loads.
+    """Loops that only store values loaded in the enclosing loop.
 
-    `turn_cycles` come beyond the turnaround of such a loop, `computed_store_cycles` is the front end's time for the
+    `turn_cycles` are added to the turnaround of such a loop, `computed_store_cycles` is the front end's time for the
     store of a register that an instruction computed from the load.
     """
 
@@ -230,9 +230,9 @@ class ExpansionTiming(Fact):
 
 
 class MicroTiming(Table):
-    """What micro programs rest on beside the facts of every function (docs/reference/micro.md 6).
+    """Facts of micro programs in addition to those of every function (docs/reference/micro.md 6).
 
-    `forwarding_to` holds the pairs whose second instruction is named, which come before those of `forwarding`.
+    `forwarding_to` are the pairs whose second instruction is named, which take precedence over `forwarding`.
     """
 
     unrolling: UnrollingTiming
@@ -273,12 +273,12 @@ class VectorFunctionTiming(DataflowTiming):
 KernelVariant = Literal["1D_POST_UPDATE", "1D_NO_POST_UPDATE", "2D_POST_UPDATE", "2D_NO_POST_UPDATE"]
 
 FLAT: frozenset[KernelVariant] = frozenset(["1D_POST_UPDATE", "1D_NO_POST_UPDATE"])
-"""Variants that take a tile as one row."""
+"""Variants that process a tile as one row."""
 POST_UPDATES: frozenset[KernelVariant] = frozenset(["1D_POST_UPDATE", "2D_POST_UPDATE"])
-"""Variants whose loads advance their addresses themselves."""
+"""Variants whose loads update their addresses."""
 
 STRUCTURES = structures_of("vector-function")
-"""The structures of kernels by their names; `castsim.machines.vector_function.function_lowering` lays them out."""
+"""The structures of kernels by name; `castsim.machines.vector_function.function_lowering` lays them out."""
 
 if TYPE_CHECKING:
     StructureName = str
@@ -290,11 +290,11 @@ class ComputeInstruction(Fact):
     """One compute instruction.
 
     Latencies are those on lanes of 32 bits and more, and of 16 bits and less; in the vector instructions of a text,
-    integer lanes may have their own. `port`: `any` is never short, `serial`
-    is the port of the converts, held for `held` cycles, `special` the ports of the special functions, `exclusive`
-    stands for instructions whose trips do not overlap. Integer lanes hold their port for `integers_held` cycles, in the
+    integer lanes may differ. `port`: `any` is never short, `serial`
+    is the port of the converts, occupied for `held` cycles, `special` the ports of the special functions, `exclusive`
+    means instructions whose trips do not overlap. Integer lanes occupy their port for `integers_held` cycles, in the
     vector instructions of a text; without it, and in tile operations, for one. `again` is the distance of two that
-    accumulate into the same register; without it, what forwarding leaves of the latency.
+    accumulate into the same register; without it, the latency less forwarding.
     """
 
     latency_32: Fitted
@@ -315,7 +315,7 @@ class ComputeInstruction(Fact):
 class VectorFunctionOperation(TileOperationFacts):
     """One vector operation with its kernel.
 
-    `structure` names its loops; `instructions` stand between load and store, in order; `choice` names the table of
+    `structure` names its loops; `instructions` are between load and store, in order; `choice` names the table of
     variants. `broadcasts` are the scalars that each row of a loop over rows spreads first. `scalar_integers` names the
     instruction of a scalar element loop that integer types run instead.
     `control` is the class of CTRL bits written around it for the formats `controlled`.

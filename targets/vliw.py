@@ -44,7 +44,7 @@ from castsim.targets.vliw_latency import (
 
 
 def _distances(cell: Any) -> Any:
-    """Split a cell of distances; one alone has been read as a number."""
+    """Return the distances in a cell; a single one may already be a number."""
     if isinstance(cell, str):
         return tuple(int(word) for word in cell.split(LIST_SEPARATOR) if word)
     return () if cell is None else (cell,) if isinstance(cell, int) else cell
@@ -64,7 +64,7 @@ class SpecialDistances(Fact):
     predicate_load_then_write: Cycles
     """A load into SP or VP, then another unit's write of the same register."""
     rounding_register: Cycles
-    """A store to a rounding register, then an instruction that takes its mode from there."""
+    """A store to a rounding register, then an instruction that takes its mode from it."""
     random_register: Cycles
     """A store to a register of the random generator, then a use of it."""
     reseed: Cycles
@@ -76,10 +76,10 @@ class SpecialDistances(Fact):
 class BundleDistance(Table):
     """One rule: `distance` from an instruction of `first` to a later one of `second`, and none of `excluded`.
 
-    Instructions are named as `spu.add`, `load.*` is any of the slot. Empty lists of types, switches and of what they
-    read (roles of operands, or names of registers) do not restrict. `same_destination` restricts to instructions that
-    write a register in common; `needs` and `lacks` name abilities of generations. `linted` names the rule of the linter
-    that looks for breaches, empty: its rule on issue distances.
+    Instructions are named like `spu.add`, `load.*` is any of the slot. Empty lists of types, switches and operands
+    (roles of operands, or names of registers) do not restrict. `same_destination` restricts to instructions that
+    write a common register; `needs` and `lacks` name features of generations. `linted` names the rule of the linter
+    that checks it, empty: its rule on issue distances.
     """
 
     first: Listed
@@ -99,12 +99,12 @@ class BundleDistance(Table):
     rule: str
 
     def holds(self, features: Set[Feature]) -> bool:
-        """Whether a generation with these abilities has the rule."""
+        """Whether the rule applies to a generation with these features."""
         return features >= set(map(Feature, self.needs)) and features.isdisjoint(map(Feature, self.lacks))
 
 
 def names(listed: tuple[str, ...], slot: str, mnemonic: str) -> bool:
-    """Whether a list of instructions has that of a slot."""
+    """Whether a list of instructions includes that of a slot."""
     return f"{slot}.{mnemonic}" in listed or f"{slot}.{WHOLE_SLOT}" in listed
 
 
@@ -134,9 +134,9 @@ def _numbers(cell: Any) -> Any:
 
 
 class ImmediateCodes(Table):
-    """Operand codes that stand for the immediates 0, 1, ..: `count` from the first, `further` behind them.
+    """Operand codes of the immediates 0, 1, ..: `count` from the first, `further` after them.
 
-    `signed` is how many of them there are where the type is signed.
+    `signed` is their number if the type is signed.
     """
 
     first: Number
@@ -146,16 +146,16 @@ class ImmediateCodes(Table):
 
 
 class HalfLayout(Table):
-    """A compressed layout and the name it has in assembly; the position in the list is its compression type."""
+    """A compressed layout and its name in assembly; the index in the list is its compression type."""
 
     name: str
     layout: str
 
 
 class EncodingCodes(Fact):
-    """The numbers of operands, and which layouts of the table of fields the generation uses.
+    """The numbers of operands, and the layouts that the generation uses.
 
-    `variants` switch on rows of the tables that only some generations have.
+    `variants` enable rows of the tables that only some generations have.
     """
 
     bundle_bytes: Count
@@ -168,14 +168,14 @@ class EncodingCodes(Fact):
     vector_files: dict[File, Number]
     scalar_files: dict[File, Number]
     specials: dict[str, Annotated[str, Field(pattern=r"^[A-Z]+\d+$")]]
-    """Named registers and the register number that stands for them."""
+    """Named registers and their register numbers."""
     hardware_registers: dict[str, Number]
     types: dict[str, Number]
     comparisons: dict[str, Number]
 
     @property
     def short(self) -> ShortCodes:
-        """The operand codes that stand for small immediates; none where the generation has none."""
+        """The operand codes of small immediates; empty if the generation has none."""
         given = self.short_immediates
         if given is None:
             return ShortCodes()
@@ -183,13 +183,13 @@ class EncodingCodes(Fact):
 
 
 class ObjectFiles(Fact):
-    """ELF files that hold programs."""
+    """ELF files with programs."""
 
     machines: tuple[Number, ...]
 
 
 class FieldRow(Table):
-    """The place of a field, or of the bits of it in brackets, in a layout."""
+    """The position of a field, or of the bits of it in brackets, in a layout."""
 
     layout: str
     slot: str
@@ -200,7 +200,7 @@ class FieldRow(Table):
 
 
 class PlacementRow(Table):
-    """The place of an operand or switch: bits of a field; `codes` is a code table by name, or values and numbers."""
+    """The position of an operand or switch: bits of a field; `codes` is a code table by name, or values and numbers."""
 
     slots: Listed
     mnemonics: Listed
@@ -231,19 +231,19 @@ class EncodedHeader(TargetHeader):
 
 
 class FieldOverlay(Table):
-    """Two operand fields that share bits of the bundle, so that only one of them may be used."""
+    """Two operand fields that share bits of the bundle, so only one of them may be used."""
 
     first: str
     second: str
 
 
 class BundleRules(Fact):
-    """The combinations that one bundle may not have."""
+    """Combinations that a bundle must not have."""
 
     immediates: Count
-    """Different 32-bit immediates per bundle."""
+    """Maximum number of different 32-bit immediates per bundle."""
     shared_predicate: tuple[SlotName, ...]
-    """Slots with one common predicate field."""
+    """Slots with a common predicate field."""
     overlays: tuple[FieldOverlay, ...]
     vector_scalar_excludes_load: bool
     """A VPU instruction with an S operand excludes LD_L_V and MOV from S to V or VP in the LOAD slot."""
@@ -252,68 +252,68 @@ class BundleRules(Fact):
 
 
 class IssueRules(Fact):
-    """Distances in bundles between instructions, as far as they are not data dependences; 0 means no rule."""
+    """Minimum distances in bundles between instructions other than data dependences; 0 means no rule."""
 
     product_write_distance: Cycles
-    """From a result of the multiplier pipe, such as a float MUL, to the next write of its register."""
+    """Distance from a result of the multiplier pipe, such as a float MUL, to the next write of its register."""
     multiplier_products: tuple[str, ...]
     """Mnemonics of float products of that pipe."""
     multiplier_sums: tuple[str, ...]
     """Formats whose ADD and SUB run in that pipe too."""
     forbidden_after_tensor_store: Cycles
-    """Distance from ST_TNSR at which no LD_TNSR or ST_TNSR may stand."""
+    """Distance from ST_TNSR at which LD_TNSR and ST_TNSR are forbidden."""
     tensor_half_distance: Cycles
-    """From LD_TNSR_LOW to LD_TNSR_HIGH or LD_TNSR, and from LD_TNSR_HIGH to LD_TNSR_LOW."""
+    """Distance from LD_TNSR_LOW to LD_TNSR_HIGH or LD_TNSR, and from LD_TNSR_HIGH to LD_TNSR_LOW."""
     random_distance: Cycles
-    """Between two uses of the random generator."""
+    """Distance between two uses of the random generator."""
     mapped_store_to_rounding: Cycles
-    """From ST_L with mmio to float arithmetic, and to conversions that take their mode from the register."""
+    """Distance from ST_L with mmio to float arithmetic, and to conversions that take their mode from the register."""
     mapped_store_to_access: Cycles
-    """From ST_L with mmio to another access of that space, of tensors or of a generator, and to a random rounding."""
+    """From ST_L with mmio to another access of that space, of tensors or of a generator, and to stochastic rounding."""
 
 
 class JumpRules(Fact):
-    """Jumps."""
+    """Rules on jumps."""
 
     delay_bundles: Count
-    """Bundles behind a jump that run whether or not it is taken."""
+    """Number of bundles after a jump that run whether or not it is taken."""
     delay_slots: tuple[SlotName, ...]
     """Slots that may be used in them."""
     scalar_convert_distance: Cycles
-    """No SPU CONVERT in the delay bundle of a jump or loop, nor in so many bundles before it."""
+    """Number of bundles before the delay bundle of a jump or loop that, like it, must not contain an SPU CONVERT."""
     scalar_convert_after: Cycles
-    """From a jump to an SPU CONVERT."""
+    """Distance from a jump to an SPU CONVERT."""
     halt_distance: Cycles
-    """From a jump to HALT."""
+    """Distance from a jump to HALT."""
 
 
 class LoopRules(Fact):
-    """Hardware loops; numbers count bundles."""
+    """Rules on hardware loops; numbers count bundles."""
 
     delay_bundles: Count
     body_bundles: Count
-    """Smallest body."""
+    """Minimum length of a body."""
     register_distance: Cycles
-    """From a write of start, bound or step to LOOP."""
+    """Distance from a write of start, bound or step to LOOP."""
     iterator_before: Cycles
-    """Bundles before LOOP in which the VPU may not read the iterator."""
+    """Number of bundles before LOOP in which the VPU must not read the iterator."""
     iterator_before_access: Cycles
-    """Bundles before LOOP in which LD_L_V, ST_L_V and MOV of the LOAD slot may not."""
+    """Number of bundles before LOOP in which LD_L_V, ST_L_V and MOV of the LOAD slot must not read it."""
     iterator_at_end: Cycles
-    """Bundles at the end of the body in which the VPU may not either."""
+    """Number of bundles at the end of the body in which the VPU must not read it."""
     target_before_end: Cycles
-    """Smallest distance of a jump target from the end of the body."""
+    """Minimum distance of a jump target from the end of the body."""
     jump_before_end: Cycles
-    """Smallest distance of a jump from the end of the body."""
+    """Minimum distance of a jump from the end of the body."""
 
 
 class EndRules(Fact):
-    """The end of a program."""
+    """Rules on the end of a program."""
 
     halt_slots: tuple[SlotName, ...]
-    """Slots in which HALT stands together."""
+    """Slots that must all contain HALT."""
     empty_after_store: Cycles
-    """Empty bundles that must follow the last store; those behind HALT count."""
+    """Number of empty bundles that must follow the last store; those after HALT count."""
 
 
 Address = Annotated[int, Field(ge=0, lt=1 << 32, strict=True)]
@@ -324,7 +324,7 @@ TENSOR_ROLES = ("load_number", "store_number", "load_range", "store_range", "sto
 
 
 class RegisterCounts(Fact):
-    """Numbers of registers. SP0 and VP0 are constant true; D, A and Z are groups of V and S."""
+    """Numbers of registers. SP0 and VP0 are constantly true; D, A and Z are groups of V and S."""
 
     V: Count
     S: Count
@@ -333,17 +333,17 @@ class RegisterCounts(Fact):
     SP: Count
     VP: Count
     vector_bytes: Annotated[Count, built_for(256, "lanes and masks are laid out for registers of one size")]
-    """Size of one V; a VP has one bit per byte of it."""
+    """Number of bytes of a V register; a VP has one bit per byte of it."""
     dual_group_bytes: Annotated[Count, built_for(64, "dual groups have one size in bytes")]
     group_bytes: Annotated[Count, built_for(32, "groups have one size in bytes")]
     index_dimensions: Annotated[Count, built_for(INDEX_DIMENSIONS, "tensors and coordinates have one rank")]
-    """Coordinates in one I."""
+    """Number of coordinates of an I register."""
     loop_iterators: Count
     """The last S registers, one per nesting depth of hardware loops."""
 
 
 class Features(Fact):
-    """The abilities of the generation; every ability that the instruction table knows is named."""
+    """The features of the generation; every feature in the instruction table is named."""
 
     has: dict[Feature, bool]
 
@@ -356,7 +356,7 @@ class Features(Fact):
 
 
 class ElementFormats(Fact):
-    """Formats that the arithmetic and conversions of the generation know."""
+    """Formats of the arithmetic and conversions of the generation."""
 
     formats: tuple[str, ...]
 
@@ -369,7 +369,7 @@ class ElementFormats(Fact):
 
 
 class TensorRegisters(Fact):
-    """Registers that tensor accesses read without naming them; a missing role is an ability the chip lacks."""
+    """Registers that tensor accesses read implicitly; a missing role is a feature the chip lacks."""
 
     load_number: str | None = None
     store_number: str | None = None
@@ -385,15 +385,15 @@ class Tensors(Fact):
 
 
 class SmallVectorMemory(Fact):
-    """Size of the vector local memory for programs that look up tables."""
+    """Size of the vector local memory for programs with table look-ups."""
 
     capacity_bytes: Count
 
 
 class RoundingMode(Table):
-    """One mode of an instruction family: its code, and what it does.
+    """One mode of an instruction family: its code and effect.
 
-    `rounding` None takes the mode from the configuration register. `subnormal_rounding` holds for subnormal results.
+    `rounding` None takes the mode from the configuration register. `subnormal_rounding` applies to subnormal results.
     """
 
     code: Code
@@ -402,7 +402,7 @@ class RoundingMode(Table):
 
 
 class RoundingModes(Fact):
-    """The rounding modes of an instruction family by the words of the assembly, and what omission means."""
+    """The rounding modes of an instruction family by assembly word, and the default."""
 
     default: str
     modes: dict[str, RoundingMode]
@@ -418,16 +418,16 @@ class RoundingModes(Fact):
 
 
 class IntegerShift(Fact):
-    """The reading of CONVERT_INT*'s shift: the low bits that count, None for the whole element."""
+    """The meaning of CONVERT_INT*'s shift: the number of low bits that count, None for the whole element."""
 
     scalar_bits: Count | None = None
     vector_bits: Count | None = None
 
 
 class SpecialValues(Fact):
-    """The formats whose values are treated unlike those of others.
+    """Formats whose values are treated unlike those of others.
 
-    NaN results have every bit but the sign set, save in the conversions of `payload_kept`, which keep sign and payload.
+    NaN results have every bit except the sign set, but the conversions of `payload_kept` preserve sign and payload.
     Conversions between floats narrower than `intermediate` round as if they passed through it.
     """
 
@@ -436,7 +436,7 @@ class SpecialValues(Fact):
     flushed: tuple[str, ...]
     """Formats whose subnormals ADD, SUB and MUL replace (option arithmetic_subnormals)."""
     flushed_on_request: tuple[str, ...]
-    """Formats whose subnormal operands they replace under the switch `fp16_ftz_in` or the register f16_flush_inputs."""
+    """Formats whose subnormal operands they replace with the switch `fp16_ftz_in` or the register f16_flush_inputs."""
 
     @model_validator(mode="after")
     def _known(self) -> SpecialValues:
@@ -460,7 +460,7 @@ class ConvertRow(Table):
     """One legal pair of CONVERT in one unit.
 
     `lane_sel_max` is the largest `lane_sel` of the single_lane form (None: no lane operand); `lanes` are the legal
-    values of `num_lanes`; `switches` what else may be set (x2, x4, clip_fp); `masks` the element counts of VP masks.
+    values of `num_lanes`; `switches` other valid switches (x2, x4, clip_fp); `masks` the element counts of VP masks.
     """
 
     unit: Literal["vpu", "spu"]
@@ -509,16 +509,16 @@ class GlobalMemoryRate(Fact):
 
 
 class ElementLoads(Fact):
-    """LD_G: its data is there `latency_cycles` after the access begins, and the next LD_G begins no sooner.
+    """Timing of LD_G: its data arrives `latency_cycles` after the access begins, and the next LD_G begins no sooner.
 
-    0: data is there when the access has crossed the port, as that of a tensor.
+    With 0, data arrives when the access has crossed the port, as for a tensor.
     """
 
     latency_cycles: Cycles
 
 
 class SharedGlobalMemory(Fact):
-    """Bytes in a cycle, loads and stores together, that all cores of the chip share."""
+    """Bytes per cycle, loads and stores together, that all cores of the chip share."""
 
     bytes_per_cycle: Count
 
@@ -565,7 +565,7 @@ class VliwTarget(EncodedHeader):
     global_memory: GlobalMemoryRate
     element_loads: ElementLoads
     shared_memory: SharedGlobalMemory | None = None
-    """None: no source states what the cores share."""
+    """Memory shared by the cores; None if no source states it."""
     cores: Cores | None = None
 
     @property
@@ -590,7 +590,7 @@ class VliwTarget(EncodedHeader):
         )
 
     def convert(self, src: str, dst: str, unit: str = "vpu") -> ConvertRow | None:
-        """Return the row of a CONVERT pair, None if the unit has no such pair."""
+        """Return the row of a CONVERT pair, None if the unit lacks it."""
         return _first(self.converts, lambda row: (row.unit, row.src, row.dst) == (unit, src, dst))
 
     def integer_convert(self, mnemonic: str, dst: str, unit: str = "vpu") -> IntegerConvertRow | None:
@@ -599,7 +599,7 @@ class VliwTarget(EncodedHeader):
 
     @cached_property
     def latencies(self) -> Latencies:
-        """The distances between instructions that depend on each other."""
+        """The distances between dependent instructions."""
 
         def unmarked() -> bool:
             return self.option("unlisted_operand") == "unmarked"
@@ -609,7 +609,7 @@ class VliwTarget(EncodedHeader):
         return Latencies(*rows, _opcodes(), reseed=reseed, unmarked=unmarked)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy; what was derived from the facts before is derived anew."""
+        """Return a copy, without values derived from the old facts."""
         copy = super().model_copy(update=update, deep=deep)
         copy.__dict__.pop("latencies", None)
         return copy

@@ -1,4 +1,4 @@
-"""Reading of regions and their owners: loops, conditions, sections, and the operations that end a region.
+"""Reader of regions and their owners: loops, conditions, sections, and the operations that end a region.
 
 Source: docs/reference/pto.md sections 3 and 7.6.
 """
@@ -59,7 +59,7 @@ def _read_print(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 
 PRINT_READERS: dict[str, Handler] = {f"pto.{PRINT}": _read_print}
-"""Reader of the operation that prints."""
+"""Readers of the printing operation."""
 
 
 # Readers of micro operations, by name; what reads them is loaded with the first of them.
@@ -74,7 +74,7 @@ def _read_micro(reader: PtoReader, statement: NamedOperation) -> Operation:
 MICRO_READERS: dict[str, Handler] = {
     spelling: _read_micro for name in MICRO_ROWS for spelling in (f"pto.{name}", f'"pto.{name}"')
 }
-"""Reader of every micro operation."""
+"""Readers of micro operations, by name."""
 
 
 # Readers of operations on logical registers, by name; what reads them is loaded with the first of them.
@@ -87,7 +87,7 @@ def _read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 
 VMI_READERS: dict[str, Handler] = {f"pto.{PREFIX}{name}": _read_vmi for name in (*VMI_ROWS, *SYNONYMOUS)}
-"""Reader of every operation."""
+"""Readers of operations on logical registers, by name."""
 
 
 # Reading `scf.while` (docs/reference/pto.md section 7.10).
@@ -97,7 +97,7 @@ def _read_while(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `(%x = %a) : (T) -> (U) { ... scf.condition(%c) %v : U } do { ^bb0(%y: U): ... scf.yield %w : T }`.
 
     Raises:
-        ReadError: values, types and regions that do not fit each other.
+        ReadError: values, types and regions do not fit together.
     """
     pairs: list[tuple[tuple[str, int], Use]] = []
     if reader.take("("):
@@ -154,7 +154,7 @@ def _check_carried(
 
 
 def _arguments(reader: PtoReader, kinds: Sequence[Type]) -> tuple[str, ...]:
-    """Read `^bb0(%y: T, ...):`, which may be left out where nothing is handed on."""
+    """Read `^bb0(%y: T, ...):`, which is optional if nothing is passed on."""
     if reader.kinds[reader.position] is not TokenKind.BLOCK:
         if kinds:
             reader.unexpected(f"the {len(kinds)} values that scf.condition passes on, as in ^bb0(%x: T):", ("^bb0(",))
@@ -204,23 +204,23 @@ NAMES = (
     "pto.initialize_l2l_pipe",
 )
 PREFIXES = ("pto.tpush", "pto.tpop", "pto.tfree", "pto.comm.")
-"""Beginnings of names."""
+"""Prefixes of the names of foreign operations."""
 
 _OPENING, _CLOSING = "([{", ")]}"
 _CONTINUING = ("(", "[", "{", ",", ":", "=", "->")
-"""Signs that a line goes on with, or that another one must follow."""
+"""Signs that continue a line, or require another one."""
 
 
 def is_foreign_name(name: str) -> bool:
-    """Whether a name is that of such an operation."""
+    """Whether a name is that of a foreign operation."""
     return name in NAMES or name.startswith(PREFIXES)
 
 
 def read_foreign_operation(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read one; its results are scalars and tiles, whose types come last, after `->` or `:`.
+    """Read a foreign operation; its results are scalars and tiles, whose types come last, after `->` or `:`.
 
     Raises:
-        ReadError: an undefined value, results without types, or of another type.
+        ReadError: a value is undefined, or a result has no type or another type.
     """
     start, end = reader.position, _end(reader)
     operands: list[str] = []
@@ -297,8 +297,8 @@ def read_operation(reader: PtoReader) -> Operation:
     """Read one operation.
 
     Raises:
-        ReadError: malformed, unknown or unsupported; undefined or redefined values; types that disagree.
-        TileError: shapes, valid regions or views that do not fit each other.
+        ReadError: the operation is malformed, unknown or unsupported; values are undefined or redefined; types differ.
+        TileError: shapes, valid regions or views do not fit together.
     """
     reader.count_statement()
     results = read_results(reader)
@@ -324,7 +324,7 @@ _ENDS = (Yield, Return, Condition)
 
 
 def read_region(reader: PtoReader, terminator: _Terminator) -> tuple[Operation, ...]:
-    """Read `{ ... }`, which may contain only the given kind of terminator, and only at its end.
+    """Read `{ ... }`, which may contain only the given kind of terminator, only at its end.
 
     An empty `scf.yield` has no effect and is dropped. The caller opens and closes the scope, as it may define values
     there.
@@ -503,7 +503,7 @@ def _read_if(reader: PtoReader, statement: NamedOperation) -> Operation:
 def _read_branch(
     reader: PtoReader, kinds: tuple[Type, ...], statement: NamedOperation
 ) -> tuple[tuple[Operation, ...], tuple[Type, ...]]:
-    """Return a branch and the types that it yields; its masks tell the widths that the owner leaves out."""
+    """Return a branch and its yielded types; its masks have the widths that the owner omits."""
     reader.scope.enter()
     body = read_region(reader, Yield)
     last = body[-1] if body else None
@@ -572,7 +572,7 @@ def _read_own(reader: PtoReader) -> tuple[str, Type]:
 
 
 def _read_call(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read `@callee(%a, %b) : (T0, T1) -> T2`; whether the callee is such is known once the file has been read."""
+    """Read `@callee(%a, %b) : (T0, T1) -> T2`; the callee is checked after the file has been read."""
     callee = reader.next_of(TokenKind.SYMBOL, "a function name such as @helper")[1:]
     reader.expect("(")
     uses = reader.listed(reader.operand, ")")
@@ -595,7 +595,7 @@ FORMS = (
     StatementForm("scf.yield {values:typed}", Yield),
     StatementForm("NAME {values:typed}", Return, ("return", "func.return")),
 )
-"""Operations that end a region, as they are written."""
+"""Spellings of operations that end a region."""
 
 HANDLERS: dict[str, Handler] = {
     **pto_scalars.HANDLERS,

@@ -1,7 +1,7 @@
-"""Tokens of a `.pto` text with parameters filled in, and the place in the file of an offset.
+"""Tokens of a `.pto` text with parameters filled in, and the file position of an offset.
 
-A whole type (`!pto.tile_buf<vec, 4x256xf32>`) and a whole dialect attribute (`#pto<round_mode ROUND>`) are one token
-each: neither nests angle brackets, and one token keeps `4x256xf32` and the blank inside the attribute out of the
+A whole type (`!pto.tile_buf<vec, 4x256xf32>`) and a whole dialect attribute (`#pto<round_mode ROUND>`) are single
+tokens: neither nests angle brackets, and a single token keeps `4x256xf32` and the blank inside the attribute out of the
 grammar. Comments run from `//` to the end of the line; white space is free. Source: docs/reference/pto.md section 3.
 """
 
@@ -65,24 +65,24 @@ _KINDS = tuple(kind for kind, _ in _PATTERNS)
 
 
 class PtoSource(SourceText):
-    """A text under its file name, able to name, and to raise an error at, the place of any offset in it."""
+    """A text under its file name, which locates any offset in it and creates errors there."""
 
     __slots__ = ()
 
     def span(self, start: int, length: int = 1) -> Span:
-        """Return the place of `length` characters from offset `start`, cut at the end of the line."""
+        """Return the position of `length` characters from offset `start`, cut at the end of the line."""
         return Span.within(self, start, length)
 
     def error(self, message: str, start: int, length: int = 1, legal: Iterable[str] = ()) -> ReadError:
-        """Return (not raise) the refusal of the text at offset `start`."""
+        """Return (do not raise) an error about the text at offset `start`."""
         return ReadError(message, span=self.span(start, length), legal=legal)
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of one file in three parallel lists, the last token being the end of the file (empty text).
+    """The tokens of one file in three parallel lists; the last token is the end of the file (empty text).
 
-    `unknown` are the numbers of those that begin with a character that begins no token.
+    `unknown` are the indices of tokens with an invalid first character.
     """
 
     kinds: list[TokenKind]
@@ -95,7 +95,7 @@ def tokenize(source: PtoSource) -> Tokens:
     """Split a text into tokens.
 
     Raises:
-        ReadError: a character that begins no token, or a string that does not end on its line.
+        ReadError: a character begins no token, or a string does not end on its line.
     """
     tokens = scan(source)
     for index in tokens.unknown:
@@ -107,7 +107,7 @@ def scan(source: PtoSource, most_statements: int | None = None) -> Tokens:
     """Split a text into tokens, including invalid ones, which readers refuse.
 
     Raises:
-        LimitError: more tokens than the maximum of statements can have.
+        LimitError: there are more tokens than the maximum of statements can have.
     """
     most = None if most_statements is None else _PER_STATEMENT * most_statements + _AROUND
     pieces = _pieces(source.text, most)
@@ -133,7 +133,7 @@ def scan(source: PtoSource, most_statements: int | None = None) -> Tokens:
 def _without_locations(texts: list[str], starts: list[int]) -> tuple[list[str], list[int]]:
     """Skip `loc(...)` after statements and the aliases `#loc1 = loc(...)`, which name the original source.
 
-    One with unbalanced parentheses stays and is refused in place.
+    A location with unbalanced parentheses stays and is refused at its position.
     """
     kept = [True] * len(texts)
     index = 0
@@ -176,7 +176,7 @@ def _kind(text: str) -> TokenKind:
 
 
 def unknown_character(source: PtoSource, start: int) -> ReadError:
-    """Return (not raise) the refusal of a character that begins no token."""
+    """Return (do not raise) the error about a character that begins no token."""
     character = source.text[start]
     if character == '"':
         return source.error("this string is not closed on its line", start)
@@ -206,7 +206,7 @@ _PARTS = re.compile(r'"(?:[^"\\\n]++|\\[^\n])*+"|//([^\n]*+)|\$\{([^{}\n]*)(\}?)
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter: its default, the values that its text proposes (none if it proposes none), and their places."""
+    """A parameter: its default, the values that its text proposes (empty if none), and their positions."""
 
     name: str
     default: Value
@@ -226,7 +226,7 @@ class Filled:
     origins: tuple[int, ...]
     """The offset of each stretch in the original text."""
     kept: tuple[bool, ...]
-    """Whether a stretch stays."""
+    """Whether each stretch is unchanged text."""
 
     def origin(self, offset: int) -> int:
         """Return the offset in the original text; for inserted text, that of its `${`."""
@@ -238,7 +238,7 @@ def parameters(source: PtoSource) -> dict[str, Parameter]:
     """Return the parameters that a text declares, by name.
 
     Raises:
-        ReadError: an invalid declaration, or two of one name.
+        ReadError: a declaration is invalid, or two have one name.
     """
     found: dict[str, Parameter] = {}
     if "castsim:" not in source.text:
@@ -266,10 +266,10 @@ def _declared(source: PtoSource, start: int, end: int) -> Parameter:
 
 
 def filled(source: PtoSource) -> Filled | None:
-    """Return a text with the defaults of its parameters filled in; None if it has no parameters to fill in.
+    """Return a text with the defaults of its parameters filled in; None if it has none.
 
     Raises:
-        ReadError: as `parameters`; a `${...}` that does not close, is no expression, or uses an undeclared name.
+        ReadError: see `parameters`; also a `${...}` that is not closed, not an expression, or uses an undeclared name.
     """
     if "${" not in source.text:
         return None
@@ -311,7 +311,7 @@ def with_values(text: str, file: str, values: Mapping[str, Value]) -> str:
     """Return a text with other defaults of its parameters, otherwise unchanged.
 
     Raises:
-        ReadError: as `parameters`; a parameter that it does not declare.
+        ReadError: see `parameters`; also a parameter that the text does not declare.
     """
     known = parameters(PtoSource(file, text))
     for name in values:
@@ -324,7 +324,7 @@ def with_values(text: str, file: str, values: Mapping[str, Value]) -> str:
 
 
 def unknown_parameter(name: str, known: Mapping[str, Parameter], file: str, span: Span | None = None) -> ReadError:
-    """Return (not raise) the refusal of a parameter that a program does not have."""
+    """Return (do not raise) the error about a parameter that a program lacks."""
     legal = tuple(known) or (f"// castsim: parameter {name} = VALUE in the program, ${{{name}}} where it is used",)
     return ReadError(f"'{name}' is not a parameter of {file}", span=span, legal=legal)
 
@@ -340,7 +340,7 @@ _ASSIGNMENT = re.compile(r"([\w-]+)=(\S+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class NamedOption:
-    """An option as a program names it, and where."""
+    """An option that a program names, and its position."""
 
     name: str
     value: str
@@ -348,10 +348,10 @@ class NamedOption:
 
 
 def options_named(text: str, file: str) -> tuple[NamedOption, ...]:
-    """Return the options that a text names, in its order.
+    """Return the options that a text names, in order.
 
     Raises:
-        ReadError: a line that is not of the form NAME=VALUE, or an option that is given twice.
+        ReadError: a line is not of the form NAME=VALUE, or an option is given twice.
     """
     if "castsim:" not in text:
         return ()

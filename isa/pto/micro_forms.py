@@ -1,4 +1,4 @@
-"""The forms of micro operations (rows of `micro_rows.csv`) and of operations on logical registers, and where they may
+"""Forms of micro operations (rows of `micro_rows.csv`) and of operations on logical registers, and where they may
 occur.
 
 `micro_words` reads the notation. Source: docs/reference/micro.md sections 1.3 to 1.7 and 9.2.
@@ -47,7 +47,7 @@ PAYLOADS = (*NUMBERS, "e4m3fn", "e5m2", "hif8", "e2m1", "e1m2", "bf16_pair")
 
 
 class Place(Enum):
-    """The places where an operation may occur."""
+    """Where an operation may occur."""
 
     SCOPE = "inside a vecscope"
     OUTSIDE = "outside a vecscope"
@@ -56,11 +56,11 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MicroRow:
-    """An operation: its forms, the elements of its first register (none: any), and the places where it may occur.
+    """An operation: its forms, the elements of its first register (empty: any), and where it may occur.
 
-    A letter is an operand or a result, equal letters are of one type: V U X registers, M a mask of the width of the
+    A letter is an operand or a result, equal letters have one type: V U X registers, M a mask of the width of the
     first register, m any mask, P a UB pointer, G one to global memory, Q either, T a scalar of the register's element,
-    I an index, N a whole number, L an i64, B an i1, S any scalar, A an alignment state. `P[I]` is literal, and `P[i]`
+    I an index, N an integer, L an i64, B an i1, S any scalar, A an alignment state. `P[I]` is literal, and `P[i]`
     has no type of its offset. "x" is a word of the kind x, {x} one in the dictionary, (x) a group. `?` marks optional
     items.
     """
@@ -69,22 +69,22 @@ class MicroRow:
     elements: tuple[str, ...] = ()
     place: Place = Place.SCOPE
     family: str = ""
-    """The name without the width of its lanes, `width`, where it has one: `plt` of `plt_b32`."""
+    """The name without the width of its lanes, `width`, if it has one: `plt` of `plt_b32`."""
     width: int | None = None
 
 
 BURSTS = ("mte_gm_ub", "mte_ub_gm", "mte_ub_ub")
 """Transfers whose text contains their rows and loops."""
 COPIES = ("copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_ubuf_to_ubuf")
-"""Transfers whose loops are set in registers before."""
+"""Transfers whose loops are set in registers beforehand."""
 LOOP_REGISTERS = {
     f"set_loop{what}_{way}": (what, way) for what in ("_size", "1_stride", "2_stride") for way in ("outtoub", "ubtoout")
 }
 """The operations that set these registers, by register and direction."""
 
 OPAQUE = frozenset(("sprsti", "sprsts", "pstu", "vbitsort"))
-"""Stores whose number of bytes no text states. No text has their forms either: those of their neighbours (`psts`,
-`vstus`, `sprclr`, `tsort32`) are assumed."""
+"""Stores whose number of bytes no text states. No text has their forms either: they are assumed to equal those of their
+neighbours (`psts`, `vstus`, `sprclr`, `tsort32`)."""
 
 _ELEMENTS = {
     "floats": FLOATS, "short_floats": SHORT_FLOATS, "integers": INTEGERS, "numbers": NUMBERS, "payloads": PAYLOADS,
@@ -109,7 +109,7 @@ ROWS: Mapping[str, MicroRow] = dict(
 """Every operation by its name."""
 
 GROUPS: Mapping[str, tuple[int, ...]] = {"nburst": (3,), "loop": (3,), "pad": (1, 3), "l2_cache_ctl": (1,)}
-"""The legal numbers of operands of a group."""
+"""The legal numbers of operands in a group."""
 
 
 # What may stand inside a vecscope and what outside (docs/reference/micro.md section 1.5).
@@ -130,7 +130,7 @@ _SYNCHRONISATION: dict[type[Operation], str] = {
 
 
 def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
-    """Reject vector operations outside of vecscopes, and operations for other pipes or global memory inside.
+    """Reject vector operations outside vecscopes, and operations for other pipes or global memory inside.
 
     Raises:
         IllegalError: there is such an operation.
@@ -173,7 +173,7 @@ def logical_operations(body: Sequence[Operation]) -> Iterator[VmiOperation]:
 
 
 def is_micro(function: Function) -> bool:
-    """Whether a function is one of vector instructions."""
+    """Whether a function consists of vector instructions."""
     kinds = MicroOperation | VmiOperation | StridedStatement
     return any(isinstance(node, kinds) for node in nodes(function.body or ()))
 
@@ -199,7 +199,7 @@ class VmiRow:
     """An operation: its operands as a pattern of letters (V register, K mask, P pointer, S scalar), its result (V, K or
     none), the keys of its dictionary, the kind of its word in quotes, an example.
 
-    `elements` are those of its registers (none: any).
+    `elements` are those of its registers (empty: any).
     """
 
     operands: str
@@ -210,12 +210,12 @@ class VmiRow:
     elements: tuple[str, ...] = ()
 
     def fits(self, letters: str) -> bool:
-        """Whether operands of these letters may be given."""
+        """Whether operands of these letters are legal."""
         return re.fullmatch(self.operands, letters) is not None
 
 
 def letter_of(kind: Type) -> str:
-    """Return the letter of a type; `?` for one that no operation takes."""
+    """Return the letter of a type; `?` for a type that no operation takes."""
     match kind:
         case LogicalVectorType():
             return "V"
@@ -231,7 +231,7 @@ def letter_of(kind: Type) -> str:
 def _same(names: str, operands: str, result: str, example: str, keys: tuple[str, ...] = (), word: str = "") -> dict[
     str, VmiRow
 ]:  # fmt: skip
-    """Return rows of operations that take the elements of their namesakes of one register."""
+    """Return rows of operations that support the elements of the instructions with the same name."""
     return {
         name: VmiRow(operands, result, example.replace("NAME", name), keys, word, ROWS[name].elements)
         for name in names.split()

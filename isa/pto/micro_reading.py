@@ -1,4 +1,4 @@
-"""Reading of micro operations: one reader for all, driven by their rows.
+"""Reader of all micro operations, driven by their rows.
 
 Source: docs/reference/micro.md section 1.3.
 """
@@ -51,11 +51,11 @@ from castsim.isa.pto.value_types import (
 
 _PAIRED = ("vldsx2", "vstsx2")
 Where = Mapping[str, int]
-"""The tokens of words by their kind, and of types by `operand 0`, `result 0` and so on."""
+"""The tokens of words by kind, and of types by `operand 0`, `result 0` and so on."""
 
 
 class _PartError(IllegalError):
-    """A refusal of one part of an operation, by its name in `Where`."""
+    """An error about one part of an operation, by its name in `Where`."""
 
     def __init__(self, message: str, legal: tuple[str, ...], part: str) -> None:
         super().__init__(message, legal=legal)
@@ -66,7 +66,7 @@ def check(reader: PtoReader, node: MicroOperation, form: MicroForm, where: Where
     """Reject operations that the vector unit lacks.
 
     Raises:
-        IllegalError: an element, a mode or a result that the operation does not take.
+        IllegalError: the operation does not support an element, mode or result.
     """
     try:
         _check_elements(node)
@@ -91,7 +91,7 @@ def _check_elements(node: MicroOperation) -> None:
 
 
 def _part_of(node: MicroOperation, kind: type[VectorType | MaskType]) -> str:
-    """Return which operand, or else which result, is the first of a kind."""
+    """Return the index of the first operand, or else result, of a kind."""
     for what, kinds in (("operand", node.operand_types), ("result", node.result_types)):
         for number, each in enumerate(kinds):
             if isinstance(each, kind):
@@ -353,8 +353,8 @@ def read_micro(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one micro operation.
 
     Raises:
-        ReadError: operands, words, types or results that it is not written with.
-        IllegalError: well-formed, and the unit does not have it.
+        ReadError: operands, words, types or results do not fit any form.
+        IllegalError: the operation is well-formed, but the unit lacks it.
     """
     text = _read_text(reader, statement.operation, has_results=bool(statement.results))
     return _checked(reader, statement, text)
@@ -364,7 +364,7 @@ def read_generic(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one micro operation in the form `"pto.NAME"(%a, %b) <{..}> {..} : (T0, T1) -> T2`, words in dictionaries.
 
     Raises:
-        ReadError, IllegalError: as `read_micro`; groups of operands have no such form.
+        ReadError, IllegalError: see `read_micro`; groups of operands have no such form.
     """
     plain = replace(statement, name=statement.name.strip('"'))
     if any(form.groups for form in forms_of(plain.operation)):
@@ -391,7 +391,7 @@ def read_generic(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 
 def _checked(reader: PtoReader, statement: NamedOperation, text: _Text) -> MicroOperation:
-    """Return the operation of a text that fits one of its forms and that the unit has."""
+    """Return the operation of a text that fits one of its forms and exists in the unit."""
     name = statement.operation
     operands, typed = _typed_operands(reader, statement, text)
     width = _mask_width(name, operands)
@@ -418,7 +418,7 @@ def _checked(reader: PtoReader, statement: NamedOperation, text: _Text) -> Micro
 
 
 def _mask_width(name: str, operands: tuple[Type, ...]) -> int:
-    """Return the width of a mask that an operation makes and its text does not tell; 0 if nothing else tells it."""
+    """Return the width of a result mask that the text omits; 0 if nothing else determines it."""
     masks = [kind.bits for kind in operands if isinstance(kind, MaskType)]
     if not masks or name == "pbitcast":
         return ROWS[name].width or 0
@@ -585,7 +585,7 @@ def _words(reader: PtoReader, statement: NamedOperation, form: MicroForm, text: 
 
 
 def _known(reader: PtoReader, name: str, kind: str, word: str, index: int) -> tuple[str, int]:
-    """Return a word under its short name, if it is one of its kind."""
+    """Return a word under its short name, if it is of its kind."""
     word = short(kind, word)
     if kind in NUMBERS:
         if not word.isdecimal():

@@ -1,4 +1,4 @@
-"""The words of micro operations: patterns, comparisons, parts, roundings, conversions, and other names of the same.
+"""The words of micro operations: patterns, comparisons, parts, roundings, conversions, and their synonyms.
 
 Source: docs/reference/micro.md section 1.4.
 """
@@ -81,7 +81,7 @@ SYNONYMS: Mapping[str, Mapping[str, str]] = {
 """Other names of words, by their kind."""
 
 WRITTEN: Mapping[str, str] = {"half": "part", "cmp": "cmp_mode"}
-"""The keys by which dictionaries call words of these kinds."""
+"""The dictionary keys of words of these kinds."""
 
 
 NUMBERS = ("id", "turn")
@@ -107,8 +107,8 @@ _SHOWN = {
 class MicroForm:
     """One way to write an operation.
 
-    `items` are operand letters and the kinds of words in quotes, in the order of the text; `offset` is the number of
-    the operand in brackets, `offset_typed` whether its type is written. `optional` results may be left out.
+    `items` are operand letters and the kinds of words in quotes, in text order; `offset` is the index of
+    the operand in brackets, `offset_typed` whether its type is written. `optional` results may be omitted.
     """
 
     items: tuple[str, ...]
@@ -119,7 +119,7 @@ class MicroForm:
     results: tuple[str, ...]
     optional: int
     free: frozenset[str]
-    """Kinds of words that may be left out."""
+    """Kinds of optional words."""
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -209,7 +209,7 @@ _SAME = frozenset("VUXmk")
 class FormMismatch:
     """The mismatch of a form: a sentence, the legal alternatives, and the wrong operand or result.
 
-    `depth` is how far the operands fitted.
+    `depth` is the number of operands that fitted.
     """
 
     text: str
@@ -220,7 +220,7 @@ class FormMismatch:
 
 
 def kind_of(letter: str, kind: Type) -> bool:
-    """Whether a type is of the kind of a letter."""
+    """Whether a type is of a letter's kind."""
     match letter:
         case "V" | "U" | "X":
             return isinstance(kind, VectorType)
@@ -248,7 +248,7 @@ def is_of_element(scalar: str, element: str) -> bool:
 
 
 def mismatch(name: str, form: MicroForm, operands: tuple[Type, ...], results: tuple[Type, ...]) -> FormMismatch | None:
-    """Return the first thing in which types differ from a form, None if nothing does."""
+    """Return the first difference between types and a form, None if there is none."""
     wanted = form.operands
     if len(operands) != len(wanted):
         return FormMismatch(f"{len(wanted)} operands, not {len(operands)}", min(len(operands), len(wanted)) - 1)
@@ -280,7 +280,7 @@ def _pairs(
 
 
 def _problem(name: str, letter: str, kind: Type, seen: dict[str, Type]) -> tuple[str, tuple[str, ...]]:
-    """Return the error of one type with its correction; the empty text if there is none."""
+    """Return the error of one type with its correction; empty if there is none."""
     if not kind_of(letter, kind):
         return f"expected {_KINDS[letter]}, not {format_type(kind)}", ()
     if letter in _SAME and letter in seen and seen[letter] != kind:
@@ -302,7 +302,7 @@ def _problem(name: str, letter: str, kind: Type, seen: dict[str, Type]) -> tuple
 
 
 def _mask_bits(name: str, register: Type | None) -> int | None:
-    """Return the width that a mask must have: that of the name, else of the register; 64 bits take two of b32."""
+    """Return the required width of a mask: that of the name, or else of the register; 64 bits take two of b32."""
     if ROWS[name].width is not None:
         return ROWS[name].width
     return min(32, lane_bits(register.element)) if isinstance(register, VectorType) else None
@@ -315,10 +315,10 @@ def _mask_bits(name: str, register: Type | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A mode: `lanes` are the widths in bits of the elements that value or pointer may have; none: any.
+    """A mode: `lanes` are the permitted element widths in bits of value or pointer; empty: any.
 
-    `mask` is the lane width of the mask of a store, None where it is that of the value; `masked` tells whether a store
-    looks at its mask at all.
+    `mask` is the lane width of a store's mask, None if it is that of the value; `masked` tells whether a store
+    uses its mask at all.
     """
 
     lanes: tuple[int, ...] = ()
@@ -454,15 +454,15 @@ _ALIASES: Mapping[str, str] = {**SYNONYMS["rnd"], **SYNONYMS["sat"], **SYNONYMS[
 
 
 def plain_word(word: str) -> str:
-    """Return the short word for a rounding, saturation or part (`ROUND_R` is `R`); other words stay as they are."""
+    """Return the short word for a rounding, saturation or part (`ROUND_R` is `R`); other words are unchanged."""
     return _ALIASES.get(word, word)
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A legal pair of formats, by their own names.
+    """A legal pair of formats, by name.
 
-    `roundings`, `saturations` and `parts` are the words that the attribute may have; none: the attribute is forbidden.
+    `roundings`, `saturations` and `parts` are the attribute's legal words; empty: the attribute is forbidden.
     """
 
     src: str
@@ -478,7 +478,7 @@ class Conversion:
 
     @property
     def words(self) -> Mapping[str, tuple[str, ...]]:
-        """The legal words of each attribute, by the attribute's name; none: forbidden."""
+        """The legal words of each attribute, by the attribute's name; empty: forbidden."""
         return {"rnd": self.roundings, "sat": self.saturations, "part": self.parts}
 
 
@@ -505,21 +505,21 @@ INTERFACE_CONVERSIONS: Mapping[tuple[str, str], Conversion] = {
     ("e8m0", "bf16"): Conversion("e8m0", "bf16", (), (), PARITIES),
     ("f16", "bf16"): Conversion("f16", "bf16", ("R", "A", "F", "C", "Z"), SATURATIONS, ()),
 }
-"""Pairs that the verifier refuses and another text of the vendor has: a target takes them under an option alone.
+"""Pairs that the verifier rejects and another vendor text has: a target supports them only with an option.
 
 Their attributes are assumed to equal those of their neighbours: other pairs of 16 and 8 bits, and the reverse pair.
 """
 
 
 def destinations_of(src: str) -> tuple[str, ...]:
-    """Return the formats into which a source converts."""
+    """Return the destination formats of a source."""
     return tuple(dst for first, dst in CONVERSIONS if first == src)
 
 
 def conversion(src: str, dst: str) -> Conversion:
     """Return a pair.
 
-    Raises:
+    IllegalError: the conversion does not exist; the message names those of this source.
         IllegalError: there is no such conversion; the message names those of this source.
     """
     found = CONVERSIONS.get((src, dst)) or INTERFACE_CONVERSIONS.get((src, dst))
@@ -530,7 +530,7 @@ def conversion(src: str, dst: str) -> Conversion:
 
 
 def detour(src: str, dst: str) -> str:
-    """Return how a pair without a conversion is converted in two, as an end of a message; empty if it is not."""
+    """Return how a pair without a conversion is converted in two steps, as the end of a message; empty if it is not."""
     if src == dst:
         return "; vtrc rounds to integral values of the same format" if src in TRUNCATED else ""
     between = [middle for middle in destinations_of(src) if (middle, dst) in CONVERSIONS]
@@ -545,7 +545,7 @@ def check_attributes(pair: Conversion, attributes: Mapping[str, str]) -> None:
         attributes: `rnd`, `sat`, `part` as written, in any of their spellings.
 
     Raises:
-        IllegalError: as said; lists the legal words.
+        IllegalError: an attribute is wrong; the message lists the legal words.
     """
     named = f"vcvt {pair.src} -> {pair.dst}"
     for name, legal in pair.words.items():
@@ -565,10 +565,10 @@ def check_attributes(pair: Conversion, attributes: Mapping[str, str]) -> None:
 
 
 def check_mask(pair: Conversion, width: int) -> None:
-    """Reject a mask of another lane width than the source has.
+    """Reject a mask of another lane width than the source's.
 
     Raises:
-        IllegalError: as said.
+        IllegalError: the widths differ.
     """
     if width != pair.mask_width:
         raise IllegalError(
@@ -580,7 +580,7 @@ def check_truncation(name: str, letter: str) -> None:
     """Reject a format or a letter that `vtrc` lacks.
 
     Raises:
-        IllegalError: as said.
+        IllegalError: the format or letter does not exist.
     """
     if name not in TRUNCATED:
         raise IllegalError(f"vtrc does not take {name}", legal=TRUNCATED)
@@ -589,7 +589,7 @@ def check_truncation(name: str, letter: str) -> None:
 
 
 def undocumented_rounding(pair: Conversion, letter: str) -> str | None:
-    """Return why the meaning of a rounding is not documented for a pair that the verifier lets through; else None.
+    """Return why a rounding that the verifier accepts is undocumented for a pair; otherwise None.
 
     Source: docs/reference/micro.md section 3.1.
     """

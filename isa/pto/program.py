@@ -1,7 +1,7 @@
 """A `.pto` program as data: types, operations, functions.
 
-The parser builds these, the printer writes them, the executor walks them. Every node knows its place in the source
-(`span`), which takes no part in equality: two spellings of one instruction are equal objects. Element types are
+The parser builds these, the printer writes them, the executor walks them. Every node has its source position
+(`span`), which is ignored in comparisons: two spellings of one instruction are equal objects. Element types are
 format names of `castsim.isa.formats` (`i16` for both `i16` and `si16`). Grammar and facts: docs/reference/pto.md.
 """
 
@@ -90,7 +90,7 @@ class Pipe(StrEnum):
 class _Flag(Located):
     """A flag between two pipes.
 
-    `inserted` tells one that the text does not have; so does that of barriers. `number` is the value that holds the id
+    `inserted` marks a flag that the text lacks, as for barriers. `number` is the value of the id
     in `pto.set_flag_dyn[src, dst, %n]` and in such waits; `event` is then -1.
     """
 
@@ -169,7 +169,7 @@ class GetTile(Located):
 
 @dataclass(frozen=True, slots=True)
 class AddPointer(Located):
-    """`%q = pto.addptr %p, %n : type -> type`: a pointer `offset` elements further on."""
+    """`%q = pto.addptr %p, %n : type -> type`: a pointer advanced by `offset` elements."""
 
     result: str
     pointer: str
@@ -281,7 +281,7 @@ class Convert(Located):
 class AllocTile(Located):
     """`%t = pto.alloc_tile [addr = %a] [valid_row = %r] [valid_col = %c] : !pto.tile_buf<...>`.
 
-    `added` marks one that the assembler adds and no text has.
+    `added` marks a tile that the assembler adds and no text has.
     """
 
     result: str
@@ -320,7 +320,7 @@ class PartitionView(Located):
 class TileOperation(Located):
     """Any `pto.NAME ins(...) outs(...)` other than tcvt; `mnemonic` is NAME (`tload`, `tstore`, `tadd`, ...).
 
-    `attributes` keeps every attribute of either dictionary as sorted (key, text) pairs. `of_matrix_unit` tells whether
+    `attributes` are all attributes of either dictionary as sorted (key, text) pairs. `of_matrix_unit` tells whether
     the mnemonic belongs to the matrix unit.
     """
 
@@ -334,13 +334,13 @@ class TileOperation(Located):
 
     @property
     def foreign(self) -> bool:
-        """Whether another unit does its work: a tile is in another buffer, or it moves boxed ones."""
+        """Whether another unit executes it: a tile is in another buffer, or it moves boxed ones."""
         return is_foreign_work(self.mnemonic, (*self.input_types, *self.output_types))
 
 
 @dataclass(frozen=True, slots=True)
 class Tcvt(Located):
-    """One tile cast. `rounding` and `saturation` are None where the text gives none.
+    """One tile cast. `rounding` and `saturation` are None if the text gives none.
 
     `defines_dst` is True for the SSA spellings, in which the instruction itself creates its destination tile.
     """
@@ -406,8 +406,8 @@ class Condition(Located):
 class While(Located):
     """`scf.while (%x = %a) : (T) -> (U) { ... } do { ^bb0(%y: U): ... }`.
 
-    `before` runs first and ends with a `Condition`, whose values are `arguments` of `after`, or the results where it
-    does not hold; what `after` yields goes to `carried` of the next trip.
+    `before` runs first and ends with a `Condition`, whose values are `arguments` of `after`, or the results if it is
+    false; values that `after` yields become `carried` in the next trip.
     """
 
     carried: tuple[str, ...]
@@ -433,16 +433,16 @@ class Call(Located):
 
 @dataclass(frozen=True, slots=True)
 class External(Located):
-    """A call of a function that the program only declares: who made the program computes it, and no cycles are known.
+    """A call of a function that the program only declares: the creator of the program computes it, without cycles.
 
-    `run` takes the operands, the uses of arguments by name, the memory (None: nothing is computed) and the place.
+    `run` takes the operands, the uses of arguments by name, the memory (None: nothing is computed) and the position.
     """
 
     callee: str
     operands: tuple[str, ...]
     run: Callable[[tuple[float, ...], Mapping[str, Any], Any, Span], None]
     untimed: str
-    """Why it has no cycles."""
+    """The reason why it has no cycles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -513,12 +513,12 @@ ENTRY_MARKS = ("pto.entry", "pto.kernel")
 TARGET_ARCH = "pto.target_arch"
 """Attributes of functions that are kernels' entries: of tile programs, and of the micro level."""
 RECORDED = "castsim.recorded"
-"""Attribute of functions that were recorded of kernels in C++ (docs/reference/pto_cpp.md)."""
+"""Attribute of functions recorded from kernels in C++ (docs/reference/pto_cpp.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument(Located):
-    """A function argument; the name is empty in a declaration that gives the type alone."""
+    """A function argument; the name is empty in a declaration with only a type."""
 
     name: str
     type: Type
@@ -542,18 +542,18 @@ class Function(Located):
 
     @property
     def is_recorded(self) -> bool:
-        """Whether it was recorded of a kernel in C++."""
+        """Whether it was recorded from a kernel in C++."""
         return any(key == RECORDED for key, _ in self.attributes)
 
     @property
     def is_for_core(self) -> bool:
-        """Whether the text marks it as one that runs on a core: an entry, where the file marks none."""
+        """Whether it runs on a core: a marked entry or, if the file marks none, any function."""
         return any(key == "pto.aicore" for key, _ in self.attributes)
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedFunction:
-    """A function that could not be read, and why; `is_entry` as for one that could.
+    """A function that could not be read, and the reason; for `is_entry` see `Function`.
 
     `rest` is the function without the statements that could not be read and those that use their definitions, None if
     that is not a function.
@@ -567,7 +567,7 @@ class RefusedFunction:
 
 @dataclass(frozen=True, slots=True)
 class Program(Located):
-    """One file. `attributes` are the module's; `warnings` were found while reading and take no part in equality.
+    """One file. `attributes` are the module's; `warnings` come from reading and are ignored in comparisons.
 
     `refused` are the functions that could not be read, if the reader was to skip them. `target_arch_span` is the place
     of the value of `target_arch`, None if the file names no target.
@@ -588,11 +588,11 @@ class Program(Located):
 # The regions of operations: lists of operations that belong to another one.
 
 REGION_FIELDS = ("body", "then_body", "else_body", "before", "after")
-"""Names under which operations hold their regions."""
+"""Names of the fields that contain regions."""
 
 
 def regions_of(node: Operation) -> tuple[Sequence[Operation], ...]:
-    """Return the regions of an operation, in the order of the text."""
+    """Return the regions of an operation, in text order."""
     match node:
         case For() | Section():
             return (node.body,)
@@ -610,7 +610,7 @@ def with_regions(node: Operation, made: Callable[[Sequence[Operation]], tuple[Op
 
 
 def nodes(body: Sequence[Operation]) -> Iterator[Operation]:
-    """Yield every operation of a region and of the regions in it, in the order of the text."""
+    """Yield every operation of a region and of the regions in it, in text order."""
     for node in body:
         yield node
         for region in regions_of(node):

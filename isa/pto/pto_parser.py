@@ -1,4 +1,4 @@
-"""Reading of a `.pto` file: the optional module, its functions with inlined calls, and the entry point.
+"""Reader of a `.pto` file: the optional module, its functions with inlined calls, and the entry point.
 
 Recursive descent: one function per production, which refuses the wrong token with the legal alternatives.
 Grammar: docs/reference/pto.md section 3.
@@ -75,9 +75,9 @@ def inlined(program: Program, function: Function) -> Function:
     """Return the function with all calls inlined; itself if it has none.
 
     Raises:
-        ReadError: no such function, operands or results of other types.
-        IllegalError: a function without a body, or one that calls itself.
-        CastsimError: one that could not be read.
+        ReadError: the function does not exist, or operands or results have other types.
+        IllegalError: a function has no body, or calls itself.
+        CastsimError: a function could not be read.
     """
     if next(calls(function.body or ()), None) is None:
         return function
@@ -179,7 +179,7 @@ _CONTINUING = frozenset(
         "layout", "addr", "valid_row", "valid_col", "nburst", "loop", "pad", "l2_cache_ctl", "loc", "rmode",
     )
 )  # fmt: skip
-"""Words that go on with a statement at the beginning of a line."""
+"""Words that continue a statement at the beginning of a line."""
 _JOINS = ("else", "do")
 """Words between two regions of one statement."""
 
@@ -194,7 +194,7 @@ class Recovery:
         self._read_region = read_region
 
     def fail(self, start: int, before: int, regions: int, depth: int, error: CastsimError) -> None:
-        """Take note of the error of the statement that begins at token `start`, and go on at the next one.
+        """Record the error of the statement that begins at token `start`, and continue at the next one.
 
         `before` is the number of failures before the statement: an error after one inside its own region may be a
         consequence and is not reported. `regions` and `depth` are those around the statement.
@@ -292,7 +292,7 @@ class Recovery:
     # ------------------------------------------------------------------------------------------- the next statement
 
     def _next(self, start: int, failed_at: int, *, regions: bool = True) -> tuple[int, int | None]:
-        """Return the token at which reading goes on; and the brace of a region of the statement not yet read."""
+        """Return the token at which reading continues, and the brace of an unread region of the statement."""
         reader = self._reader
         texts, first = reader.texts, max(start + 1, failed_at)
         opened: list[str] = []
@@ -365,8 +365,8 @@ def parse(
 
     Args:
         text: the whole file. The module around the functions is optional.
-        file: its name, for the places in messages.
-        max_statements: the limit of operations.
+        file: its name, for positions in messages.
+        max_statements: maximum number of operations.
         go_past_refused: a function that cannot be read is kept as refused, if the text shows its end.
         only: name of a function; only it and its callees are read, if the text shows the ends of the others.
 
@@ -374,11 +374,11 @@ def parse(
         The program with every function of the file; `warnings` lists accepted but unusual items.
 
     Raises:
-        ReadError: syntax, unknown or unsupported words, undefined or redefined values, types that disagree.
-        TileError: shapes, valid regions or views that do not fit each other.
-        LimitError: too many statements.
+        ReadError: syntax errors, unknown or unsupported words, undefined or redefined values, or types that disagree.
+        TileError: shapes, valid regions or views do not fit together.
+        LimitError: there are too many statements.
 
-    The error raised is the first in the text; `further` holds the others.
+    The error raised is the first in the text; `further` has the others.
     """
     module = _Module(PtoReader(PtoSource(file, text), max_statements), go_past_refused=go_past_refused, only=only)
     return module.read()
@@ -469,7 +469,7 @@ class _Module:
     def _inner_module(self) -> None:
         """Read an inner module, whose functions run on one kind of core: its attributes become theirs.
 
-        What the outer module lacks and describes the whole program, the chip, becomes the outer module's.
+        Attributes that the outer module lacks and that describe the whole program, the chip, move to the outer module.
         """
         reader, inner = self.reader, Attributes()
         self._open_module(inner)
@@ -526,10 +526,10 @@ class _Module:
         return True
 
     def _function(self) -> None:
-        """Read one function; where it cannot be read, take note of its errors and go past it.
+        """Read one function; if it cannot be read, store its errors and skip it.
 
         Raises:
-            LimitError: too many statements.
+            LimitError: there are too many statements.
             ReadError: there is no function here.
         """
         reader = self.reader
@@ -580,7 +580,7 @@ class _Module:
 def _end_of_function(reader: PtoReader, start: int) -> int | None:
     """Return the token after a function: where all brackets are closed, and a function, '}' or the end follows.
 
-    None: the brackets do not match, so that the end of the function is unknown.
+    None: the brackets do not match, so the end of the function is unknown.
     """
     texts, marks = reader.texts, reader.marks
     opened: list[str] = []
@@ -614,7 +614,7 @@ def _expect_dictionary(reader: PtoReader, attributes: Attributes) -> None:
 
 
 def _read_function(reader: PtoReader, others: Container[str]) -> Function:
-    """Read one function; `others` are the names that are taken."""
+    """Read one function; `others` are the names already taken."""
     reader.scope = NameScope(reader.source)
     reader.expect("func.func")
     private = reader.take("private")

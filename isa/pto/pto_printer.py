@@ -1,7 +1,7 @@
-"""Writing a program back as `.pto` text, in one canonical form that the vendor's front end reads wherever it can.
+"""Writer of a program as `.pto` text, in one canonical form that the vendor's front end reads if possible.
 
-`parse(print_program(p)) == p` holds for every program that `parse` gives. Casts are written in the ins/outs form,
-unless the cast itself defines its destination, for which the ins/outs form has no words.
+`parse(print_program(p)) == p` is true for every program from `parse`. Casts are written in the ins/outs form,
+unless the cast itself defines its destination, which that form cannot express.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def head_text(operation: For | If | While) -> str:
 
 
 def region_arguments(loop: While) -> str:
-    """Return the line that names the values of the second region; empty if it has none."""
+    """Return the line with the arguments of the second region; empty if it has none."""
     return _block_head(loop.arguments, loop.result_types) if loop.arguments else ""
 
 
@@ -77,7 +77,7 @@ def _loop_head(loop: For) -> str:
 
 
 def results_text(names: tuple[str, ...]) -> str:
-    """Return `%a, %b:2 = `, gathering `b#0` and `b#1`, or nothing without results."""
+    """Return `%a, %b:2 = `, combining `b#0` and `b#1`, or empty text without results."""
     counts: dict[str, int] = {}
     for name in names:
         base = name.partition("#")[0]
@@ -110,11 +110,11 @@ class _Lines(list[str]):
 def print_program(program: Program, notes: Mapping[int, str] | None = None) -> str:
     """Return the canonical text of a program, with a final newline.
 
-    A module is written only if it has attributes to carry. `notes` are comments ahead of operations, by their identity.
+    A module is written only if it has attributes. `notes` are comments before operations, by the operation's identity.
 
     Raises:
         ReadError: an element format that `.pto` cannot spell.
-    """
+    ReadError: `.pto` cannot spell an element format."""
     lines = _Lines(notes or {})
     depth = 0
     if program.attributes:
@@ -301,7 +301,7 @@ for _form in (*pto_scalars.FORMS, *tile_operation_forms.FORMS, *tile_forms.FORMS
 
 
 def operation_text(operation: Operation) -> str:
-    """Return one operation without regions as a line: by the first row of its class that has its fixed fields."""
+    """Return one operation without regions as a line, by the first row of its class that has its fixed fields."""
     write = _WRITERS.get(type(operation))
     if write is not None:
         return write(operation)

@@ -1,7 +1,7 @@
-"""Reading of the scalar unit's operations: `arith`, `math` and `index`, and single elements of memory.
+"""Reader of the scalar unit's operations: `arith`, `math` and `index`, and single elements of memory.
 
-A closed list (docs/reference/pto.md section 7.6, castsim's extensions included). Results that follow from constants
-alone are known numbers to the checks.
+The list is closed (docs/reference/pto.md section 7.6, including castsim's extensions). The checks know results that
+depend only on constants.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _FOLDS: dict[str, _Fold | None] = {
 # The executor computes these; no check rests on them.
 _FOLDS |= dict.fromkeys(("minui", "maxui", "divsi", "divui", "remsi", "remui", "shli", "shrsi", "shrui"))
 UNSIGNED = {"ult": "slt", "ule": "sle", "ugt": "sgt", "uge": "sge"}
-"""The comparisons of unsigned numbers, with the signed ones of the same order."""
+"""The unsigned comparisons, with the signed ones of the same order."""
 PREDICATES = ("eq", "ne", *UNSIGNED.values(), *UNSIGNED)
 INDEX_CASTS = ("index_cast", "index_castui")
 CONVERSIONS = (*INDEX_CASTS, "extui", "extsi", "trunci", "bitcast")
@@ -67,9 +67,9 @@ FLOAT_UNARY = (
 )  # fmt: skip
 FLOAT_TERNARY = ("math.fma",)
 FLOAT_TESTS = ("math.isnan", "math.isinf", "math.isfinite", "math.isnormal")
-"""Operations that give a truth value of a float."""
+"""Operations that return a truth value for a float."""
 POWER = "math.ipowi"
-"""An integer to the power of another."""
+"""The power of integers."""
 INTEGER_UNARY = ("math.absi", "math.ctlz", "math.cttz", "math.ctpop")
 _INEXACT = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "erf", "powf", "rsqrt",
@@ -154,7 +154,7 @@ def _float_value(reader: PtoReader, index: int, kind: ScalarType) -> int | float
 
 
 def constant_value(reader: PtoReader, index: int, kind: ScalarType) -> int:
-    """Return the number of a token as one of an integer type; ReadError if it is none."""
+    """Return the number of a token as one of an integer type; raise ReadError if it is none."""
     text, bits = reader.texts[index], bits_of(kind)
     negative_hex = "x" in text and text.startswith("-")
     if negative_hex or not re.fullmatch(r"-?\d+|0x[0-9A-Fa-f]+", text):
@@ -166,7 +166,7 @@ def constant_value(reader: PtoReader, index: int, kind: ScalarType) -> int:
 
 
 def _folded(operation: str, numbers: Sequence[int | None], kind: ScalarType) -> int | None:
-    """Return the result of an operation on constants if checks may rest on it, None if it or they are not known."""
+    """Return the result of an operation on constants if checks may use it, None if it or they are unknown."""
     fold, (a, b) = _FOLDS[operation], numbers
     if fold is None or a is None or b is None:
         return None
@@ -175,7 +175,7 @@ def _folded(operation: str, numbers: Sequence[int | None], kind: ScalarType) -> 
 
 
 def _arith(found: StatementReading) -> None:
-    """Keep the operation under its name in `arith`, and the number that it gives if the text tells it."""
+    """Store the operation under its name in `arith`, and its result if it is constant."""
     operation = found.statement.name.removeprefix("arith.")
     found.values["operation"] = operation
     if operation in _FOLDS:
@@ -185,7 +185,7 @@ def _arith(found: StatementReading) -> None:
 
 
 def _index_arith(found: StatementReading) -> None:
-    """Take an operation of `index` for that of `arith` on the type index."""
+    """Read an operation of `index` as that of `arith` on the type index."""
     operation = BINARY[found.statement.operation]
     found.check_uses("operands", INDEX)
     found.known = _folded(operation, found.constants("operands"), INDEX)
@@ -322,7 +322,7 @@ _FENCE = "#pto.fence_scope"
 
 
 def _set_value(found: StatementReading) -> None:
-    """Reject a value of another type than the elements of the tile, which comes after it."""
+    """Reject a value of another type than the tile's elements; the tile follows it."""
     kind, index = found.values["type"], found.tokens["type"]
     if not isinstance(kind, ScalarType) or kind.name != found.element:
         message = f"{found.statement.name}: the value must have the element type {found.element}"
@@ -341,7 +341,7 @@ def _read_fence(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 
 def _read_invalidate(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read `pto.cmo.cacheinvalid` and whatever names the lines: they have no effect that is modelled."""
+    """Read `pto.cmo.cacheinvalid` and its operands, whose effect is not modelled."""
     statement.no_result(reader)
     texts: list[str] = []
     depth = 0
@@ -380,7 +380,7 @@ BINARY = {
         *("maxs", "maxu", "mins", "minu", "shl", "shrs", "shru", "and", "or", "xor"),
     )
 }
-"""Operation of `index` -> that of `arith`."""
+"""The `arith` operation for each operation of `index`."""
 
 
 def _read_index_constant(reader: PtoReader, statement: NamedOperation) -> Operation:
@@ -460,7 +460,7 @@ FORMS = (
     ),
     StatementForm("%result = pto.addptr %pointer, %offset:index : $type:pointer=pointer -> $type:same", AddPointer),
 )  # fmt: skip
-"""Scalar operations and accesses to memory, as they are written."""
+"""Spellings of scalar operations and accesses to memory."""
 
 HANDLERS: dict[str, Handler] = {
     **handlers_of(FORMS),
@@ -473,4 +473,4 @@ HANDLERS: dict[str, Handler] = {
     "index.bool.constant": _read_truth,
     "index.sizeof": _read_size,
 }
-"""Reader of every scalar operation."""
+"""Readers of scalar operations, by name."""

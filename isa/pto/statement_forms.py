@@ -1,14 +1,14 @@
-"""The notation of statements: one row of text for each, by which it is both read and printed.
+"""The notation of statements: one row of text for each, used for both reading and printing.
 
 A row is a statement as the printer writes it, with items for the variable parts:
 
     %value = pto.load_scalar %base[%offset:index] : $base_type:pointer=base -> $type:element
 
 `%f` is a value, `%f:index` one of that type, `%f*2` two with a comma between, `%f*` any number up to the bracket
-behind; left of `=` it is the result. `$f:kind` is a type of a kind (`_TYPES`); `$f:kind=g` is that of the values `g`
-too, of which an error is told at the type, and `$f:kind@g` one of which it is told at the value. `{f:kind}` is a word
-of a kind (`WORDS`, or those of the row), which may be left out together with the blank before it. `f` is the field of
-the node, none where the text is always the same; NAME is one of several names. Everything else stands as it is.
+after it; left of `=` it is the result. `$f:kind` is a type of a kind (`_TYPES`); `$f:kind=g` is also that of the values
+`g`, with errors reported at the type, and `$f:kind@g` one with errors reported at the value. `{f:kind}` is a word
+of a kind (`WORDS`, or those of the row), which is optional together with the blank before it. `f` is the field of
+the node, none for constant text; NAME is one of several names. All other text is literal.
 
 Grammar: docs/reference/pto.md section 3.
 """
@@ -63,7 +63,7 @@ ENDPOINTS: dict[str, Pipe] = {
     "TMOV_M2S": Pipe.FIX,
     "TMOV_V2M": Pipe.FIX,
 }
-"""Event endpoint -> its pipe (docs/reference/pto.md section 3.4)."""
+"""Pipe of each event endpoint (docs/reference/pto.md section 3.4)."""
 
 _MODE_NAMES = ("round_mode", "saturation_mode")
 # The front end prints these three with a blank, all others with a dot.
@@ -89,7 +89,7 @@ def read_attributes(reader: PtoReader, into: Attributes | None = None) -> Attrib
     """Read `{key = value, ...}`, if present, into `into`.
 
     Raises:
-        ReadError: malformed value, or a key given twice.
+        ReadError: a value is malformed, or a key is given twice.
     """
     found: Attributes = {} if into is None else into
     if reader.take("{"):
@@ -110,7 +110,7 @@ def sorted_texts(attributes: Attributes) -> tuple[tuple[str, str], ...]:
 
 
 def format_attributes(pairs: tuple[tuple[str, str], ...]) -> str:
-    """Return `{key = value, ...}` as the parser reads it, the empty text for no attributes."""
+    """Return `{key = value, ...}` as the parser reads it, empty for no attributes."""
     if not pairs:
         return ""
     entries = []
@@ -124,7 +124,7 @@ def enum_word(reader: PtoReader, attribute: Attribute, name: str, legal: Collect
     """Return VALUE of `#pto<NAME VALUE>`, which must be one of `legal`; that of a mode may have the prefix CAST_.
 
     Raises:
-        ReadError: another kind of attribute (the real spellings are given), or an unknown value.
+        ReadError: it is another kind of attribute (the message has the spellings), or the value is unknown.
     """
     match = _DIALECT.fullmatch(attribute.text)
     if match is None or (match.group(1) or match.group(3)) != name:
@@ -140,7 +140,7 @@ def enum_word(reader: PtoReader, attribute: Attribute, name: str, legal: Collect
 
 @lru_cache(1024)
 def enum_value(text: str) -> str:
-    """Return VALUE of the text `#pto<NAME VALUE>` of an attribute that has been read."""
+    """Return VALUE of the text `#pto<NAME VALUE>` of a parsed attribute."""
     match = _DIALECT.fullmatch(text)
     assert match is not None
     value: str = match.group(2) if match.group(1) else match.group(4)
@@ -219,7 +219,7 @@ def _read_nested(reader: PtoReader) -> str:
 
 @lru_cache(1024)
 def _canonical(text: str) -> str:
-    """Bring both spellings of a dialect attribute to one."""
+    """Convert both spellings of a dialect attribute to one."""
     match = _DIALECT.fullmatch(text)
     if match is None:
         return " ".join(text.split())
@@ -245,10 +245,10 @@ _ROW = re.compile(r"(?:%(?P<result>\w+) = )?(?P<name>[\w.]+)(?P<rest>.*)")
 
 
 class StatementReading:
-    """A statement as far as it has been read: fields of its node, uses of values by field, tokens of types by field.
+    """A partly read statement: fields of its node, uses of values by field, tokens of types by field.
 
-    `known` and `extents` are the properties of the result that follow from the text alone, `result` its type if it is
-    no field.
+    `known` and `extents` are the properties of the result that are constant in the text, `result` its type if it is not
+    a field.
     """
 
     known: int | None = None
@@ -268,13 +268,13 @@ class StatementReading:
         return getattr(self.values.get("base_type"), "element", "")
 
     def keep_uses(self, field: str, uses: Sequence[Use], kind: Type | None = None) -> None:
-        """Keep the values of a field, which must be of a type if one is given."""
+        """Store the values of a field, which must have the given type, if any."""
         self.uses[field], self.values[field] = uses, tuple([use[0] for use in uses])
         if kind is not None:
             self.check_uses(field, kind)
 
     def constants(self, field: str) -> tuple[int | None, ...]:
-        """Return the numbers of the values of a field, None for those that the text does not tell."""
+        """Return the numbers of the values of a field, None for those that are not constant."""
         return tuple([use[2].constant for use in self.uses[field]])
 
     def check_uses(self, field: str, kind: Type, index: int | None = None) -> None:
@@ -288,17 +288,17 @@ _Step = Callable[[StatementReading], None]
 
 
 class FormWord(NamedTuple):
-    """A kind of word: how it is read into a field, and how the field of a node is written."""
+    """A kind of word: its reader into a field, and its writer from a node's field."""
 
     read: Callable[[StatementReading, str], object]
     text: Callable[[Any, str], str]
 
 
 class StatementForm:
-    """A row: its text, the node it makes, its names if there are several, and further checks (`finish`).
+    """A row: its text, its node, its names if there are several, and additional checks (`finish`).
 
-    `fixed` are fields of the node that are the same in all statements of the row: by them the printer finds it. `name`
-    tells which of the names a node has; without it, the first.
+    `fixed` are fields of the node that are equal in all statements of the row: they identify it for the printer. `name`
+    returns the name of a node; without it, the first one.
     """
 
     def __init__(
@@ -333,7 +333,7 @@ class StatementForm:
         """Read the text after the name.
 
         Raises:
-            ReadError: a token that the row does not have, or a value or type of another kind.
+            ReadError: the row lacks a token, or a value or type is of another kind.
         """
         if self._result is None:
             statement.no_result(reader)
@@ -375,11 +375,11 @@ class StatementForm:
     # --------------------------------------------------------------------------------------------------- printing
 
     def prints(self, node: Operation) -> bool:
-        """Whether a node of the row's class is written by it."""
+        """Whether the row writes a node of its class."""
         return not self._fixed or all(getattr(node, field) == value for field, value in self._fixed.items())
 
     def text(self, node: Operation) -> str:
-        """Return a statement of the row, its result and name included."""
+        """Return a statement of the row, with its result and name."""
         head = "" if self._result is None else f"%{getattr(node, self._result)} = "
         template, items = self._template
         return f"{head}{self._name(node)}{template % tuple([item(node) for item in items])}"
@@ -550,7 +550,7 @@ def _read_endpoint(found: StatementReading, _: str) -> Pipe:
 
 
 def skip_flags(reader: PtoReader) -> None:
-    """Skip `fastmath<...>` and `overflow<...>`, which permit a compiler optimisations that castsim does not make."""
+    """Skip `fastmath<...>` and `overflow<...>`, which permit a compiler optimisations that castsim does not perform."""
     while reader.at("fastmath") or reader.at("overflow"):
         reader.position += 1
         reader.expect("<")
@@ -563,7 +563,7 @@ def _no_keys(found: StatementReading, _: str) -> None:
 
 
 def _read_typed(found: StatementReading, _: str) -> tuple[str, ...]:
-    """Read `%a, %b : T, U`, or nothing; the types go to `types`."""
+    """Read `%a, %b : T, U`, or nothing; the types are stored in `types`."""
     names, found.values["types"] = found.reader.typed_values()
     return names
 
@@ -605,11 +605,11 @@ DIRECTION = "direction"
 
 
 OFFSET = "offset"
-"""The attribute of a gather by comparison that is added to the numbers."""
+"""The attribute of a gather by comparison that is added to the indices."""
 
 
 def variant_of(mnemonic: str, attributes: Attributes, inputs: Sequence[Type], outputs: Sequence[Type]) -> str:
-    """Return the mnemonic of the form that an operation is written in: of a gather and of a move there are three."""
+    """Return the mnemonic of an operation's form: gathers and moves have three."""
     if "maskPattern" in attributes:
         return f"{mnemonic}.mask"
     if mnemonic == "tgather" and (len(outputs) > 1 or any(isinstance(kind, ScalarType) for kind in inputs)):
@@ -618,9 +618,9 @@ def variant_of(mnemonic: str, attributes: Attributes, inputs: Sequence[Type], ou
 
 
 def _boxes(inputs: Sequence[Type], outputs: Sequence[Type]) -> str:
-    """Return the end of the mnemonic of a move of bytes into boxes of the vector unit's buffer: none of another move.
+    """Return the mnemonic suffix of a move of bytes into boxes of the vector unit's buffer: empty for other moves.
 
-    With scratch it is one of shared exponents (ZZ), else one of codes (NZ).
+    With scratch it moves shared exponents (ZZ), otherwise codes (NZ).
     """
     if not inputs or any(not isinstance(kind, TileType) or kind.foreign for kind in inputs) or len(outputs) != 1:
         return ""
@@ -633,7 +633,7 @@ def _boxes(inputs: Sequence[Type], outputs: Sequence[Type]) -> str:
 
 
 def check_comparison(reader: PtoReader, attributes: Attributes) -> None:
-    """Reject attributes that a gather by comparison cannot have: another comparison, an offset that is no i32."""
+    """Reject attributes that a gather by comparison cannot have: another comparison, or an offset other than an i32."""
     mode, offset = attributes.get("cmpMode"), attributes.get(OFFSET)
     if mode is not None:
         enum_word(reader, mode, "cmp", CHOOSING)
@@ -642,7 +642,7 @@ def check_comparison(reader: PtoReader, attributes: Attributes) -> None:
 
 
 def offset_of(text: str) -> int | None:
-    """Return the number of `5 : i32` or `5`, None if that is none."""
+    """Return the number of `5 : i32` or `5`, otherwise None."""
     number, _, kind = text.partition(" : ")
     return int(number) if kind in ("", "i32") and _WHOLE.fullmatch(number) and abs(int(number)) < 1 << 31 else None
 
@@ -665,13 +665,13 @@ def types_by_pattern(reader: PtoReader, attributes: Attributes) -> list[tuple[Ty
 # Newer ones give the operation a tile of its own (docs/reference/pto.md section 1.3).
 
 _SPARED = (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT, Kind.SELECT)
-"""Kinds of which every older form has a tmp tile."""
+"""Kinds whose older forms all have a tmp tile."""
 
 Form = tuple[Role, ...]
 
 
 def legal_forms(operation: VectorOperation) -> tuple[Form, ...]:
-    """Return the operand lists that some assembler accepts."""
+    """Return the operand lists that any assembler accepts."""
     if operation.kind not in _SPARED:
         return operation.forms
     return operation.forms + tuple(_without(form) for form in operation.forms if Role.TMP in form)
@@ -684,14 +684,14 @@ def form_of(operation: VectorOperation, types: Sequence[Type]) -> Form | None:
 
 
 def scratch_of(mnemonic: str, names: Sequence[str], types: Sequence[Type]) -> tuple[str, ...]:
-    """Return those operands of an operation that are scratch tiles."""
+    """Return the scratch tiles among the operands of an operation."""
     operation = VECTOR_OPERATIONS.get(mnemonic)
     form = () if operation is None else form_of(operation, types) or ()
     return tuple(name for role, name in zip(form, names, strict=False) if role is Role.TMP)
 
 
 def form_with_tmp(operation: VectorOperation, form: Form) -> Form | None:
-    """Return the form with a tmp tile beside these operands; None if there is none or they include one."""
+    """Return the form with a tmp tile in addition to these operands; None if there is none or they include one."""
     return next((one for one in operation.forms if Role.TMP in one and _without(one) == form), None)
 
 

@@ -1,4 +1,4 @@
-"""The token cursor that all statement readers share: look, take, refuse; values and types in their scope."""
+"""The token cursor of all statement readers, which also resolves values and types in their scope."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from castsim.isa.pto.value_types import MaskType
 
 
 class FollowUpError(ReadError):
-    """A use of a value whose definition could not be read: an error only because of the first one."""
+    """A use of a value whose definition could not be read: an error only because of that one."""
 
 
 class Definition(NamedTuple):
-    """A value: its type and where its name was written; its number, or a view's extents, where the text gives them."""
+    """A value: its type and the position of its name; its number, or a view's extents, if constant in the text."""
 
     type: Type
     start: int
@@ -47,7 +47,7 @@ Use = tuple[str, int, Definition]
 
 @dataclass(slots=True)
 class NameScope:
-    """The values of one function that are visible at the point reached."""
+    """The values of one function that are visible at the current position."""
 
     source: PtoSource
     _visible: dict[str, Definition] = field(default_factory=dict)
@@ -56,14 +56,14 @@ class NameScope:
     _forgotten: set[str] = field(default_factory=set)
     """Names that statements should have defined that could not be read."""
     _around: list[tuple[int, dict[str, Definition], dict[str, int]]] = field(default_factory=list)
-    """The visible names around each isolated region, with the number of regions inside."""
+    """The names visible around each isolated region, with the number of regions inside."""
 
     def enter(self) -> None:
         """Begin a region."""
         self._regions.append([])
 
     def leave(self) -> None:
-        """End the innermost region and forget its values."""
+        """End the innermost region and remove its values."""
         if self._around and self._around[-1][0] == len(self._regions):
             _, self._visible, self._groups = self._around.pop()
             self._regions.pop()
@@ -74,16 +74,16 @@ class NameScope:
 
     @property
     def regions(self) -> int:
-        """The number of regions around the point reached."""
+        """The number of regions around the current position."""
         return len(self._regions)
 
     def leave_to(self, regions: int) -> None:
-        """Leave regions until `regions` are left."""
+        """Leave regions until `regions` remain."""
         while len(self._regions) > regions:
             self.leave()
 
     def forget(self, name: str, since: int) -> None:
-        """Treat a name as defined unreadably, unless it was visible before the character `since`."""
+        """Treat a name as unreadably defined, unless it was visible before the character `since`."""
         names = [f"{name}#{number}" for number in range(self._groups[name])] if name in self._groups else [name]
         if names[0] in self._visible:
             if self._visible[names[0]].start < since:
@@ -95,7 +95,7 @@ class NameScope:
         self._forgotten.add(name)
 
     def enter_isolated(self) -> None:
-        """Begin a region that sees nothing around it."""
+        """Begin a region that sees no outer values."""
         self._regions.append([])
         self._around.append((len(self._regions), self._visible, self._groups))
         self._visible, self._groups = {}, {}
@@ -104,7 +104,7 @@ class NameScope:
         """Make a value visible.
 
         Raises:
-            ReadError: the name is taken; the place of its first definition is given.
+            ReadError: the name is taken; the message has the position of its first definition.
         """
         earlier = self._visible.get(name)
         if kind is UNSIZED_MASK:
@@ -132,11 +132,11 @@ class NameScope:
         return names
 
     def defined(self, token: str) -> Definition | None:
-        """Return the definition of the visible value that a token spells out, None if it needs a closer look."""
+        """Return the definition of the visible value that a token names directly, None otherwise."""
         return self._visible.get(token[1:]) if token[:1] == "%" else None
 
     def types_of(self, tokens: Sequence[str]) -> tuple[Type, ...] | None:
-        """Return the types of the visible values that tokens spell out, None if one needs a closer look."""
+        """Return the types of the visible values that tokens name directly, None if one does not."""
         found = []
         for token in tokens:
             defined = self._visible.get(token[1:])
@@ -146,7 +146,7 @@ class NameScope:
         return tuple(found)
 
     def are(self, tokens: Sequence[str], kinds: Sequence[Type]) -> bool:
-        """Whether tokens spell out visible values of these types, in this order."""
+        """Whether tokens directly name visible values of these types, in this order."""
         for token, kind in zip(tokens, kinds, strict=True):
             defined = self._visible.get(token[1:])
             if defined is None or token[0] != "%" or (defined.type is not kind and defined.type != kind):
@@ -185,12 +185,12 @@ class NameScope:
 # every one that is wrong, is read token by token.
 
 KEPT = (TileOperation, Tcvt)
-"""The nodes of statements whose forms are cached."""
+"""Nodes of statements whose forms are cached."""
 _MOST = 4096
 """Forms that are kept of a text; real programs have some hundreds."""
 
 Shape = tuple[int, tuple[int, ...]]
-"""Tokens of a statement from its name on, and which of them are values."""
+"""Tokens of a statement from its name on, with marks for values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class _Form:
 
 
 class Forms:
-    """The forms in a text so far, by its tokens."""
+    """The cached forms of a text, by tokens."""
 
     __slots__ = ("_kinds", "_known", "_shapes", "_texts")
 
@@ -241,7 +241,7 @@ class Forms:
         return None
 
     def note(self, start: int, end: int, scope: NameScope, node: TileOperation | Tcvt) -> None:
-        """Keep the form of a statement that has been read from token `start` to `end`."""
+        """Store the form of a statement that has been read from token `start` to `end`."""
         if len(self._known) >= _MOST:
             return
         tokens = self._texts[start:end]
@@ -262,7 +262,7 @@ class Forms:
 
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
-"""Opening bracket -> its closing bracket."""
+"""Closing bracket of each opening one."""
 _MARKS = frozenset(("func.func", "", *CLOSING, *CLOSING.values()))
 _T = TypeVar("_T")
 _DEEPEST = 64  # nested regions or attribute values; far beyond real programs, well inside Python's own stack
@@ -272,17 +272,17 @@ class Resumption(Protocol):
     """The point at which reading resumes after an unreadable statement; see `castsim.isa.pto.pto_parser`."""
 
     def fail(self, start: int, before: int, regions: int, depth: int, error: CastsimError) -> None:
-        """Take note of the error of the statement that begins at token `start`, and go on at the next one."""
+        """Record the error of the statement that begins at token `start`, and continue at the next one."""
         ...
 
 
 class PtoReader:
-    """A position in the tokens of one file, the scope of the function being read, and the warnings so far.
+    """A position in the tokens of one file, the scope of the current function, and the warnings so far.
 
-    Readers of statements take tokens through it. `position` is the index of the next token; places are given as token
+    Readers of statements consume tokens through it. `position` is the index of the next token; positions are token
     indices. `depth` counts the regions around it, `failures` the unreadable statements, after which `recovery`
-    continues; `hopeless` tells that the text is not worth that. `recorded`: the function was recorded from a kernel in
-    C++, whose library compares less than the assembler.
+    continues; `hopeless` tells that the text is not worth continuing. `recorded`: the function was recorded from C++,
+    whose library compares less than the assembler.
     """
 
     __slots__ = (
@@ -314,11 +314,11 @@ class PtoReader:
     # ------------------------------------------------------------------------------------------------- refusing
 
     def span(self, index: int) -> Span:
-        """Return the place of a token."""
+        """Return the position of a token."""
         return Span.within(self.source, self.starts[index], len(self.texts[index]))
 
     def error(self, message: str, index: int | None = None, legal: Iterable[str] = ()) -> ReadError:
-        """Return (not raise) the refusal of a token, by default the next one."""
+        """Return (do not raise) an error about a token, by default the next one."""
         return ReadError(message, span=self.span(self.position if index is None else index), legal=legal)
 
     def unexpected(self, expected: str, legal: Iterable[str] = ()) -> NoReturn:
@@ -329,19 +329,19 @@ class PtoReader:
         raise self.error(f"expected {expected}, found {shown}{placed}", legal=legal)
 
     def warn(self, kind: WarningKind, message: str, span: Span) -> None:
-        """Record a warning; of equal ones the first place is kept."""
+        """Record a warning; of equal ones, the first position is kept."""
         self._warnings.setdefault(message, WarningText(kind, message, span))
 
     @property
     def warnings(self) -> Warnings:
-        """All warnings in the order of the text."""
+        """All warnings in text order."""
         return tuple(self._warnings.values())
 
     # --------------------------------------------------------------------------------------------------- tokens
 
     @property
     def marks(self) -> list[int]:
-        """The tokens that tell where functions end: brackets, `func.func` and the end of the file."""
+        """The tokens that show where functions end: brackets, `func.func` and the end of the file."""
         if not self._marks:
             self._marks = [index for index, text in enumerate(self.texts) if text in _MARKS]
         return self._marks
@@ -351,7 +351,7 @@ class PtoReader:
         return self.texts[self.position] == text
 
     def take(self, text: str) -> bool:
-        """Go past the next token if it is this word or sign."""
+        """Skip the next token if it is this word or sign."""
         if self.texts[self.position] == text:
             self.position += 1
             return True
@@ -387,20 +387,20 @@ class PtoReader:
         return items
 
     def nest(self) -> None:
-        """Go one level deeper; reject nesting that no real program has."""
+        """Enter a nesting level; reject nesting that no real program has."""
         self.depth += 1
         if self.depth > _DEEPEST:
             self.hopeless = True
             raise self.error(f"nested more than {_DEEPEST} levels deep")
 
     def count_statement(self) -> None:
-        """Count the statement here; reject the first one beyond the limit."""
+        """Count a statement here; reject the first one beyond the limit."""
         self._left -= 1
         if self._left < 0:
             raise too_many_statements(self._limit, self.span(self.position))
 
     def unnest(self) -> None:
-        """Come back up one level."""
+        """Leave a nesting level."""
         self.depth -= 1
 
     # --------------------------------------------------------------------------------------------------- values
@@ -412,7 +412,7 @@ class PtoReader:
         return index + 1 if self.kinds[index] is TokenKind.VALUE and self.texts[index + 1] == "=" else None
 
     def new_name(self) -> tuple[str, int]:
-        """Take the name of one value about to be defined; return it without '%', and its index."""
+        """Consume the name of one value about to be defined; return it without '%', and its index."""
         index = self.position
         text = self.next_of(TokenKind.VALUE, "a value name such as %x")
         if ":" in text or "#" in text:
@@ -420,7 +420,7 @@ class PtoReader:
         return text[1:], index
 
     def operand(self) -> Use:
-        """Take the use of a value, which must be defined."""
+        """Consume the use of a value, which must be defined."""
         index = self.position
         token = self.texts[index]
         known = self.scope.defined(token)
@@ -438,7 +438,7 @@ class PtoReader:
         self.scope.define(name, kind, self.starts[index], constant)
 
     def check_use(self, use: Use, kind: Type, type_index: int | None = None) -> None:
-        """Reject a use under another type than the definition's; the type's token is shown if there is one."""
+        """Reject a use with another type than the definition's; the error shows the type's token if there is one."""
         defined = use[2].type
         if defined is not kind and defined != kind and not (kind is UNSIZED_MASK and isinstance(defined, MaskType)):
             index = use[1] if type_index is None else type_index
@@ -451,7 +451,7 @@ class PtoReader:
     def check_uses(
         self, uses: Sequence[Use], types: Sequence[tuple[Type, int]], what: str = "operands", index: int | None = None
     ) -> None:
-        """Reject uses with other types, or another number of them, than the definitions; the error is at `index`."""
+        """Reject uses with other types, or in another number, than the definitions; the error is at `index`."""
         if len(types) != len(uses):
             raise self.error(f"{len(uses)} {what}, but {len(types)} types", types[-1][1] if index is None else index)
         for use, (kind, type_index) in zip(uses, types, strict=True):
@@ -460,7 +460,7 @@ class PtoReader:
     # ---------------------------------------------------------------------------------------------------- types
 
     def type(self) -> Type:
-        """Take a type."""
+        """Consume a type."""
         index = self.position
         text = self.texts[index]
         if text == "<":
@@ -480,7 +480,7 @@ class PtoReader:
         return found
 
     def _bare_pointer(self) -> Type:
-        """Take `<f32, gm>`: a pointer type as operations print it that take nothing else."""
+        """Consume `<f32, gm>`: a pointer type as printed by operations that take nothing else."""
         index = self.position
         end = next((each for each in range(index, min(index + 5, len(self.texts))) if self.texts[each] == ">"), None)
         if end is None:
@@ -491,7 +491,7 @@ class PtoReader:
         return found
 
     def types(self) -> list[tuple[Type, int]]:
-        """Take types separated by commas, each with its index."""
+        """Consume types separated by commas, each with its index."""
         index = self.position
         found = [(self.type(), index)]
         while self.texts[self.position] == ",":
@@ -504,7 +504,7 @@ class PtoReader:
         """Read `%a, %b : T0, T1`, or nothing; return names and types, which must equal those of the definitions.
 
         Raises:
-            ReadError: values and types differ in number, or a type is not that of the definition.
+            ReadError: values and types differ in number, or a type differs from the definition's.
         """
         if self.kinds[self.position] is not TokenKind.VALUE:
             return (), ()
@@ -517,7 +517,7 @@ class PtoReader:
         return tuple(use[0] for use in uses), tuple(use[2].type for use in uses)
 
     def type_list(self) -> tuple[Type, ...]:
-        """Take the types of results: one, or any number in parentheses."""
+        """Consume the types of results: one, or any number in parentheses."""
         if self.take("("):
             return tuple(self.listed(self.type, ")"))
         return (self.type(),)
@@ -562,7 +562,7 @@ class NamedOperation:
         return self.define(reader, (kind,), constant)[0]
 
     def define(self, reader: PtoReader, kinds: tuple[Type, ...], constant: int | None = None) -> tuple[str, ...]:
-        """Make the results visible and return their names; reject any number but that of the types."""
+        """Make the results visible and return their names; reject a number that differs from that of the types."""
         if kinds and not self.results and self.name.startswith("scf."):
             # The values of a region may go unused; a node names them all the same.
             return tuple(self._unused(reader, kind, number) for number, kind in enumerate(kinds))

@@ -1,4 +1,4 @@
-"""Reading `subview`, `alloc_multi_tile` and `multi_tile_get`: other names for tiles and parts of tiles.
+"""Reader of `subview`, `alloc_multi_tile` and `multi_tile_get`: other names for tiles and parts of tiles.
 
 Source: docs/reference/pto.md section 7.8.
 """
@@ -59,7 +59,7 @@ def _read_pair(found: StatementReading, field: str) -> tuple[str, ...]:
 
 
 def _read_valid(found: StatementReading, field: str) -> tuple[str, ...] | None:
-    """Read `valid [%vr, %vc]`, which may be left out."""
+    """Read the optional `valid [%vr, %vc]`."""
     reader = found.reader
     if reader.take("valid"):
         return _read_pair(found, field)
@@ -91,7 +91,7 @@ def _read_sizes(found: StatementReading, _: str) -> tuple[int, int]:
 
 
 def _subview(found: StatementReading) -> None:
-    """Find the type of a part, and reject a stated one that is another, and a part that its tile does not have."""
+    """Find the type of a part; reject a stated type that differs, and a part that its tile does not have."""
     reader, source = found.reader, found.values["source_type"]
     valid, (rows, cols) = found.uses.get("valid"), found.values.pop("sizes")
     kind = _part_type(reader, source, (rows, cols), valid)
@@ -117,7 +117,7 @@ def _part_type(reader: PtoReader, source: TileType, sizes: tuple[int, int], vali
 def _check_result(
     reader: PtoReader, index: int, found: TileType, stated: TileType, valid: Sequence[Use] | None
 ) -> None:
-    """Refuse a stated type other than the part's; only its valid region may add what the operands leave open."""
+    """Reject a stated type other than the part's; only its valid region may add to what the operands leave open."""
     same = replace(stated, valid_rows=found.valid_rows, valid_cols=found.valid_cols) == found
     if not same:
         raise reader.error(f"the result of pto.subview is {format_type(found)}", index, (format_type(found),))
@@ -165,7 +165,7 @@ def _box(kind: TileType) -> tuple[int, int]:
 
 
 def _get_tile(found: StatementReading) -> None:
-    """Reject a tile that is not one of the several."""
+    """Reject an index beyond the tiles."""
     reader, several, kind, index = found.reader, found.values["source_type"], found.values.pop("type"), found.tokens
     if kind != several.tile:
         shown = format_type(several.tile)
@@ -205,7 +205,7 @@ FORMS = (
     StatementForm("NAME {pipe:pipe}", Barrier, ("pto.barrier", "pto.pipe_barrier")),
     StatementForm("pto.barrier_sync[{pipe:endpoint}]", Barrier),
 )  # fmt: skip
-"""Parts of tiles and synchronisation, as they are written."""
+"""Spellings of parts of tiles and synchronisation."""
 
 
 # Reading tcvt in each of its nine spellings; all give the same `Tcvt`.
@@ -403,4 +403,4 @@ def _build(
 
 
 TCVT_READERS: dict[str, Handler] = {"pto.tcvt": _read_any_form, "tcvt": _read_any_form, '"pto.tcvt"': _read_generic}
-"""Reader of tcvt under each of its names."""
+"""Readers of tcvt by name."""

@@ -1,4 +1,4 @@
-"""Reading the `pto` operations on tiles and views other than tcvt: allocation, views, and `NAME ins(...) outs(...)`.
+"""Reader of the `pto` operations on tiles and views except tcvt: allocation, views, and `NAME ins(...) outs(...)`.
 
 Source: docs/reference/pto.md sections 3, 3.5 and 7.
 """
@@ -76,7 +76,7 @@ def check_cast_shapes(src: TileType, dst: TileType, span: Span, *, physical: boo
     A column of 4-bit pairs counts as two. Without `physical`, shapes may differ as long as valid regions agree.
 
     Raises:
-        TileError: both shapes, or both valid regions, are named.
+        TileError: they differ; the message names both shapes, or both valid regions.
     """
     packed = [name for name, tile in (("src", src), ("dst", dst)) if unpacked(tile) is not tile]
     counted = f" ({' and '.join(packed)} in values, two per element)" if packed else ""
@@ -129,10 +129,10 @@ def check_packing(element: str, strides: Sequence[int | None], offsets: Sequence
 
 
 def check_layout(layout: str | None, shape: Sequence[int | None], strides: Sequence[int | None], span: Span) -> None:
-    """Reject a declared layout that known extents and strides contradict.
+    """Reject a declared layout that contradicts known extents and strides.
 
-    `nd` has its unit stride innermost, `dn` one dimension further out; `nz` is taken as given. Extents of 1 tell
-    nothing, since their stride is never taken.
+    `nd` has its unit stride innermost, `dn` one dimension further out; `nz` is not checked. Extents of 1 are
+    ignored, because their stride is never used.
     """
     if layout in (None, "nz") or len(shape) < 2:
         return
@@ -156,10 +156,10 @@ def check_partition(
     part: PartitionType,
     span: Span,
 ) -> None:
-    """Reject a partition that leaves its view, or whose type contradicts the sizes of its operands.
+    """Reject a partition that exceeds its view, or whose type contradicts the sizes of its operands.
 
     `extents` are the known ones of the view, from its type or from its shape operands. A part with fewer dimensions
-    than the view must hold the same number of elements.
+    than the view must have the same number of elements.
     """
     for position, (extent, offset, size) in enumerate(zip(extents, offsets, sizes, strict=True)):
         if (offset or 0) < 0 or (size or 0) < 0:
@@ -200,7 +200,7 @@ def check_transfer(mnemonic: str, inputs: Sequence[Type], outputs: Sequence[Type
 def check_alias(mnemonic: str, source: TileType, result: TileType, span: Span) -> None:
     """Reject a treshape or bitcast whose two types cannot name the same bytes (docs/reference/pto.md section 7.2).
 
-    How many bytes a row of 4-bit elements takes is the target's affair, so for these no sizes are compared.
+    The target decides how many bytes a row of 4-bit elements takes, so their sizes are not compared.
     """
     if source.location != result.location:
         raise TileError(f"{mnemonic} cannot change the location from {source.location} to {result.location}", span=span)
@@ -243,14 +243,14 @@ _BOOLEANS = ("true", "false")
 
 @dataclass(slots=True)
 class OperandList:
-    """The content of the parentheses of `ins` or `outs`: uses, their types, and the tokens of those."""
+    """The content of the parentheses of `ins` or `outs`: uses, their types, and the types' tokens."""
 
     uses: tuple[Use, ...]
     types: tuple[Type, ...]
     type_indices: tuple[int, ...]
 
     def typed(self, number: int) -> tuple[Use, Type, int]:
-        """One of the uses with its type and the token of that."""
+        """One of the uses with its type and the type's token."""
         return self.uses[number], self.types[number], self.type_indices[number]
 
     @property
@@ -260,7 +260,7 @@ class OperandList:
 
 
 def tile_type(reader: PtoReader, owner: str) -> tuple[TileType, int]:
-    """Take a type that must be a tile's; return it and its index."""
+    """Consume a type that must be a tile's; return it and its index."""
     index = reader.position
     kind = reader.type()
     if not isinstance(kind, TileType):
@@ -269,10 +269,10 @@ def tile_type(reader: PtoReader, owner: str) -> tuple[TileType, int]:
 
 
 def read_operands(reader: PtoReader, attributes: Attributes | None = None) -> OperandList:
-    """Read `(values [dict] : types)`; a dictionary is accepted only if there is somewhere to put it.
+    """Read `(values [dict] : types)`; a dictionary is accepted only if the caller stores it.
 
     Raises:
-        ReadError: values and types differ in number, or a type is not that of the definition.
+        ReadError: values and types differ in number, or a type differs from the definition's.
     """
     reader.expect("(")
     texts = reader.texts
@@ -301,7 +301,7 @@ def read_operands(reader: PtoReader, attributes: Attributes | None = None) -> Op
 
 
 def read_tile_operation(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read `pto.NAME [ins(...)] outs(...) [dict]`, whatever NAME is."""
+    """Read `pto.NAME [ins(...)] outs(...) [dict]`, for any NAME."""
     mnemonic = statement.operation
     statement.no_result(reader)
     attributes: Attributes = {}
@@ -433,7 +433,7 @@ def _check_attributes(
 def _check_quantisation(
     reader: PtoReader, statement: NamedOperation, inputs: OperandList, outputs: OperandList, attributes: Attributes
 ) -> None:
-    """Reject a quantisation of no known kind, and an offset that its kind does not have or lacks."""
+    """Reject a quantisation of an unknown kind, and an offset that its kind forbids or requires."""
     given = attributes.get("quant_type")
     by_blocks = statement.operation != "tquant"
     if given is None:
@@ -453,7 +453,7 @@ def _check_quantisation(
 def _check_block_quantisation(
     reader: PtoReader, given: Attribute, outputs: OperandList, attributes: Attributes
 ) -> None:
-    """Reject a block quantisation of no known kind, rule or axis, and codes that its kind does not have."""
+    """Reject a block quantisation of an unknown kind, rule or axis, and codes that its kind does not have."""
     kind = enum_word(reader, given, "quant_type", BLOCK_QUANTISATIONS)
     for key, name, legal in (
         ("quantScaleAlg", "quant_scale_alg", SCALE_ALGORITHMS),
@@ -601,7 +601,7 @@ def _read_part_type(found: StatementReading, field: str) -> PartitionType:
 
 
 def result_type_text(node: PartitionView | Subview, _: str) -> str:
-    """Return a type that may be left out."""
+    """Return the text of an optional type."""
     return f"-> {format_type(node.type)}"
 
 
@@ -621,7 +621,7 @@ def _partition(found: StatementReading) -> None:
 
 
 def _extents(view: Use, kind: ViewType) -> tuple[int | None, ...]:
-    """Return the extents of a view as far as its type or its shape operands tell."""
+    """Return the extents of a view as far as its type or its shape operands state them."""
     noted = view[2].extents
     if noted is None:
         return kind.dims
@@ -651,7 +651,7 @@ FORMS = (
         "pto.set_validshape %tile, %rows, %cols : $type:tile=tile", SetValidShape, (), _set_valid_shape
     ),
 )  # fmt: skip
-"""Allocations and views, as they are written."""
+"""Spellings of allocations and views."""
 
 HANDLERS: dict[str, Handler] = {**handlers_of(FORMS), **{f"pto.{mnemonic}": _read_alias for mnemonic in ALIASES}}
 """The readers of tile and view operations with a special form."""

@@ -48,7 +48,7 @@ _CAMEL_SCATTER = {"NoneBox": "none_box", **_CAMEL_BLOCK}
 _CAMEL_PAD = {"Null": 0, "Zero": 1, "Max": 2, "Min": 3}
 _DEFAULT_FRACTAL = 512
 FRACTALS = (32, 512, 1024)
-"""Bytes that a box of a boxed tile may have."""
+"""Permitted numbers of bytes of a box of a boxed tile."""
 
 _SHAPE = re.compile(r"(\d{1,18})x(\d{1,18})x(\S*)")
 _STARTS_SHAPE = re.compile(r"[\d?]")
@@ -58,18 +58,18 @@ _NATURAL = re.compile(r"\d{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class FieldText:
-    """A piece of a type's text and where it begins in the source."""
+    """A piece of a type's text and its offset in the source."""
 
     source: PtoSource
     start: int
     text: str
 
     def span(self) -> Span:
-        """Return the place of the whole piece."""
+        """Return the position of the whole piece."""
         return self.source.span(self.start, len(self.text))
 
     def error(self, message: str, legal: Iterable[str] = ()) -> ReadError:
-        """Return (not raise) the refusal of this piece."""
+        """Return (do not raise) an error about this piece."""
         return ReadError(message, span=self.span(), legal=legal)
 
     def part(self, offset: int, text: str) -> FieldText:
@@ -77,7 +77,7 @@ class FieldText:
         return replace(self, start=self.start + offset, text=text)
 
     def key_and_value(self) -> tuple[FieldText, FieldText]:
-        """Split `key=value`, blanks around the sign allowed."""
+        """Split `key=value`; blanks around the sign are allowed."""
         key, equals, value = self.text.partition("=")
         if not equals:
             raise self.error(f"expected 'key=value', found '{self.text}'")
@@ -90,11 +90,11 @@ _T = TypeVar("_T")
 
 
 def read_tile(fields: list[FieldText], read_element: ReadElement) -> TileType:
-    """Read the parameters of a tile type, whichever spelling they are in.
+    """Read the parameters of a tile type, in either spelling.
 
     Raises:
-        ReadError: unknown, missing, repeated or misplaced parameter.
-        TileError: boxes of no size that there is, a valid extent larger than the physical one.
+        ReadError: a parameter is unknown, missing, repeated or misplaced.
+        TileError: a box size is not permitted, or a valid extent exceeds the physical one.
     """
     first = fields[0]
     if "=" in first.text:
@@ -112,7 +112,7 @@ def read_tile(fields: list[FieldText], read_element: ReadElement) -> TileType:
 
 
 def format_tile(tile: TileType, element: str) -> str:
-    """Return the compact spelling; fields that have their default are left out."""
+    """Return the compact spelling, without fields at their default."""
     parts = [tile.location, f"{tile.rows}x{tile.cols}x{element}"]
     if (tile.valid_rows, tile.valid_cols) != (tile.rows, tile.cols):
         extents = ("?" if extent is None else str(extent) for extent in (tile.valid_rows, tile.valid_cols))
@@ -283,7 +283,7 @@ _MASKS = {f"b{bits}": bits for bits in (8, 16, 32)}
 
 
 def lane_bits(element: str) -> int:
-    """Return the bits of an element in a register and in memory: two of 4 bits make one of 8."""
+    """Return the bit width of an element in a register and in memory: two 4-bit elements form one of 8 bits."""
     return max(8, element_format(element).bits)
 
 
@@ -293,7 +293,7 @@ def read_vector(
     """Read the parameters of `!pto.vreg<64xf32>`.
 
     Raises:
-        ReadError: malformed, an unknown element, or not 2048 bits.
+        ReadError: the type is malformed, has an unknown element, or does not have 2048 bits.
     """
     examples = ("64xf32", "128xf16", "256xi8")
     lanes, field, element = _read_lanes(fields, read_element, "a vector register", examples, ("i4", "f64"))
@@ -308,7 +308,7 @@ def read_vector(
 def _read_lanes(
     fields: list[FieldText], read_element: ReadElement, what: str, examples: tuple[str, ...], refused: tuple[str, ...]
 ) -> tuple[int, FieldText, str]:
-    """Read `64xf32` of a kind of register: its lanes, and the element, which is none of those `refused`."""
+    """Read `64xf32` of a kind of register: its lanes, and the element, which must not be one of `refused`."""
     if len(fields) > 1:
         raise fields[1].error(f"{what} takes only a number of lanes and an element type")
     match = _VECTOR.fullmatch(fields[0].text)
@@ -329,7 +329,7 @@ def read_mask(fields: list[FieldText]) -> MaskType:
     """Read the parameter of `!pto.mask<b32>`.
 
     Raises:
-        ReadError: no such mask.
+        ReadError: the mask does not exist.
     """
     text = fields[0].text
     if len(fields) > 1 or text not in _MASKS:
@@ -341,7 +341,7 @@ def read_align(source: PtoSource, start: int, text: str) -> AlignType:
     """Read `!pto.align`.
 
     Raises:
-        ReadError: it has parameters.
+        ReadError: it has parameters, although it takes none.
     """
     if text != "!pto.align":
         raise source.error("type '!pto.align' has no parameters", start, len(text), ("!pto.align",))
@@ -349,7 +349,7 @@ def read_align(source: PtoSource, start: int, text: str) -> AlignType:
 
 
 def of_dialect(spelling: str) -> str:
-    """Return the spelling of an element with the prefix that it has as a type of the dialect."""
+    """Return the spelling of an element with its prefix as a type of the dialect."""
     return f"!pto.{spelling}" if spelling in ("hif8", "f4E2M1x2", "f4E1M2x2") else spelling
 
 
@@ -357,7 +357,7 @@ def of_dialect(spelling: str) -> str:
 
 _MASK = re.compile(r"(\d{1,9})(?:x(pred|b8|b16|b32))?")
 MOST_LANES = 65536
-"""Lanes of a logical register: 256 KiB of bytes fill the buffer four times over."""
+"""Maximum number of lanes of a logical register: 256 KiB of bytes fill the buffer four times over."""
 
 
 def read_logical_vector(
@@ -366,7 +366,7 @@ def read_logical_vector(
     """Read the parameters of `!pto.vmi.vreg<256xf32>`.
 
     Raises:
-        ReadError: malformed, an unknown element, or a number of lanes that no program has.
+        ReadError: the type is malformed, has an unknown element, or an implausible number of lanes.
     """
     examples = ("256xf32", "128xf16")
     lanes, field, element = _read_lanes(fields, read_element, "a logical register", examples, ("i4", "f64", "e8m0"))
@@ -378,7 +378,7 @@ def read_logical_mask(fields: list[FieldText]) -> LogicalMaskType:
     """Read the parameter of `!pto.vmi.mask<256xpred>`.
 
     Raises:
-        ReadError: no such mask.
+        ReadError: the mask does not exist.
     """
     match = _MASK.fullmatch(fields[0].text)
     if len(fields) > 1 or match is None:
@@ -405,7 +405,7 @@ ELEMENTS: dict[str, str] = {
     "f8E5M2": "e5m2",
     **_INTEGERS,
 }
-"""Element spelling of the vendor's front end -> format name."""
+"""Format name of each element spelling of the vendor's front end."""
 
 LOWERED: dict[str, str] = {
     "f8E4M3": "e4m3fn",
@@ -438,7 +438,7 @@ SCALARS: dict[str, str] = {
     **{name: name for name in ("f16", "bf16", "f32", "f64")},
     **_INTEGERS,
 }
-"""Spelling of a builtin scalar -> name of its `ScalarType`."""
+"""`ScalarType` name of each spelling of a builtin scalar."""
 _SCALAR_SPELLING = {f"u{bits}": f"ui{bits}" for bits in (8, 16, 32, 64)}
 
 _REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -473,18 +473,18 @@ _KNOWN = (
     "!pto.vmi.mask",
 )
 AFTER_LOWERING = "this text was already lowered; give the text before lowering"
-"""What is said of types and operations that the assembler writes instead of those of its input."""
+"""Remark on types and operations that the assembler writes instead of those of its input."""
 LOWERED_DIALECTS = ("memref", "emitc", "llvm")
 _UNSUPPORTED = ("pto.eventid_array", "pto.pipe", "pto.async_session")
 
 
 def read_element(field: FieldText, warn: Warn) -> str:
-    """Return the format name that an element spelling means.
+    """Return the format name of an element spelling.
 
-    Warns if the spelling names another format than the front end lowers it to, or is castsim's own.
+    Warns if the front end lowers the spelling to another format, or only castsim has it.
 
     Raises:
-        ReadError: not an element type of tiles, views and pointers.
+        ReadError: it is not an element type of tiles, views and pointers.
     """
     text = field.text
     if text in ELEMENTS:
@@ -522,7 +522,7 @@ def _format_name(text: str) -> str | None:
 
 
 def _spelt(name: str | None, *tables: Mapping[str, str]) -> tuple[str, ...]:
-    """Return how `.pto` spells a format; nothing if it does not."""
+    """Return the `.pto` spelling of a format; empty if it has none."""
     return tuple(each for table in tables for each, held in table.items() if held == name)
 
 
@@ -530,8 +530,8 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
     """Read one type, given as a whole token that begins at offset `start` of the source.
 
     Raises:
-        ReadError: unknown type or malformed parameters.
-        TileError: a valid extent beyond its physical one.
+        ReadError: the type is unknown or its parameters are malformed.
+        TileError: a valid extent exceeds its physical one.
     """
     if not text.startswith("!"):
         return _read_scalar(source, start, text)
@@ -572,21 +572,21 @@ def parse_type(text: str) -> Type:
     """Parse a separate type, such as `!pto.tile_buf<vec, 4x256xf32>` or `index`.
 
     Raises:
-        ReadError, TileError: as `read_type`.
+        ReadError, TileError: see `read_type`.
     """
     return read_type(PtoSource("<type>", text), 0, text, lambda *_: None)
 
 
 def element_spelling(element: str) -> str:
-    """Return how registers and pointers of programs spell an element format; its own name if they do not."""
+    """Return the spelling of an element format in registers and pointers; its own name if it has none."""
     return of_dialect(_ELEMENT_SPELLING.get(element, element))
 
 
 def format_type(kind: Type) -> str:
-    """Return the canonical spelling: tiles in the compact form without the fields that have their default.
+    """Return the canonical spelling: tiles in the compact form without fields at their default.
 
     Raises:
-        ReadError: the element format has no spelling in `.pto`.
+        ReadError: `.pto` cannot spell the element format.
     """
     if isinstance(kind, ScalarType):
         return _SCALAR_SPELLING.get(kind.name, kind.name)

@@ -1,6 +1,6 @@
 """The types of `.pto` values.
 
-`castsim.isa.pto.program` tells the whole.
+`castsim.isa.pto.program` describes the whole program.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PointerType:
     element: str
     space: str | None = None
     spelling: str = field(default="", compare=False, repr=False)
-    """The element as the text has it, where that is not the canonical spelling: `si32`, `!pto.hif8`."""
+    """The element in the text's spelling if it is not canonical: `si32`, `!pto.hif8`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class TileType:
 
 
 BOXED = ("tload", "tstore", "tmov", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "treshape", "bitcast")
-"""Operations that take boxed tiles also in the vector unit's buffer."""
+"""Operations that also accept boxed tiles in the vector unit's buffer."""
 
 
 def is_foreign_work(mnemonic: str, kinds: Iterable[object]) -> bool:
-    """Whether tiles of these types make an operation work of another unit than the vector unit."""
+    """Whether tiles of these types assign an operation to a unit other than the vector unit."""
     for kind in kinds:
         if isinstance(kind, TileType) and kind.foreign and (kind.location != "vec" or mnemonic in BOXED):
             return True
@@ -97,13 +97,13 @@ class MultiTileType:
 class VectorType:
     """`!pto.vreg<64xf32>`: a vector register of 256 bytes.
 
-    An element of the 4-bit formats `e1m2` and `e2m1` is a pair of them in one byte, the first in its low half.
+    An element of the 4-bit formats `e1m2` and `e2m1` is a pair of values in one byte, the first in its low half.
     """
 
     lanes: int
     element: str
     spelling: str = field(default="", compare=False, repr=False)
-    """The spelling, as for a pointer."""
+    """The element's spelling, as for a pointer."""
 
     @property
     def bits(self) -> int:
@@ -115,7 +115,7 @@ class VectorType:
 class MaskType:
     """`!pto.mask<b32>`: a predicate with a bit for every lane of `bits` bits: 8, 16 or 32.
 
-    Assemblers up to spring 2026 print `!pto.mask`: `bits` is then 0 until the operation or the definition tells.
+    Assemblers up to spring 2026 print `!pto.mask`: `bits` is then 0 until the operation or the definition sets it.
     """
 
     bits: int
@@ -133,7 +133,7 @@ class LogicalVectorType:
     lanes: int
     element: str
     spelling: str = field(default="", compare=False, repr=False)
-    """The spelling, as for a pointer."""
+    """The element's spelling, as for a pointer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class RegisterOperation(Located):
     attributes: tuple[tuple[str, str], ...] = ()
 
     def word(self, key: str) -> str | None:
-        """Return a word or number of the text, None if it has none of the kind."""
+        """Return a word or number of the text by kind, None if there is none."""
         return next((text for name, text in self.attributes if name == key), None)
 
 
@@ -180,14 +180,14 @@ class RegisterOperation(Located):
 class VmiOperation(RegisterOperation):
     """`%r = pto.vmi.NAME %a, %p[%i], %m {key = value} : types -> types`.
 
-    `operands` are all values in the order of the text; `offset_at` is the place of the one in brackets, whose type the
-    text leaves out. Words have their short names (`R`, not `ROUND_R`).
+    `operands` are all values in text order; `offset_at` is the index of the one in brackets, whose type the
+    text omits. Words have their short names (`R`, not `ROUND_R`).
     """
 
     offset_at: int | None = None
 
     def count(self, key: str) -> int | None:
-        """Return a number of the text, None if it has none of the kind."""
+        """Return a number of the text by kind, None if there is none."""
         text = self.word(key)
         return None if text is None else int(text)
 
@@ -202,8 +202,8 @@ class VmiOperation(RegisterOperation):
 class MicroOperation(RegisterOperation):
     """`%r = pto.NAME %a, %p[%i], "WORD", %m group(%x, %y) {key = "WORD"} : types -> types`.
 
-    `operands` are all values in the order of the text, those of `groups` last; `groups` are the names of the groups
-    with their numbers of operands. `attributes` holds the words of the text by kind (`dist`, `rnd`), whether between
+    `operands` are all values in text order, those of `groups` last; `groups` are the names of the groups
+    with their numbers of operands. `attributes` has the words of the text by kind (`dist`, `rnd`), whether between
     the operands or in the dictionary, under their short names (`R`, not `ROUND_R`).
     """
 
@@ -237,7 +237,7 @@ class StridedStatement(RegisterOperation):
 
 @dataclass(frozen=True)
 class PairFormat(FloatFormat):
-    """Two values of the format `held` in one storage unit; its own fields only give it its width."""
+    """Two values of the format `held` in one storage unit; its own fields only define its width."""
 
     held: str = ""
 
@@ -246,37 +246,37 @@ PAIRS: Mapping[str, PairFormat] = {
     f"{held}_pair": PairFormat(f"{held}_pair", exponent, fraction, 0, Specials.NONE, held=held)
     for held, exponent, fraction in (("e2m1", 4, 3), ("e1m2", 4, 3), ("hif8", 8, 7), ("bf16", 8, 23))
 }
-"""Every element that holds two values, by the name that types of programs have for it."""
+"""Every element with two values, by its name in types of programs."""
 
 
 def element_format(name: str) -> Format:
-    """Return the format of an element type, as tiles and views of programs name it.
+    """Return the format of an element type, by its name in tiles and views of programs.
 
     Raises:
-        ReadError: there is none of that name.
+        ReadError: the format does not exist.
     """
     return PAIRS.get(name) or format_named(name)
 
 
 @lru_cache(maxsize=64)
 def vector(element: str) -> VectorType:
-    """Return the type of a register of an element; two of 4 bits make one of 8."""
+    """Return the type of a register of an element; two 4-bit elements form one of 8 bits."""
     return VectorType(REGISTER_BITS // max(8, element_format(element).bits), element)
 
 
 def held_format(fmt: Format) -> tuple[Format, int]:
-    """Return the format of the values in an element, and how many of them it holds."""
+    """Return the format of the values in an element, and their number."""
     return (format_named(fmt.held), 2) if isinstance(fmt, PairFormat) else (fmt, 1)
 
 
 def held_element(name: str) -> str:
-    """Return the 4-bit format whose pairs an element holds, as register casts name it; else the element's own name."""
+    """Return the 4-bit format whose pairs form an element, by its name in register casts; or the element's own name."""
     pair = PAIRS.get(name)
     return name if pair is None or pair.bits != 8 else pair.held
 
 
 def unpacked(kind: TileType) -> TileType:
-    """Return the type of a tile as casts see it: two columns (rows if column-major) for each of 4-bit pairs."""
+    """Return the type of a tile as casts read it: two columns (rows if column-major) for each one of 4-bit pairs."""
     pair = PAIRS.get(kind.element)
     if pair is None or pair.bits != 8:
         return kind

@@ -1,8 +1,8 @@
-"""The vector operations on tiles: one row each with the properties that hold on every chip.
+"""The vector operations on tiles: one row each with the properties common to all chips.
 
-Parser, values, accesses, checks and the lowerings of both mechanisms read the rows of `vector_operations.csv`; nothing
-is derived from a mnemonic.
-What a chip adds is its own row of `targets/*_operations.csv`: element types, scratch, the kernel that runs.
+Parser, values, accesses, checks and the lowerings of both mechanisms read the rows of `vector_operations.csv`; no
+property is derived from a mnemonic.
+A chip adds its own row of `targets/*_operations.csv`: element types, scratch, and the kernel.
 
 Source: docs/reference/pto.md section 7.
 """
@@ -37,11 +37,11 @@ class Kind(StrEnum):
     ELEMENTWISE = "elementwise"
     """Equal valid regions."""
     SELECT = "select"
-    """Equal valid regions, and a mask that holds a bit per element."""
+    """Equal valid regions, and a mask with a bit per element."""
     BROADCAST = "broadcast"
     """No source: a scalar everywhere."""
     COMPARE = "compare"
-    """Equal valid rows; the destination holds a bit per element."""
+    """Equal valid rows; the destination has a bit per element."""
     ROW_REDUCE = "row reduction"
     """One element per row."""
     ROW_EXPAND = "row expansion"
@@ -61,13 +61,13 @@ class Kind(StrEnum):
     RAMP = "ramp"
     """No source: numbers that ascend or descend from a scalar, in one row."""
     GATHER = "gather"
-    """The elements of a tile that a tile of numbers names, one for each element of the destination."""
+    """The elements of a tile that a tile of indices selects, one for each element of the destination."""
     PATTERN_GATHER = "gather by pattern"
     """Every n-th column, or row, of a tile."""
     COMPARE_GATHER = "gather by comparison"
-    """The numbers of the columns whose elements satisfy a comparison with a scalar, and their count."""
+    """The indices of the columns whose elements satisfy a comparison with a scalar, and their count."""
     SORT = "sort"
-    """Pairs of an element and its number, sorted by elements within groups."""
+    """Pairs of an element and its index, sorted by elements within groups."""
     MERGE = "merge"
     """Sorted lists of such pairs merged to one."""
     TRANSPOSE = "transposition"
@@ -77,7 +77,7 @@ class Kind(StrEnum):
     CONCATENATE = "concatenation"
     """The rows of two tiles side by side."""
     QUANTISE = "quantisation"
-    """Elements times a factor of their row, perhaps plus an offset, rounded to 8 bits."""
+    """Elements times a factor of their row, with an optional offset, rounded to 8 bits."""
     DEQUANTISE = "dequantisation"
     """Integers less an offset of their row, times its scale."""
     BLOCK_QUANTISE = "block quantisation"
@@ -91,17 +91,17 @@ class Kind(StrEnum):
     NARROW = "narrowing"
     """Equal valid regions; the results are converted to narrower elements."""
     PAIR_REDUCE = "pair reduction"
-    """Every two neighbouring elements of a row become one."""
+    """A pair of neighbouring elements of a row becomes one."""
     INTERLEAVE = "interleaving"
-    """The elements of rows of two tiles by turns, or those in even and odd columns apart: two results."""
+    """The elements of rows of two tiles alternately, or those in even and odd columns separated: two results."""
     BLOCK_GATHER = "block gather"
-    """The blocks of 32 bytes, or elements, at the byte offsets that a tile names."""
+    """The blocks of 32 bytes, or elements, at the byte offsets in a tile."""
     PART_ARGUMENT = "part arg-reduction"
-    """The better of two operands with its number, or the valid one: two results."""
+    """The better of two operands with its index, or the valid one: two results."""
 
     @property
     def gives_places(self) -> bool:
-        """Whether the results are numbers of rows or columns, whatever the elements of the sources are."""
+        """Whether the results are row or column indices, for any elements of the sources."""
         return self in (Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT, Kind.COMPARE_GATHER)
 
 
@@ -125,11 +125,11 @@ COMPOSITIONS: Mapping[str, tuple[Application, ...]] = {
     "subrelu": (Application("sub"), Application("relu")),
     "maddrelu": (Application("madd"), Application("relu")),
 }
-"""Functions that others make up, each rounded on its own (docs/reference/pto.md section 7.3)."""
+"""Functions composed of others, each rounded separately (docs/reference/pto.md section 7.3)."""
 
 
 def parts_of(function: str) -> tuple[str, ...]:
-    """Return the functions that make up a function: itself unless it is a composition."""
+    """Return the functions that form a function: itself unless it is a composition."""
     return tuple(part.function for part in COMPOSITIONS.get(function, (Application(function),)))
 
 
@@ -137,9 +137,9 @@ def parts_of(function: str) -> tuple[str, ...]:
 class VectorOperation:
     """One operation.
 
-    `function` is its effect per element: a name of `castsim.execution.vector_operations.arithmetic`, or of a
+    `function` is its effect per element: a name in `castsim.execution.vector_operations.arithmetic`, or of a
     composition. `forms` are its legal operand lists inside `ins`; `section` is the one of docs/reference/pto.md that
-    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary`, `descending`, `maskPattern`, `quant_type`
+    describes it. `attribute` is an optional attribute: `cmpMode`, `isBinary`, `descending`, `maskPattern`, `quant_type`
     or `grpAxis`. `tmp_like_source` marks a scratch tile in the text with the source's type and valid region. For a
     fill, `in_place` marks equal bytes of source and destination, `enlarges` a destination that may have more rows and
     columns than the source. `tmp_behind` marks a scratch tile that may follow the destination. `scalar_unit` marks work
@@ -167,7 +167,7 @@ class VectorOperation:
 
     @property
     def counts_finds(self) -> bool:
-        """Whether its second destination gets how many elements it finds in each row."""
+        """Whether its second destination counts its matches in each row."""
         return self.kind is Kind.COMPARE_GATHER
 
     @property
@@ -177,7 +177,7 @@ class VectorOperation:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """The legal operand lists as messages spell them."""
+        """The legal operand lists in the form of messages."""
         return tuple(f"ins({', '.join(_WORDS[role] for role in form)})" for form in self.forms)
 
     @property
@@ -187,7 +187,7 @@ class VectorOperation:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The functions that it computes, one after the other."""
+        """The functions that it computes, in sequence."""
         return parts_of(self.function)
 
     @property
@@ -207,12 +207,12 @@ class VectorOperation:
 
     @property
     def integers_exact(self) -> bool:
-        """Whether its results on integers are certain: not for quotients, remainders and shifts."""
+        """Whether its integer results are certain: false for quotients, remainders and shifts."""
         return {"div", "rem", "fmod", "shl", "shr"}.isdisjoint(self.parts)
 
 
 def text_name(mnemonic: str) -> str:
-    """Return the name of an operation in the text: mnemonics of its further forms contain a point."""
+    """Return the name of an operation in the text: mnemonics of its other forms contain a point."""
     return mnemonic.partition(".")[0] if mnemonic in VECTOR_OPERATIONS and mnemonic != _DOTTED else mnemonic
 
 
@@ -226,7 +226,7 @@ DIRECTIONS = ('"row"', '"col"')
 """The directions of a gather by pattern; the first is the default."""
 
 PAIR_BYTES = 8
-"""Bytes of a pair of an element and its number in a sorted list; numbers are in the upper four."""
+"""Number of bytes of a pair of an element and its index in a sorted list; indices are in the upper four."""
 
 CHOOSING = ("eq", "gt")
 """Values of `cmpMode` of a gather; the first is the default."""
@@ -259,10 +259,10 @@ PRINT = "tprint"
 """The operation that prints a tile and changes nothing."""
 
 MATRIX = ("tmatmul", "tgemv", "timg2col")
-"""Beginnings of the names of operations that belong to the matrix unit."""
+"""Prefixes of the names of operations that belong to the matrix unit."""
 
 PART_MOVES = ("textract", "tinsert")
-"""Copies out of and into a part of a larger tile, which two operands place; the matrix unit's where a tile is its."""
+"""Copies out of and into a part of a larger tile, which two operands locate; the matrix unit's if a tile is."""
 
 
 def _read(row: Mapping[str, str]) -> VectorOperation:
@@ -278,7 +278,7 @@ def _read(row: Mapping[str, str]) -> VectorOperation:
 VECTOR_OPERATIONS: Mapping[str, VectorOperation] = {
     row["mnemonic"]: _read(row) for row in table_rows(Path(__file__).with_suffix(".csv"))
 }
-"""Every vector operation other than tcvt by its mnemonic."""
+"""Every vector operation except tcvt by mnemonic."""
 
 
 # Tile operations that programs may use, those that are known and not modelled, and all others.
@@ -303,17 +303,17 @@ UNMODELLED: Mapping[str, str] = {
     "tget_scale_addr": "scales of the matrix unit",
     "tprefetch": "caches are not modelled",
 }
-"""Operations of public kernels and of the front end that are not modelled, and why."""
+"""Operations of public kernels and of the front end that are not modelled, with the reason."""
 
 
 def is_known(mnemonic: str) -> bool:
-    """Whether a tile operation is one of those above, modelled or not."""
+    """Whether a tile operation exists, modelled or not."""
     return (
         mnemonic in SUPPORTED or mnemonic in UNMODELLED or mnemonic in VECTOR_OPERATIONS or mnemonic.startswith(MATRIX)
     )
 
 
 def unknown_operation(mnemonic: str) -> IllegalError:
-    """Return the refusal of an unknown tile operation, with the nearest names."""
+    """Return the error about an unknown tile operation, with the nearest names."""
     near = closest(mnemonic, (*SUPPORTED, *UNMODELLED), everything_up_to=0)
     return IllegalError(f"unknown operation pto.{mnemonic}", legal=[f"pto.{name}" for name in near])

@@ -58,7 +58,7 @@ __all__ = ["check", "conversion_words", "group_of", "leading_lanes", "route_of",
 # instructions exist for it. Source: docs/reference/micro.md section 9.4.
 
 HELD: Mapping[str, str] = {"bf16_pair": "bf16"}
-"""The element that casts use for an element of two values."""
+"""The element that casts use for an element with two values."""
 FOUR_BITS = ("e2m1", "e1m2")
 _ELEMENTS = tuple(dict.fromkeys((*(src for src, _ in CONVERSIONS), *(dst for _, dst in CONVERSIONS))))
 
@@ -73,7 +73,7 @@ class How(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RouteStep:
-    """One step of a conversion, between formats that registers name."""
+    """One step of a conversion, between formats of registers."""
 
     how: How
     src: str
@@ -81,7 +81,7 @@ class RouteStep:
 
     @property
     def roundings(self) -> tuple[str, ...]:
-        """The letters of its rounding; none if it does not round."""
+        """The letters of its rounding; empty if it does not round."""
         return CONVERSIONS[self.src, self.dst].roundings if self.how is How.CONVERT else ()
 
     @property
@@ -105,11 +105,11 @@ class ConversionRoute:
 
     @property
     def saturations(self) -> tuple[str, ...]:
-        """The words of its saturation; none if it has no choice."""
+        """The words of its saturation; empty if it has no choice."""
         return SATURATIONS if any(step.saturates for step in self.steps) else ()
 
     def default(self) -> str:
-        """Return the rounding of a conversion that names none: A to hif8, else R."""
+        """Return the default rounding of a conversion: A to hif8, otherwise R."""
         return "R" if "R" in self.roundings else "A"
 
     def rounding_of(self, step: RouteStep, letter: str) -> str:
@@ -122,7 +122,7 @@ def route(src: str, dst: str) -> ConversionRoute:
     """Return the conversion steps between elements of logical registers, by names of register elements.
 
     Raises:
-        IllegalError: there is no conversion; the message names the destinations of this source.
+        IllegalError: the conversion does not exist; the message names the destinations of this source.
     """
     steps = _route(src, dst)
     if steps is None:
@@ -131,7 +131,7 @@ def route(src: str, dst: str) -> ConversionRoute:
 
 
 def shown(element: str) -> str:
-    """Return the name of an element for messages: pairs are called as types call them."""
+    """Return the name of an element for messages: pairs have their names in types."""
     return {"bf16_pair": "bf16x2", "hif8_pair": "hif8x2", "e2m1": "f4E2M1x2", "e1m2": "f4E1M2x2"}.get(element, element)
 
 
@@ -195,7 +195,7 @@ def _to_integer(src: str, dst: str) -> tuple[RouteStep, ...] | None:
 
 
 def _to_float(src: str, dst: str) -> tuple[RouteStep, ...] | None:
-    """Return the steps from an integer to a float: by f32, which holds all of 16 bits."""
+    """Return the steps from an integer to a float: through f32, which represents all of 16 bits."""
     if dst != "f32":
         return _through(src, "f32", dst)
     middle: Mapping[str, str] = {"i8": "f16", "u8": "f16", "u16": "i32"}
@@ -206,7 +206,7 @@ def check_conversion(src: str, dst: str, attributes: Mapping[str, str]) -> Conve
     """Return a conversion, and reject a saturation that is missing or forbidden, and words that the pair lacks.
 
     Raises:
-        IllegalError: as said; lists the legal words.
+        IllegalError: a word is wrong; the message lists the legal ones.
     """
     found, named = route(src, dst), f"vcvt {shown(src)} -> {shown(dst)}"
     rounding, saturation = attributes.get("rounding"), attributes.get("saturate")
@@ -229,14 +229,14 @@ _LEGACY_KINDS = {
 }
 _SIGNS = {"extsi": ("i", "i"), "extui": ("u", "u"), "sitofp": ("i", ""), "uitofp": ("u", ""), "fptosi": ("", "i"),
           "fptoui": ("", "u")}  # fmt: skip
-"""The signs of source and destination integers under older names, whatever their types say."""
+"""The signs of source and destination integers under older names, independent of their types."""
 
 
 def check(reader: PtoReader, node: VmiOperation, where: Mapping[str, int]) -> None:
-    """Reject types and words that the operation does not take; `where` are the tokens of words.
+    """Reject types and words that the operation does not support; `where` are the tokens of words.
 
     Raises:
-        IllegalError: as stated, with its place and the legal alternatives.
+        IllegalError: there is one; the error has its position and the legal alternatives.
     """
     elements = VMI_ROWS[node.mnemonic].elements
     first = next((kind for kind in (*node.operand_types, *node.result_types) if _is_vector(kind)), None)
@@ -260,7 +260,7 @@ def vectors(kinds: tuple[Type, ...]) -> list[LogicalVectorType]:
 
 
 def group_of(node: VmiOperation) -> int:
-    """Return the number of groups of a reduction or broadcast: 1 where the text has none."""
+    """Return the number of groups of a reduction or broadcast: 1 if the text states none."""
     return node.count("group") or 1
 
 
@@ -310,14 +310,14 @@ def _check_truncation(node: VmiOperation) -> None:
 
 
 def conversion_formats(node: VmiOperation) -> tuple[str, str]:
-    """Return source and destination of a conversion as its name reads them: extui takes integers as unsigned."""
+    """Return source and destination of a conversion as implied by its name: extui reads integers as unsigned."""
     source, result = (kind.element for kind in vectors((*node.operand_types[:1], *node.result_types)))
     one, other = _SIGNS.get(node.mnemonic, ("", ""))
     return (one + source[1:] if one else source), (other + result[1:] if other else result)
 
 
 def conversion_words(node: VmiOperation) -> dict[str, str]:
-    """Return the attributes of a conversion; its older names saturate where the text is silent."""
+    """Return the attributes of a conversion; its older names saturate if the text omits the attribute."""
     words = dict(node.attributes)
     if node.mnemonic in LEGACY and "saturate" not in words and route(*conversion_formats(node)).saturations:
         words["saturate"] = "SAT"
@@ -328,7 +328,7 @@ def route_of(node: VmiOperation) -> ConversionRoute:
     """Return the steps of a conversion.
 
     Raises:
-        IllegalError: there is no conversion, or its attributes are not those of the pair.
+        IllegalError: the conversion does not exist, or its attributes are not those of the pair.
     """
     source, result = conversion_formats(node)
     return check_conversion(source, result, conversion_words(node))
@@ -347,7 +347,7 @@ def _check_conversion(node: VmiOperation) -> None:
 
 
 def _note_rounding(reader: PtoReader, node: VmiOperation) -> None:
-    """Warn of a rounding without effect, and of one that no text gives a meaning for the pair."""
+    """Warn of a rounding without effect, and of one without documented meaning for the pair."""
     written = node.word("rounding")
     if written is None:
         return
@@ -386,13 +386,13 @@ def _check_mask(node: VmiOperation) -> None:
 
 
 def leading_lanes(node: VmiOperation, lanes: int) -> int:
-    """Return how many lanes from the first on a pattern of a logical mask names."""
+    """Return how many lanes, from the first on, a pattern of a logical mask selects."""
     pattern = node.word("pattern") or ""
     return int(pattern[6:]) if "VL" in pattern else lanes * (pattern == "PAT_ALL")
 
 
 def _check_pattern(node: VmiOperation) -> None:
-    """Reject patterns for which no text states whether they count the lanes of the mask or of a register."""
+    """Reject patterns that no text defines as counting the lanes of the mask or of a register."""
     pattern = node.word("pattern") or ""
     if pattern not in ("PAT_ALL", "PAT_ALLF") and "VL" not in pattern:
         _refuse(node, f"with {pattern} is not modelled: no source documents whether it counts the lanes of the mask "
@@ -413,7 +413,7 @@ def _check_broadcast(node: VmiOperation) -> None:
 
 
 def _check_groups(node: VmiOperation, whole: LogicalVectorType, slots: LogicalVectorType, groups: int) -> None:
-    """Reject groups that do not share the lanes evenly, and other than one slot for each."""
+    """Reject groups that do not divide the lanes evenly, or have more than one slot each."""
     if whole.lanes % groups:
         _refuse(node, f"cannot share {whole.lanes} lanes among group = {groups}", ("a divisor of the lanes",))
     if slots.lanes != groups:
@@ -510,7 +510,7 @@ _NAMES = {"V": "a logical register", "K": "a logical mask", "P": "a pointer", "S
 
 @dataclass(slots=True)
 class _VmiText:
-    """An operation as it is written: uses of values, which of them is in brackets, words with their tokens, types."""
+    """A written operation: uses of values, the index of the one in brackets, words with their tokens, types."""
 
     uses: list[Use] = field(default_factory=list)
     offset_at: int | None = None
@@ -523,8 +523,8 @@ def read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one operation on logical registers.
 
     Raises:
-        ReadError: illegal operands, words, types or results.
-        IllegalError: well-formed, but there is no such conversion, element or shape.
+        ReadError: operands, words, types or results are illegal.
+        IllegalError: it is well-formed, but the conversion, element or shape does not exist.
     """
     mnemonic = statement.operation.removeprefix(PREFIX)
     mnemonic = SYNONYMOUS.get(mnemonic, mnemonic)
@@ -587,7 +587,7 @@ def _read_text(reader: PtoReader, statement: NamedOperation, row: VmiRow) -> _Vm
 def _word(
     reader: PtoReader, statement: NamedOperation, row: VmiRow, text: _VmiText, key: str, written: str, index: int
 ) -> None:  # fmt: skip
-    """Take in a word or number under its short name."""
+    """Store a word or number under its short name."""
     if not key:
         raise reader.error(f"{statement.name} takes no word here", index, (row.example,))
     if key in text.words:

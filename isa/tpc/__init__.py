@@ -1,1 +1,1 @@
-"""The assembly text of Habana TPC: reading, printing, the instruction table."""
+"""The assembly text of Habana TPC: reader, printer, instruction table."""

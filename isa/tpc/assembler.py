@@ -1,9 +1,9 @@
-"""Programs to binaries and back: addresses, labels, directives, object files.
+"""Conversion of programs to binaries and back: addresses, labels, directives, object files.
 
 `.byte 0x.., ..` represents bytes that are not a bundle. `.compressed FIRST SECOND` stores the next two bundles in half
-the room each, in the layouts it names. `.encoded HEX` stores the next bundle as these bytes, which must mean it: so
-text keeps a choice that it cannot spell, such as a long immediate where a short one would do. Other directives have
-no meaning here; those that would put data into the program are refused. Source of addresses: docs/reference/tpc.md
+the space each, in the layouts it names. `.encoded HEX` stores the next bundle as these bytes, which must mean it: so
+text keeps a choice that it cannot express, such as a long immediate where a short one is possible. Other directives
+have no effect here; those that would put data into the program are refused. Source of addresses: docs/reference/tpc.md
 section 7.1.
 """
 
@@ -66,8 +66,8 @@ def assemble(program: TpcProgram, encoding: Encoding) -> AssembledBinary:
     """Encode a whole program, first bundle at address 0.
 
     Raises:
-        ReadError: a malformed or misplaced directive.
-        IllegalError: an instruction, bundle or distance that has no encoding.
+        ReadError: a directive is malformed or misplaced.
+        IllegalError: an instruction, bundle or distance has no encoding.
     """
     placer = _Placer(encoding)
     for item in program.items:
@@ -215,10 +215,10 @@ def _prescribed(data: bytes, bundle: Bundle, placed: PlacedBundle, encoding: Enc
 
 
 def resolved(placed: PlacedBundle, labels: dict[str, int], encoding: Encoding) -> Bundle:
-    """Return the bundle with numbers for its labels.
+    """Return the bundle with its labels replaced by numbers.
 
     Raises:
-        IllegalError: a loop that ends too near or too far.
+        IllegalError: a loop ends too near or too far.
     """
     spu = placed.bundle.spu
     if spu is None or not any(isinstance(operand, LabelUse) for operand in spu.operands):
@@ -258,7 +258,7 @@ class ListedLine:
     """One bundle, or a stretch of bytes that is not a bundle (`text` is then a `.byte` directive).
 
     `labels` and `directives` precede it. `unread` is the reason why bytes are not a bundle, `leftover` the fields of a
-    bundle that castsim would encode otherwise.
+    bundle that castsim would encode differently.
     """
 
     address: int
@@ -302,7 +302,7 @@ class Disassembly:
 
 @dataclass(frozen=True, slots=True)
 class _AddressUnit:
-    """The content at one step of program addresses: bundles, or bytes with the reason why they are none."""
+    """The content at one step of program addresses: bundles, or bytes with the reason why they are not bundles."""
 
     address: int
     code: bytes
@@ -363,7 +363,7 @@ def _places(unit: _AddressUnit) -> list[tuple[int, Decoded]]:
 
 
 def _targets(units: list[_AddressUnit], size: int, encoding: Encoding) -> set[int]:
-    """Return the addresses that deserve a label."""
+    """Return the addresses that need a label."""
     found = set()
     for unit in units:
         for address, decoded in _places(unit):
@@ -451,12 +451,12 @@ _SHAPES = {1: _Shape("<16xHHIIIIIHHHHHH", "<IIIIII"), 2: _Shape("<16xHHIQQQIHHHH
 
 
 def program_bytes(data: bytes, machines: tuple[int, ...], file: str = "<binary>") -> bytes:
-    """Return the bytes of a program: those of `.text` if the file is ELF, else all.
+    """Return the bytes of a program: those of `.text` if the file is ELF, otherwise all.
 
     `machines` are the machine numbers to accept.
 
     Raises:
-        ReadError: an ELF file that is damaged, big-endian, of another machine, or without `.text`.
+        ReadError: an ELF file is damaged, big-endian, for another machine, or lacks `.text`.
     """
     if not data.startswith(ELF_MAGIC):
         return data

@@ -1,4 +1,4 @@
-"""Writing and reading bundles: numbers into fields, with every clash rejected by name, and back.
+"""Encoder and decoder of bundles: numbers are placed in fields, with every clash rejected by name, and read back.
 
 Source: docs/reference/tpc.md section 1 (bundle conflicts) and 8 (encoding).
 """
@@ -51,7 +51,7 @@ from castsim.isa.tpc.program import (
 
 
 class Sheet:
-    """The bits of a bundle while it is written; remembers who wrote which."""
+    """The bits of a bundle while it is written, with the owner of each bit."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -67,10 +67,10 @@ class Sheet:
         number: int,
         owner: TpcInstruction | None = None,
     ) -> None:
-        """Write a number; `owner` None is for fields that several may share and write alike.
+        """Write a number; `owner` None is for fields that several instructions may share with equal contents.
 
         Raises:
-            IllegalError: another instruction uses these bits, or the layout lacks them and the number needs them.
+            IllegalError: another instruction uses these bits, or the number needs bits that the layout lacks.
         """
         rest, mask, written = number, 0, 0
         for part in self.layout.parts(slot, field):
@@ -105,7 +105,7 @@ class Sheet:
         return IllegalError(message, span=owner.span if owner else None, legal=(f"{size} bits",))
 
     def put_predicate(self, slot: Slot, instruction: TpcInstruction) -> None:
-        """Write the predicate of an instruction; none is SP0, not inverted."""
+        """Write the predicate of an instruction; without one, SP0, not inverted."""
         predicate = instruction.predicate
         if predicate is not None:
             vector = int(predicate.register.file is File.VP)
@@ -122,10 +122,10 @@ _BOUNDS = ("start", "bound", "step")
 
 
 def write(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
-    """Write a bundle that holds LOOP and nothing else.
+    """Write a bundle that contains only LOOP.
 
     Raises:
-        IllegalError: another instruction in the bundle, or an end beyond its field.
+        IllegalError: the bundle has another instruction, or an end exceeds its field.
     """
     loop = bundle.spu
     assert loop is not None
@@ -162,7 +162,7 @@ def write(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
 
 
 def read(number: Callable[[str], int], encoding: Encoding) -> tuple[Form, tuple[Operand, ...]] | str:
-    """Return form and operands of a LOOP from its fields, or the fields without a meaning."""
+    """Return form and operands of a LOOP from its fields, or the meaningless fields."""
     operands: list[Operand] = []
     for name in _BOUNDS:
         if number(f"{name}_is_imm_sel"):
@@ -192,9 +192,9 @@ def read(number: Callable[[str], int], encoding: Encoding) -> tuple[Form, tuple[
 
 
 def grouped(instruction: TpcInstruction) -> TpcInstruction:
-    """Name the registers of a conversion as pairs or quads where it reads or writes several.
+    """Name the registers of a conversion as pairs or quads if it reads or writes several.
 
-    The encoding holds the first register only; a number that does not begin a group stays a V.
+    The encoding has only the first register; a number that does not begin a group stays a V.
     """
     sizes = _sizes(instruction)
     if sizes == (1, 1):
@@ -239,7 +239,7 @@ def _widths(instruction: TpcInstruction) -> tuple[int, int]:
 
 
 def unspoken_group(instruction: TpcInstruction) -> bool:
-    """Whether the text names pairs or quads without a bit in the encoding (all_lanes on one width)."""
+    """Whether the text names pairs or quads that no bit of the encoding states (all_lanes on one width)."""
     if not any({"V", "D"} <= set(spec.accepts) for spec in instruction.form.operands[:2]):
         return False
     named = [GROUPED.get(o.file, (o.file, 1))[1] for o in instruction.operands[:2] if isinstance(o, Register)]
@@ -259,7 +259,7 @@ def encode_bundle(bundle: Bundle, encoding: Encoding, half: CompressedLayout | N
     """Encode one bundle, labels resolved, in full or as a compressed half.
 
     Raises:
-        IllegalError: something without a code or a field; two instructions that need one field; two immediates.
+        IllegalError: something has no code or field, two instructions need one field, or there are two immediates.
     """
     is_loop = bundle.spu is not None and bundle.spu.mnemonic == LOOP
     if is_loop and half is not None:
@@ -370,9 +370,9 @@ class UnknownBundle(Exception):  # noqa: N818  an answer of the decoder, which p
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A bundle, and its fields whose bits have no meaning (none: it encodes to the same bits).
+    """A bundle, and its fields with meaningless bits (none: it encodes to the same bits).
 
-    `half` is the compressed layout it was read from, None for a full bundle.
+    `half` is the compressed layout of its bytes, None for a full bundle.
     """
 
     bundle: Bundle
@@ -381,7 +381,7 @@ class Decoded:
 
 
 def decode_bundle(code: bytes, encoding: Encoding) -> Decoded:
-    """Decode one bundle of full size or, if its lowest bit is set, compressed size.
+    """Decode one bundle of full size or, if its lowest bit is set, of compressed size.
 
     Raises:
         UnknownBundle: the bytes are not a bundle.
@@ -532,7 +532,7 @@ def _read_form(form: Form, slot: Slot, view: _View, encoding: Encoding) -> TpcIn
     """Read the fields by a form.
 
     Raises:
-        _Unfit: they hold something that it does not take.
+        _Unfit: they contain something that the form does not accept.
     """
     for name, wanted in derived(form, encoding).items():
         row = encoding.placement(slot, form.mnemonic, name)

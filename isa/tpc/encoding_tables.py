@@ -1,8 +1,8 @@
-"""The numbers of a binary encoding, as the target description gives them.
+"""The numbers of a binary encoding, from the target description.
 
-This module contains no positions or codes: a target makes an `Encoding` from its tables
+This module contains no positions or codes: a target builds an `Encoding` from its tables
 (`castsim.targets.tpc_encoding`). The tables follow docs/reference/tpc.md section 8: bit positions per layout, opcodes
-per slot, and the place of each operand and switch.
+per slot, and the position of each operand and switch.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FieldBits:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The places of the fields of one kind of bundle; bit 0 is the lowest bit of byte 0.
+    """Field positions of one kind of bundle; bit 0 is the lowest bit of byte 0.
 
     `fields` are keyed by owner and name; an owner is a slot in lower case, `shared` (LOAD and STORE) or `all`.
     """
@@ -62,11 +62,11 @@ class Layout:
         return next((self.fields[owner, field] for owner in owners if (owner, field) in self.fields), ())
 
     def slots(self) -> tuple[Slot, ...]:
-        """Return the slots that this layout holds."""
+        """Return the slots of this layout."""
         return tuple(slot for slot in Slot if (slot.name.lower(), "opcode") in self.fields)
 
     def named(self, mask: int) -> tuple[str, ...]:
-        """Return the fields under some bits of a mask, as `vpu.src_b`; `unused bits` for the others."""
+        """Return the fields under some bits of a mask, such as `vpu.src_b`; `unused bits` for the others."""
         found = []
         for (owner, field), parts in self.fields.items():
             under = sum(((1 << part.bits) - 1) << part.start for part in parts)
@@ -84,7 +84,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class CompressedLayout:
-    """A compressed layout, under the name it has in the directive `.compressed`."""
+    """A compressed layout, under its name in the directive `.compressed`."""
 
     name: str
     layout: Layout
@@ -92,7 +92,7 @@ class CompressedLayout:
 
 @dataclass(frozen=True, slots=True)
 class ItemPlacement:
-    """The place of an operand, a switch or another property (`item`) of some instructions.
+    """The position of an operand, a switch or another property (`item`) of some instructions.
 
     `bits` bits of `field` from bit `low`; `codes` maps values to numbers (None: the number itself). `assumed` tells
     that no source states the position or the numbers.
@@ -149,7 +149,7 @@ class Encoding:
         return {}
 
     def placement(self, slot: Slot, mnemonic: str, item: str) -> ItemPlacement | None:
-        """Return the placement of an item of an instruction; None if the tables have none."""
+        """Return the placement of an item of an instruction; None if the tables lack it."""
         key = slot, mnemonic, item
         if key not in self._by_item:
             self._by_item[key] = next(
@@ -194,7 +194,7 @@ IMMEDIATE = "immediate"
 class FieldContent:
     """A number in bits `low` .. `low + bits - 1` of a field; `bits` None is the whole field.
 
-    `immediate` is the 32-bit immediate of the number; `assumed` as in `ItemPlacement`.
+    `immediate` is the 32-bit immediate of the number; for `assumed` see `ItemPlacement`.
     """
 
     item: str
@@ -207,7 +207,7 @@ class FieldContent:
 
 
 def derived(form: Form, encoding: Encoding) -> dict[str, Value]:
-    """Return the properties that a form has by its operands alone and that have fields of their own."""
+    """Return the properties of a form that follow from its operands and have separate fields."""
     found: dict[str, Value] = {"variant": form.mnemonic}
     roles = {spec.role: spec.accepts for spec in form.operands}
     if "tensor" in roles:
@@ -223,12 +223,12 @@ def derived(form: Form, encoding: Encoding) -> dict[str, Value]:
 
 
 def names_hardware(accepts: tuple[str, ...], encoding: Encoding) -> bool:
-    """Whether an operand is a register with a separate kind of code."""
+    """Whether an operand is a register with a special kind of code."""
     return any(name in encoding.hardware_registers for name in accepts)
 
 
 def field_of(role: str, slot: Slot) -> str:
-    """Return the field of an operand code; the STORE slot has destinations in the field of values."""
+    """Return the field of an operand code; in the STORE slot, destinations use the field of values."""
     return "src_c" if slot is Slot.STORE and role == "dest" else role
 
 
@@ -238,10 +238,10 @@ def is_encoded(spec: OperandSpec) -> bool:
 
 
 def pieces(instruction: TpcInstruction, slot: Slot, encoding: Encoding) -> Iterator[FieldContent]:
-    """Yield all numbers of an instruction but opcode and predicate; labels must have been resolved.
+    """Yield all numbers of an instruction except opcode and predicate; labels must be resolved.
 
     Raises:
-        IllegalError: an operand or switch value that has no published code, or none in this slot.
+        IllegalError: an operand or switch value has no published code, or none in this slot.
     """
     form = instruction.form
     for spec, operand in instruction.specified:

@@ -1,9 +1,9 @@
 """The schema of the instruction table: spelling, operands, switches and availability of one row.
 
-What differs between generations is a `Feature` that a row needs or lacks; a `Dialect` is one generation's text.
-A row (`Form`) is one way to write an instruction: operand order, register classes, switches in canonical order, and
-the features a generation must have. The parser matches text against rows, the printer writes by them, the executor and
-the encoder find operands by role. The rows themselves are in `castsim.isa.tpc.instructions`.
+A `Feature` that a row needs or lacks describes the differences between generations; a `Dialect` is one generation's
+text. A row (`Form`) is one way to write an instruction: operand order, register classes, switches in canonical order,
+and the features a generation must have. The parser matches text against rows, the printer writes by them, executor and
+encoder find operands by role. The rows themselves are in `castsim.isa.tpc.instructions`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Feature(StrEnum):
     PACKED_STORE = "packed_store"
     """ST_TNSR with `pack`."""
     TYPED_PACK = "typed_pack"
-    """ST_TNSR names the widths of its packing by a word; without this ability it packs 32 to 16 bits."""
+    """ST_TNSR names the widths of its packing by a word; without this feature it packs 32 to 16 bits."""
     UNPACKED_LOAD = "unpacked_load"
     """LD_TNSR with `unpack` and `l0cs`."""
     PARTIAL_HALF_ACCESS = "partial_half_access"
@@ -100,7 +100,7 @@ class Feature(StrEnum):
     SHIFTED_PRODUCT = "shifted_product"
     """MSAC."""
     TYPED_LOOKUP = "typed_lookup"
-    """Look-ups named 1C and 2C with types by width; without the ability C0 and C1C2, with types by part."""
+    """Look-ups named 1C and 2C with types by width; without the feature C0 and C1C2, with types by part."""
     LOOKUP_POINTER = "lookup_pointer"
     """`lut_ptr` on look-ups, and tables of bytes."""
     LOOKUP_PAIRS = "lookup_pairs"
@@ -112,7 +112,7 @@ class Feature(StrEnum):
     CLASS_LIMIT = "class_limit"
     """`limit` on FCLASS."""
     BIASED_EXPONENT = "biased_exponent"
-    """EXTRACT_EXP has the switch `biased`; without this ability `subtract_bias`."""
+    """EXTRACT_EXP has the switch `biased`; without this feature `subtract_bias`."""
     SPECIAL_EXPONENT = "special_exponent"
     """`special_func` on FORM_FP_NUM."""
     TRACE_EVENTS = "trace_events"
@@ -130,7 +130,7 @@ class Feature(StrEnum):
     COMPRESSED_BUNDLES = "compressed_bundles"
     """Encoding: 128-bit bundles."""
     SHORT_IMMEDIATES = "short_immediates"
-    """Encoding: small immediates inside an operand field, besides the one of 32 bits."""
+    """Encoding: small immediates inside an operand field, in addition to the 32-bit one."""
 
 
 _SIGNED = ("i64", "i32", "i16", "i8", "i4")
@@ -138,13 +138,13 @@ _SIGNED = ("i64", "i32", "i16", "i8", "i4")
 
 @dataclass(frozen=True, slots=True)
 class ShortImmediates:
-    """The operand codes of the immediates 0, 1, ..; under a signed type only the first `signed` of them."""
+    """The operand codes of the immediates 0, 1, ..; for a signed type only the first `signed` of them."""
 
     codes: tuple[int, ...] = ()
     signed: int = 0
 
     def count(self, kind: str | None) -> int:
-        """Return how many there are in an instruction of a type."""
+        """Return their number in an instruction of a type."""
         return self.signed if kind in _SIGNED else len(self.codes)
 
 
@@ -154,7 +154,7 @@ class Dialect:
 
     `registers` maps a register file (V, S, I, AD, SP, VP) to its number of registers; `roundings` maps `convert` and
     `convert_int` to the rounding words each accepts; `tensor_registers` maps the roles `load_number`, `store_number`,
-    `load_range`, `store_range` and `store_merge` to the register that the generation provides for it, if it does.
+    `load_range`, `store_range` and `store_merge` to the generation's register for it, if there is one.
     """
 
     name: str
@@ -165,13 +165,13 @@ class Dialect:
 
 
 Value = int | str
-"""The values that a switch may have."""
+"""The possible values of a switch."""
 
 ROUNDING = "rounding"
-"""The name of the switch that chooses a rounding mode."""
+"""The name of the switch that selects a rounding mode."""
 
 TYPES = ("f32", "bf16", "f16", "f8_143", "f8_152", "i32", "u32", "i16", "u16", "i8", "u8", "i4", "u4", "i64", "b")
-"""Type suffixes, by castsim's format names; `b` is the one-bit type of predicates."""
+"""Type suffixes by format name; `b` is the one-bit type of predicates."""
 
 TARGET_SPELLINGS = {
     "f32": "fp32",
@@ -216,21 +216,21 @@ class Show(Enum):
     ALWAYS = "always"
     CHANGED = "if not the default"
     NEVER = "never"
-    """The operands already state it."""
+    """The operands already state the switch."""
 
 
 _MOST_LISTED = 8
-"""Numbers that a refusal lists one by one."""
+"""Maximum number of values that an error lists one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
     """One switch of a form.
 
-    `numbers` are the legal numbers, or `words` the legal words (value, spelling); a default of None means that the
-    switch is required. `aliases` are bare words of the old spelling, `keys` synonyms left of the equals sign.
-    `rounding` names the list of the dialect to which the words are limited. `only_if` is the switch and value under
-    which this one exists at all. `random` are the values under which the instruction draws random numbers. `leading`
+    `numbers` are the legal numbers, or `words` the legal words (value, spelling); a default of None makes the
+    switch required. `aliases` are bare words of the old spelling, `keys` synonyms left of the equals sign.
+    `rounding` names the list of the dialect that limits the words. `only_if` is the switch and value that
+    this one requires. `random` are the values for which the instruction draws random numbers. `leading`
     also accepts a bare number before the operands.
     """
 
@@ -260,12 +260,12 @@ class Switch:
     def named(self) -> dict[str, Value]:
         """Return the legal words after the equals sign, in lower case.
 
-        Format names such as `i8` are among them; alone they would be registers.
+        They include format names such as `i8`; as bare words these would be registers.
         """
         return {value.lower(): value for value, _ in self.words} | self.bare()
 
     def choices(self, dialect: Dialect) -> str:
-        """Return the spelling of the switch with its values on a generation: `lane_sel=0|1|2|3`."""
+        """Return the spelling of the switch with its values in a generation: `lane_sel=0|1|2|3`."""
         if self.style is Style.FLAG:
             return self.name
         if not self.words:
@@ -295,9 +295,9 @@ class OperandSpec:
     """One operand position.
 
     `accepts` lists register files (`V`), names of special registers (`LFSR`), `imm`, `mask`, `label`, `compare`, or
-    `@role` alone for the dialect's register of a role, which `dialect_role` names. `decimal` prints an immediate as a
-    signed decimal. `by_first` accepts the first V register of a pair or quad too; the text then names the pair, and
-    must spell out properties that operands otherwise imply.
+    only `@role` for the dialect's register of a role, which `dialect_role` names. `decimal` prints an immediate as a
+    signed decimal. `by_first` also accepts the first V register of a pair or quad; the text then names the pair, and
+    must state properties that operands otherwise imply.
     """
 
     role: str
@@ -321,7 +321,7 @@ class MemoryOperation(Enum):
     TENSOR_LOAD = "ld_tnsr"
     TENSOR_STORE = "st_tnsr"
     CACHE = "cache"
-    """No access: flushes or invalidates the cache."""
+    """A cache flush or invalidation, without an access."""
 
 
 LOADS = frozenset(
@@ -350,7 +350,7 @@ LOCAL = frozenset(
         MemoryOperation.VECTOR_STORE,
     }
 )
-"""Accesses of scalar and vector local memory; with a switch also of the configuration space."""
+"""Accesses of scalar and vector local memory; with a switch, also of the configuration space."""
 LOCAL_VECTORS = frozenset({MemoryOperation.VECTOR_LOAD, MemoryOperation.VECTOR_STORE})
 """Accesses of vector local memory."""
 TENSORS = frozenset({MemoryOperation.TENSOR_LOAD, MemoryOperation.TENSOR_STORE})
@@ -365,7 +365,7 @@ class Half(Enum):
 
 
 class Family(Enum):
-    """Instructions of several mnemonics that rules treat as one."""
+    """Instructions of several mnemonics that rules treat alike."""
 
     CONVERSION = "convert and its integer forms"
     ROUNDING = "nearbyint"
@@ -389,9 +389,9 @@ class Form:
     """One row of the instruction table.
 
     `slots` are positions in the bundle (0 LOAD, 1 SPU, 2 VPU, 3 STORE). `types` are the legal type suffixes (empty:
-    none; with `drops_type` any is accepted and dropped). `implied` are switches that this form sets by its operands
-    alone. `vector_predicate` is the feature that adds VP predicates. `memory` is its kind of access (None: no memory
-    access), `half` its half of a vector (None: all), `family` its family. `accumulator` is the role under which it
+    none; with `drops_type` any is accepted and dropped). `implied` are switches that the form's operands
+    set. `vector_predicate` is the feature that adds VP predicates. `memory` is its kind of access (None: no memory
+    access), `half` its half of a vector (None: all), `family` its family. `accumulator` is the role in which it
     reads the old value of its destination as a separate operand (None: it does not); the stage tables list that
     operand, the text does not repeat the register.
     """
@@ -413,7 +413,7 @@ class Form:
     accumulator: str | None = None
 
     def pattern(self) -> str:
-        """Write the operands this form takes, for messages: `convert V|D|A, V|D|A`."""
+        """Return the operands of this form, for messages: `convert V|D|A, V|D|A`."""
         operands = ", ".join("|".join(spec.accepts) for spec in self.operands)
         return f"{self.mnemonic}{'.TYPE' if self.types else ''} {operands}".rstrip()
 
@@ -431,13 +431,13 @@ _HALVES = {f"_{half.value}": half for half in Half}
 def form_of(mnemonic: str, row: str, switches: Mapping[str, Switch]) -> Form:
     """Read a row of the instruction table.
 
-    A row consists of words, those of one kind in the order of the assembly: slots (`LOAD`), operands (`a:V|S|imm` is
-    role and what it accepts, a to d stand for src_a to src_d; `<=15` is the largest immediate, `#` a signed decimal,
-    `*` a group that its first register names), types (`.f32,bf16`, `.floats`), features that are needed and lacked
-    (`+prefetch`, `-prefetch`), what the operands imply (`partial=1`), the role of an accumulator (`+=src_c`), switches
-    (`andn?inverted_and` is a flag with its feature, `acc_fp32!` one that the text must say; those in `switches` have
-    their own descriptions). `untyped` drops any type; `vp` admits vector predicates outside of the VPU, under a feature
-    (`vp?masked_store`), `unpredicated` none at all.
+    A row consists of words, those of one kind in assembly order: slots (`LOAD`), operands (`a:V|S|imm` is a
+    role and its accepted kinds, a to d mean src_a to src_d; `<=15` is the largest immediate, `#` a signed decimal,
+    `*` a group named by its first register), types (`.f32,bf16`, `.floats`), features that are needed and lacked
+    (`+prefetch`, `-prefetch`), implied switches (`partial=1`), the role of an accumulator (`+=src_c`), switches
+    (`andn?inverted_and` is a flag with its feature, `acc_fp32!` one that the text must state; those in `switches` have
+    their own descriptions). `untyped` drops any type; `vp` allows vector predicates outside the VPU, with a feature
+    (`vp?masked_store`), `unpredicated` allows none.
     """
     words = row.split()
     listed: dict[str, list[Any]] = {name: [] for name in ("slots", "operands", "types", "needs", "lacks", "implied")}
@@ -517,5 +517,5 @@ def flag(name: str, needs: Feature | None = None, *, aliases: tuple[str, ...] = 
 
 
 def always(switch: Switch) -> Switch:
-    """Return the switch, written even when it has its default."""
+    """Return the switch, written even at its default."""
     return replace(switch, show=Show.ALWAYS)

@@ -1,12 +1,12 @@
-"""The instruction table: opcodes, every way to write every instruction, a row each, and its look-up by mnemonic.
+"""The instruction table: opcodes, every way to write every instruction as a row, and the look-up by mnemonic.
 
 A row is a line of words (the notation: `castsim.isa.tpc.forms.form_of`), under its mnemonic and opcode: `add=2` in
-every slot of its rows, `mov=8,LOAD:5` in the LOAD slot another. Opcodes are documented: the vendor's instruction
+every slot of its rows, `mov=8,LOAD:5` another one in the LOAD slot. Opcodes are documented: the vendor's instruction
 database (LL); no generation changes one (docs/reference/tpc.md section 8). Source of the rows: docs/reference/tpc.md
 section 1 (generations), 2 (CONVERT family, lanes, PACK to MOV_G), 5 (meaning, switches) and 7.1 (operands). The order
 of switches is that of their bits in the vendor's instruction database; for those that never occur together in the
 vendor's tests it follows their bit numbers where stated (`st` 0, `rhu` 1) and is assumed otherwise. In the STORE slot
-the destination of a load or an address is still the role `dest`; the encoding puts it into another field there.
+the destination of a load or an address still has the role `dest`; the encoding puts it into another field there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from castsim.isa.tpc.program import Slot, TpcInstruction
 RANDOM_ROUNDINGS = ("sr", "sr_rne")
 """The stochastic modes."""
 NARROWED_BITS = {"to_8": 8, "to_16": 16}
-"""Bits of the results of integer conversions that can make several widths, by the words of the switch."""
+"""Result widths of integer conversions with several widths, by the words of the switch."""
 _TO_3 = (0, 1, 2, 3)
 
 
@@ -54,7 +54,7 @@ def _rounding(which: str, default: str, show: Show) -> Switch:
 
 
 def _entries(*words: str, aliases: tuple[tuple[str, Value], ...] = ()) -> Switch:
-    """Return the leading word of look-ups: which entries the table has, and which part of them is wanted."""
+    """Return the leading word of look-ups: the table's entries, and the requested part of them."""
     spelled = tuple((word.lower(), word) for word in words)
     return Switch("entries", Style.WORD, None, Show.ALWAYS, words=spelled, aliases=aliases)
 
@@ -331,7 +331,7 @@ def _compare(switches: str = "") -> tuple[str, ...]:
 
 
 def _select(dest: str, switches: str = "") -> tuple[str, ...]:
-    """Rows of a selection: of its second and fourth source at most one is not a vector."""
+    """Return the rows of a selection: at most one of its second and fourth sources is not a vector."""
     return (
         f"VPU dest:{dest} a:V b:V|S|imm c:V d:V {switches} .data",
         f"VPU dest:{dest} a:V b:V c:V d:S|imm {switches} .data",
@@ -481,7 +481,7 @@ def _mac() -> Iterator[str]:
 
 
 def _madd() -> Iterator[str]:
-    """Rows of MADD, which has no pairs of integers."""
+    """Return the rows of MADD, which has no pairs of integers."""
     for dest, row in _PRODUCTS:
         yield f"VPU dest:{dest}* a:V b:V|S|imm c:{dest}* {row} +multiply_add"
     for dest, row in _BYTE_PRODUCTS:
@@ -583,7 +583,7 @@ FORMS: tuple[Form, ...] = tuple(
     for words, rows in _INSTRUCTIONS.items()
     for word, row in product(words.split(), rows)
 )
-"""Every row."""
+"""All rows."""
 
 ALIASES = {
     "mov_dual_group": "mov_dg",
@@ -593,7 +593,7 @@ ALIASES = {
 """Mnemonics of the old spelling. Source: tpc_opcodes table of the vendor's instruction database."""
 
 UNMODELLED = frozenset(("ld_tnsr_cnvrt",))
-"""Instructions of which no source gives operands: it is of a later device."""
+"""Instructions without documented operands, which belong to a later device."""
 
 
 @lru_cache(maxsize=1)
@@ -618,12 +618,12 @@ def opcodes() -> Mapping[tuple[Slot, str], int]:
 
 
 def mnemonics() -> tuple[str, ...]:
-    """Return all canonical mnemonics in the order of the table."""
+    """Return all canonical mnemonics in table order."""
     return tuple(_by_mnemonic())
 
 
 def forms_of(mnemonic: str) -> tuple[Form, ...]:
-    """Return the rows of a mnemonic in every slot and generation (none, if there is no such mnemonic)."""
+    """Return the rows of a mnemonic in every slot and generation (empty for an unknown mnemonic)."""
     return _by_mnemonic().get(mnemonic, ())
 
 
@@ -641,9 +641,9 @@ _UNTYPED_PACK = (32, 16)
 
 
 def packed_widths(instruction: TpcInstruction) -> tuple[int, int] | None:
-    """Return the bits of the wide and the narrow elements of a packed store or an unpacked load.
+    """Return the bit widths of the wide and the narrow elements of a packed store or an unpacked load.
 
-    None for plain accesses, also where the text has a word of widths without `pack` or `unpack`.
+    None for plain accesses, even if the text has a word of widths without `pack` or `unpack`.
     """
     for switch, widths in (("pack", _PACK_WIDTHS), ("unpack", _UNPACK_WIDTHS)):
         if instruction.switch(switch):

@@ -1,7 +1,7 @@
-"""One instruction from its words: finding the row of the instruction table that the text fits.
+"""Matching of one instruction's words with a row of the instruction table.
 
 All rows of the mnemonic in the slot are tried. A row that does not fit reports how far the text fitted and why it
-stopped; of several refusals the one that got furthest is reported, with the alternatives of all that got as far.
+stopped; the refusal that got furthest is reported, with the alternatives of all that got as far.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _DATA_DIRECTIVES = ("db", "dh", "dw", "dd", "dq")
 
 @dataclass(frozen=True, slots=True)
 class WrittenOperand:
-    """One operand as written; `inverted` marks a `!` before it, `comma_before` a comma (or the head) before it."""
+    """One written operand; `inverted` marks a `!` before it, `comma_before` a comma (or the head) before it."""
 
     word: Word
     operand: Operand
@@ -58,7 +58,7 @@ class WrittenOperand:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One switch as written: `key=value`, or a bare word (key is then empty)."""
+    """One written switch: `key=value`, or a bare word (key is then empty)."""
 
     word: Word
     key: str
@@ -67,7 +67,7 @@ class Setting:
 
 @dataclass(slots=True)
 class InstructionParts:
-    """An instruction taken apart."""
+    """The parts of an instruction."""
 
     head: Word
     mnemonic: str
@@ -80,7 +80,7 @@ def take_apart(source: AssemblySource, words: list[Word], dialect: Dialect) -> I
     """Sort the words of one instruction.
 
     Raises:
-        ReadError: unknown mnemonic, a word that is neither switch nor operand, a number or register out of range.
+        ReadError: the mnemonic is unknown, a word is neither switch nor operand, a number or register is out of range.
     """
     head = words[0]
     name, *suffixes = head.text.lower().split(".")
@@ -167,7 +167,7 @@ class _Items:
         self.has_labels = any("label" in spec.accepts for form in forms_of(parts.mnemonic) for spec in form.operands)
 
     def take_all(self) -> None:
-        """Take every word; items are separated by commas, except after a switch or a leading selector."""
+        """Consume every word; items are separated by commas, except after a switch or a leading selector."""
         comma, last = True, self.parts.head
         while self.position < len(self.words):
             word = self.words[self.position]
@@ -258,8 +258,8 @@ def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect
     """Read one instruction other than NOP; return it for every slot that it may occupy.
 
     Raises:
-        ReadError: unknown mnemonic, switch or register, a wrong register class, a missing operand or type.
-        IllegalError: well-formed, but the generation lacks the form, the switch or the rounding mode.
+        ReadError: a mnemonic, switch or register is unknown, a register class is wrong, an operand or type is missing.
+        IllegalError: it is well-formed, but the generation lacks the form, the switch or the rounding mode.
     """
     parts = take_apart(source, words, dialect)
     rows = [form for form in forms_of(parts.mnemonic) if available(form, dialect)]
@@ -273,8 +273,8 @@ def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect:
     """Read one instruction other than NOP in a given slot.
 
     Raises:
-        ReadError: as `read_instruction`; also an instruction that this slot does not execute.
-        IllegalError: as `read_instruction`.
+        ReadError: see `read_instruction`; also an instruction that this slot does not execute.
+        IllegalError: see `read_instruction`.
     """
     parts = take_apart(source, words, dialect)
     rows = [form for form in forms_of(parts.mnemonic) if available(form, dialect)]
@@ -328,9 +328,9 @@ def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect:
 
 
 def _with_leading(form: Form, parts: InstructionParts) -> tuple[list[WrittenOperand], list[Setting]]:
-    """Return operands and settings; a bare number in front may be a switch, `popcnt.i32 1 V1, V2`.
+    """Return operands and settings; a leading bare number may be a switch, `popcnt.i32 1 V1, V2`.
 
-    `mov 8 VP1, S2` is the move to all sections, which canonical text does not number.
+    `mov 8 VP1, S2` is the move to all sections, which has no number in canonical text.
     """
     switch = next((each for each in form.switches if each.leading), None)
     first = parts.operands[0] if parts.operands else None
@@ -374,7 +374,7 @@ def _match_operands(
 
 
 def _spelled_out(form: Form, parts: InstructionParts) -> bool:
-    """Whether words state what other operands would state by themselves."""
+    """Whether words state properties that operands of another kind would imply."""
     said = {*parts.suffixes, *(setting.key or setting.value for setting in parts.settings)}
     roles = {spec.role for spec in form.operands}
     return all(name in said or name in roles for name, value in form.implied if value)
@@ -392,7 +392,7 @@ def _named_by_first(item: WrittenOperand, spec: OperandSpec) -> WrittenOperand:
 def _with_provided(
     form: Form, parts: InstructionParts, given: list[WrittenOperand], dialect: Dialect
 ) -> list[WrittenOperand]:
-    """Return the operands; the last ones may be left away where the generation has one register for them."""
+    """Return the operands; the last ones are optional if the generation has one register for them."""
     specs = form.operands
     first = len(specs)
     while first and specs[first - 1].dialect_role is not None:

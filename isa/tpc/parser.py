@@ -1,8 +1,8 @@
-"""TPC assembly text to a program, and back: lines, labels, directives, declarations, and bundles in their layouts.
+"""Reader and printer of TPC assembly: lines, labels, directives, declarations, and bundles in their layouts.
 
 Three layouts may be mixed. Slots separated by `;` on one line are in the order LOAD; SPU; VPU; STORE, trailing ones may
 be missing. In `{ }`, one instruction per line or separated by `;`, and on a line that joins instructions by `||`
-or holds only one, the slot follows from the mnemonic and the operands: of several possible ones the first that is
+or has only one, the slot follows from the mnemonic and the operands: of several possible ones, the first that is
 free in the order above. Source: docs/reference/tpc.md section 7.
 """
 
@@ -50,7 +50,7 @@ from castsim.isa.tpc.program import (
 # Source: docs/reference/tpc.md section 5.5 (function ids, entries, layouts); the form of the declaration is castsim's.
 
 TABLE_FORM = "table NAME [lut_ptr] NUMBER FORMAT [ENTRIES] or [VALUES, ENTRIES], then = FILE or = NUMBER, .. if known"
-"""The grammar in a line."""
+"""One-line grammar of a table declaration."""
 
 TABLE = re.compile(
     r"(?P<name>[A-Za-z_]\w*)\s+(?P<pointer>lut_ptr\s+)?(?P<number>0[xX][0-9A-Fa-f]{1,8}|\d{1,9})"
@@ -69,7 +69,7 @@ _MOST_VALUES = 3
 
 
 def entries_of(function: int, dialect: Dialect, *, by_pointer: bool) -> int:
-    """Return how many entries the table of a function id has."""
+    """Return the number of entries of the table with a function id."""
     if by_pointer:
         return _POINTED[function & 3]
     numbers = _NUMBERS if Feature.TYPED_LOOKUP in dialect.features else _GOYA_NUMBERS
@@ -80,8 +80,8 @@ def check_table(table: TableDeclaration, dialect: Dialect) -> None:
     """Check a declaration against the look-ups of the generation.
 
     Raises:
-        ReadError: a function id that it lacks, a size or an element type that no look-up of it reads, more or fewer
-            numbers than the declared size.
+        ReadError: the generation lacks the function id, no look-up reads the size or element type, or the number of
+            values differs from the declared size.
     """
     if table.by_pointer and Feature.LOOKUP_POINTER not in dialect.features:
         raise ReadError(
@@ -143,7 +143,7 @@ _SHAPES = {
 
 
 def declared_target(source: AssemblySource) -> TargetDeclaration | None:
-    """Return the declaration of the target in a text, before anything else of it is read."""
+    """Return the declaration of the target in a text, before the rest is read."""
     for comment in source.comments:
         word, _, rest = comment.text.strip().partition(" ")
         if word == "target" and (match := _TARGET.fullmatch(rest.strip())):
@@ -156,8 +156,8 @@ def read_declarations(
 ) -> tuple[Declaration, ...]:
     """Read all declarations of a text.
 
-    Errors are taken note of, without a list raised: unknown or malformed declaration, unknown format or register,
-    anything declared twice.
+    Errors are collected without raising: an unknown or malformed declaration, an unknown format or register,
+    or a repeated declaration.
     """
     errors = ErrorList(most=1) if errors is None else errors
     found: list[Declaration] = []
@@ -306,11 +306,11 @@ def parse(text: str, dialect: Dialect, file: str = "<text>", max_statements: int
 
     Raises:
         LimitError: it has more bundles, labels and directives than `max_statements`.
-        ReadError: anything that cannot be read, an instruction in a slot that does not execute it, two instructions
-            for one slot, an undefined or redefined label, a bad declaration.
-        IllegalError: an instruction, form, switch or mode that this generation lacks.
+        ReadError: something cannot be read, an instruction is in a slot that does not execute it, two instructions
+            share one slot, a label is undefined or redefined, or a declaration is invalid.
+        IllegalError: this generation lacks an instruction, form, switch or mode.
 
-    The error raised is the first in the text; `further` holds the others.
+    The error raised is the first in the text; `further` has the others.
     """
     source = AssemblySource(text, file)
     errors = ErrorList()
@@ -322,7 +322,7 @@ def parse(text: str, dialect: Dialect, file: str = "<text>", max_statements: int
 
 
 def _counted(items: Iterator[Item], limit: int) -> Iterator[Item]:
-    """Hand items on; reject the first one beyond a limit."""
+    """Yield items; reject the first one beyond a limit."""
     for number, item in enumerate(items):
         if number == limit:
             raise too_many_statements(limit, item.span, "bundles, labels and directives")
@@ -342,7 +342,7 @@ def target_named_in(text: str, file: str = "<text>") -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """Part of a line that holds one instruction or nothing."""
+    """Part of a line with one instruction or nothing."""
 
     line: int
     start: int
@@ -350,7 +350,7 @@ class _Segment:
 
 
 class _Reader:
-    """Goes through the lines of one text."""
+    """Reader of the lines of one text."""
 
     def __init__(self, source: AssemblySource, dialect: Dialect, errors: ErrorList) -> None:
         self.source = source
@@ -433,7 +433,7 @@ class _Reader:
         return _bundle(slots, span, len(segments))
 
     def _joined(self, start: int) -> Iterator[_Segment]:
-        """Yield the instructions of a bundle that `||` joins, on one line or several; leave `line` at its last line."""
+        """Yield the instructions of a bundle joined by `||`, on one line or several; leave `line` at its last line."""
         lines = self.source.lines
         while True:
             text = lines[self.line]
@@ -504,7 +504,7 @@ class _Reader:
         return {slot.name.lower(): found[slot] for slot, (_, found) in zip(taken, choices, strict=True)}
 
     def _crowded(self, choices: list[tuple[Word, dict[Slot, TpcInstruction]]]) -> ReadError:
-        """Reject the first instruction for which no slot is left."""
+        """Reject the first instruction without a free slot."""
         count = next(n for n in range(1, len(choices) + 1) if _assign([f for _, f in choices[:n]], frozenset()) is None)
         word, found = choices[count - 1]
         message = f"no free slot in the bundle for {word.text}"
@@ -518,7 +518,7 @@ def is_nop(source: AssemblySource, words: list[Word]) -> bool:
     """Whether words are a NOP.
 
     Raises:
-        ReadError: something follows it.
+        ReadError: something follows the NOP.
     """
     if words[0].text.lower() != _NOP:
         return False
@@ -532,7 +532,7 @@ def _bundle(slots: Mapping[str, TpcInstruction], span: Span, written: int | None
 
 
 def _assign(choices: list[dict[Slot, TpcInstruction]], taken: frozenset[Slot]) -> tuple[Slot, ...] | None:
-    """Assign a separate slot to each instruction, first choices first where possible; None: impossible."""
+    """Assign a separate slot to each instruction, first choices first if possible; None if impossible."""
     if not choices:
         return ()
     for slot in sorted(choices[0]):
@@ -544,7 +544,7 @@ def _assign(choices: list[dict[Slot, TpcInstruction]], taken: frozenset[Slot]) -
 
 
 def _check_labels(program: TpcProgram, errors: ErrorList) -> None:
-    """Take note of labels defined twice and of uses of undefined ones."""
+    """Record labels defined twice and uses of undefined ones."""
     places: dict[str, LabelDefinition] = {}
     for item in program.items:
         if isinstance(item, LabelDefinition):
@@ -600,7 +600,7 @@ def print_bundle(bundle: Bundle) -> str:
 
 
 def print_program(program: TpcProgram) -> str:
-    """Write a program: declarations first, then a line per bundle, label and directive."""
+    """Return a program's text: declarations first, then a line per bundle, label and directive."""
     lines = [print_declaration(declaration) for declaration in program.declarations]
     lines.extend(print_item(item) for item in program.items)
     return "".join(f"{line}\n" for line in lines)
@@ -613,7 +613,7 @@ def canonical_text(text: str, dialect: Dialect, file: str = "<text>") -> str:
     empty. Declarations are kept. The result ends in a line break if the text does.
 
     Raises:
-        ReadError, IllegalError: as `castsim.isa.tpc.parser.parse`.
+        ReadError, IllegalError: see `castsim.isa.tpc.parser.parse`.
     """
     program = parse(text, dialect, file)
     lines: list[list[str]] = [[] for _ in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]

@@ -1,7 +1,7 @@
 """A TPC assembly program as data: registers, instructions, bundles, declarations; source text, words and operands.
 
-The parser builds these, the printer writes them, the executor and the encoder read them. Every node knows its place in
-the source (`span`), which takes no part in equality: two spellings of one instruction are equal objects. Source of
+The parser builds these, the printer writes them, the executor and the encoder read them. Every node has its source
+position (`span`), which is ignored in comparisons: two spellings of one instruction are equal objects. Source of
 names and ranges: docs/reference/tpc.md sections 1 and 7.
 """
 
@@ -21,19 +21,19 @@ from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.tpc.forms import ROUNDING, Dialect, Form, OperandSpec, Value
 
 WORD_BITS = 32
-"""The bits of an S register, of an address of local memory, of a coordinate and of an immediate."""
+"""Bit width of an S register, of an address of local memory, of a coordinate and of an immediate."""
 WORD_BYTES = WORD_BITS // 8
 WORD_MASK = (1 << WORD_BITS) - 1
 
 ADDRESS_BITS = 64
-"""Bits of an address of global memory, which an AD register holds."""
+"""Bit width of an address of global memory, which fits an AD register."""
 
 INDEX_DIMENSIONS = 5
-"""Coordinates in an index register, and dimensions of a tensor."""
+"""Number of coordinates in an index register, and of dimensions of a tensor."""
 
 
 class Slot(IntEnum):
-    """The four instruction slots in the order of the text."""
+    """The four instruction slots in text order."""
 
     LOAD = 0
     SPU = 1
@@ -63,7 +63,7 @@ PREDICATES = (File.SP, File.VP)
 """Files of predicates."""
 
 GROUPED = {File.D: (File.V, 2), File.A: (File.V, 4), File.Z: (File.S, 2)}
-"""Files that name several registers of another: which, and how many."""
+"""Files whose registers are groups of another file's, with that file and the group size."""
 
 VECTOR_GROUPS = {1: File.V, 2: File.D, 4: File.A}
 """The file that names a vector register, or an aligned group of them, by their number."""
@@ -94,7 +94,7 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """A register with a name instead of a number: `LFSR`, `PC`, `LD_PARTIAL_REG`."""
+    """A named register: `LFSR`, `PC`, `LD_PARTIAL_REG`."""
 
     name: str
 
@@ -140,7 +140,7 @@ class LabelUse:
 
 
 COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le, "==": eq, "!=": ne}
-"""The signs of comparisons, with their functions of two numbers."""
+"""The comparison signs, with their functions of two numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ Operand = Register | Special | Immediate | DimensionMask | LabelUse | LoopCompar
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """The register that decides whether an instruction acts; `inverted` is the `!`."""
+    """The register that decides whether an instruction executes; `inverted` is the `!`."""
 
     register: Register
     inverted: bool = False
@@ -175,7 +175,7 @@ class TpcInstruction(Located):
     """One instruction.
 
     `form` is its row in the instruction table; `operands` are in the order of `form.operands`; `type` is the type
-    suffix as a format name (None: the form has none); `switches` holds every applicable switch of the form, in
+    suffix as a format name (None: the form has none); `switches` has every applicable switch of the form, in
     canonical order and with defaults filled in. No predicate means SP0, always true.
     """
 
@@ -187,12 +187,12 @@ class TpcInstruction(Located):
 
     @property
     def surely_acts(self) -> bool:
-        """Whether it has no predicate, or one that is constantly true."""
+        """Whether it always executes: it has no predicate, or one that is constantly true."""
         predicate = self.predicate
         return predicate is None or (is_constant(predicate.register) and not predicate.inverted)
 
     def at(self, span: Span) -> TpcInstruction:
-        """Return the same instruction at another place of the source."""
+        """Return the same instruction at another source position."""
         return TpcInstruction(self.form, self.type, self.switches, self.operands, self.predicate, span=span)
 
     @property
@@ -207,7 +207,7 @@ class TpcInstruction(Located):
 
     @property
     def registers(self) -> tuple[Register, ...]:
-        """The registers that its operands name, and its predicate last."""
+        """The registers of its operands, and its predicate last."""
         found = (operand for operand in self.operands if isinstance(operand, Register))
         return (*found, *([self.predicate.register] if self.predicate else []))
 
@@ -233,7 +233,7 @@ class TpcInstruction(Located):
 class Bundle(Located):
     """The instructions issued in one cycle; an empty slot (NOP) is None.
 
-    `written` counts the slots of the text, if it states them by their order (None: it does not).
+    `written` counts the slots of the text, if it states them by order (None: it does not).
     """
 
     load: TpcInstruction | None = None
@@ -249,7 +249,7 @@ class Bundle(Located):
 
     @property
     def occupied(self) -> tuple[tuple[Slot, TpcInstruction], ...]:
-        """The slots that hold an instruction, with it."""
+        """The occupied slots with their instructions."""
         return tuple((slot, each) for slot, each in zip(Slot, self.slots, strict=True) if each is not None)
 
 
@@ -262,7 +262,7 @@ class LabelDefinition(Located):
 
 @dataclass(frozen=True, slots=True)
 class Directive(Located):
-    """A line that begins with a dot (`.text`, `.globl main`); kept, without meaning here."""
+    """A line that begins with a dot (`.text`, `.globl main`); preserved without effect."""
 
     text: str
 
@@ -299,7 +299,7 @@ class TensorDeclaration(Located):
 
 @dataclass(frozen=True, slots=True)
 class RegisterDeclaration(Located):
-    """`// castsim: reg S0 = 128`, the value at start; an index register takes `[c0, c1, c2, c3, c4]`."""
+    """`// castsim: reg S0 = 128`, the initial value; an index register takes `[c0, c1, c2, c3, c4]`."""
 
     register: Register
     values: tuple[int, ...]
@@ -309,7 +309,7 @@ class RegisterDeclaration(Located):
 class VlmDeclaration(Located):
     """`// castsim: vlm 0x100 x f32 [64]`: named data in vector local memory at a byte address.
 
-    An optional direction before the format (in, out, inout) as for tensors; in is assumed.
+    An optional direction precedes the format (in, out, inout) as for tensors; in is the default.
     """
 
     address: int
@@ -321,9 +321,9 @@ class VlmDeclaration(Located):
 
 @dataclass(frozen=True, slots=True)
 class TableDeclaration(Located):
-    """`// castsim: table gelu 129 f32 [3, 128] = gelu.npy`: a look-up table of the user's.
+    """`// castsim: table gelu 129 f32 [3, 128] = gelu.npy`: a user's look-up table.
 
-    `function` is the function id of the look-ups that read it, or under `by_pointer` (`lut_ptr 0`) the contents of the
+    `function` is the function id of the look-ups that read it, or with `by_pointer` (`lut_ptr 0`) the contents of the
     S register. `shape` is entries, or values of an entry and entries. `content` is a file (.npy or .csv) or numbers;
     None: the run supplies them.
     """
@@ -336,7 +336,7 @@ class TableDeclaration(Located):
     content: str | None
 
     direction = "in"
-    """A program never writes a table."""
+    """The direction is in, because a program never writes a table."""
 
     @property
     def entries(self) -> int:
@@ -345,12 +345,12 @@ class TableDeclaration(Located):
 
     @property
     def columns(self) -> int:
-        """Values of an entry."""
+        """Number of values of an entry."""
         return self.shape[0] if len(self.shape) > 1 else 1
 
     @property
     def file(self) -> str | None:
-        """The file that holds the values, if one does."""
+        """The file with the values, if there is one."""
         text = self.content
         return text if text is not None and text.endswith((".npy", ".csv")) else None
 
@@ -361,19 +361,19 @@ Item = Bundle | LabelDefinition | Directive
 
 @dataclass(frozen=True)
 class TpcProgram:
-    """A whole text: declarations, then bundles, labels and directives in their order."""
+    """A whole text: declarations, then bundles, labels and directives in order."""
 
     declarations: tuple[Declaration, ...]
     items: tuple[Item, ...]
 
     @cached_property
     def bundles(self) -> tuple[Bundle, ...]:
-        """The bundles alone; their position is their address."""
+        """The bundles alone; their index is their address."""
         return tuple(item for item in self.items if isinstance(item, Bundle))
 
     @cached_property
     def labels(self) -> dict[str, int]:
-        """The number of the bundle after each label (the number of bundles, if it is at the end)."""
+        """The index of the bundle after each label (the number of bundles, if it is at the end)."""
         found: dict[str, int] = {}
         index = 0
         for item in self.items:
@@ -384,7 +384,7 @@ class TpcProgram:
 
     @property
     def target(self) -> str | None:
-        """The target that the text names, if it does."""
+        """The target that the text names, if there is one."""
         return next((found.name for found in self.declarations if isinstance(found, TargetDeclaration)), None)
 
 
@@ -420,7 +420,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A declaration found in a comment: its text after `castsim:`, line and column counted from 0."""
+    """A declaration in a comment: its text after `castsim:`, line and column counted from 0."""
 
     text: str
     line: int
@@ -428,10 +428,10 @@ class Comment:
 
 
 class AssemblySource:
-    """A text split into lines, with comments blanked out, able to point at any place in it.
+    """A text split into lines, with comments blanked out, which locates any part of it.
 
     Raises:
-        ReadError: a comment that is opened and never closed.
+        ReadError: a comment is never closed.
     """
 
     __slots__ = ("_starts", "_text", "comments", "file", "lines")
@@ -456,11 +456,11 @@ class AssemblySource:
         return re.sub(r"[^\n]", " ", match.group())
 
     def span(self, line: int, column: int, length: int = 1) -> Span:
-        """Return the place of some characters; line and column count from 0."""
+        """Return the position of some characters; line and column count from 0."""
         return Span.within(self._text, self._starts[line] + column, length)
 
     def error(self, message: str, line: int, column: int, length: int = 1, legal: Iterable[str] = ()) -> ReadError:
-        """Return (not raise) the refusal of the text at a place."""
+        """Return (do not raise) an error about the text at a position."""
         return ReadError(message, span=self.span(line, column, length), legal=legal)
 
     def words(self, line: int, start: int, end: int) -> list[Word]:
@@ -474,7 +474,7 @@ class AssemblySource:
         return found
 
     def word_span(self, word: Word) -> Span:
-        """Return the place of a word."""
+        """Return the position of a word."""
         return self.span(word.line, word.column, len(word.text))
 
 
@@ -489,7 +489,7 @@ _FLOAT = re.compile(r"([-+]?)\s*((?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[-+]?\d+)?)(bf|f
 _FLOAT_SUFFIXES = {"": "f32", "f": "f32", "bf": "bf16", "h": "f16"}
 _BINARY, _HEXADECIMAL, _OCTAL = "0b", "0x", "0"
 _FARTHEST = 400
-"""Powers of ten beyond which no float is finite or not zero."""
+"""Powers of ten beyond which every float is infinite or zero."""
 _LONGEST = 64  # characters of a number; more is not an immediate, and conversions of endless digits are slow
 
 HARDWARE_CODES = {
@@ -498,19 +498,19 @@ HARDWARE_CODES = {
     13: "ZP_REG",
     **{16 + place: f"SQZ_CNTR{place // 2}_{'HI' if place % 2 else 'LO'}" for place in range(16)},
 }
-"""Hardware registers by the number that `mov.to_hw_reg` and `mov.from_hw_reg` may give instead of the name."""
+"""Hardware registers by the number that `mov.to_hw_reg` and `mov.from_hw_reg` accept instead of the name."""
 
 SPECIALS = frozenset(
     ["LFSR", "LFSR_NO_CHANGE", "S_LFSR", "S_LFSR_NO_CHANGE", *(f"V_LANE_ID_{bits}" for bits in (32, 16, 8))]
 ).union(HARDWARE_CODES.values())
-"""Registers that have a name instead of a number. Source: docs/reference/tpc.md section 7.1."""
+"""Named registers. Source: docs/reference/tpc.md section 7.1."""
 
 
 def read_register(text: str, dialect: Dialect) -> Register | Special | None:
     """Read `V4`, `%V4` or `LFSR`; None if the text names no register.
 
     Raises:
-        ValueError: a register number that the file lacks; the message names the legal ones.
+        ValueError: the file lacks the register number; the message names the legal ones.
     """
     name = text.removeprefix("%")
     if name.upper() in SPECIALS:
@@ -542,7 +542,7 @@ def read_immediate(text: str) -> Immediate | None:
     docs/reference/tpc.md section 7.2.
 
     Raises:
-        ValueError: a number that does not fit, or a float that becomes an inexact subnormal; the message states the
+        ValueError: a number does not fit, or a float becomes an inexact subnormal; the message states the
             legal range.
     """
     if len(text) > _LONGEST:

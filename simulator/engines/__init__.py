@@ -1,4 +1,4 @@
-"""Engines: from an operation tree to cycles. One contract for all of them (`castsim.execution.timing`)."""
+"""Engines: from an operation tree to cycles, with one interface for all of them (`castsim.execution.timing`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from castsim.targets.loader import Target
 __all__ = ["ENGINES", "engine_for", "observe", "simulate"]
 
 ENGINES = ("fast", "event")
-"""Engines that can be asked for; the first is the default."""
+"""Available engines; the first is the default."""
 
 
 def simulate(
@@ -30,19 +30,19 @@ def simulate(
     """Return how long `tree` takes on `target`, every cycle of every pipe with its cause.
 
     Args:
-        tree: what the machine issues; only addresses, shapes and order matter, never values.
+        tree: the issued operations; only addresses, shapes and order matter, never values.
         target: supplies every number.
-        observer: hears how far the run has come; an `Observer` of segments and block accesses too.
+        observer: receives the progress of the run; an `Observer` also segments and block accesses.
         engine: `event` is the discrete-event reference, `fast` a recurrence with the same cycles and causes. None
-            takes `fast`, unless the observer wants to hear of segments, which only `event` tells.
-        max_cycles: a run that would take longer is given up.
+            takes `fast`, unless the observer wants segments, which only `event` reports.
+        max_cycles: maximum number of cycles of the run.
         record_operations: False leaves `Timing.operations` empty.
         skip: False makes the fast engine execute every trip of every loop, as the event engine always does.
 
     Raises:
-        ReadError: unknown engine, or no positive limit; segments of the fast engine are asked for.
-        IllegalError: an operation names a pipe or a timing row that the target does not have.
-        EngineError: deadlock (says who waits for whom); cycle limit (says where).
+        ReadError: the engine is unknown, the limit is not positive, or segments of the fast engine are requested.
+        IllegalError: the target lacks a pipe or a timing row of an operation.
+        EngineError: deadlock (with all waits), or the cycle limit (with the position).
     """
     name = engine_for(engine, observer)
     if name not in ENGINES:
@@ -57,18 +57,18 @@ def simulate(
 
 
 def observe(tree: Tree, target: Target, watcher: Watcher, *, engine: str | None = None) -> int:
-    """Tell `watcher` what happens before the cycle until which it listens, and simulate no further.
+    """Report to `watcher` the events before the cycle until which it listens, and simulate no further.
 
-    What it hears of those cycles is what it would hear of them in the whole run; segments may reach beyond. Returns a
-    bound on the operations that had left the scalar unit by then, or stood first in line: none of a higher number had.
+    It receives the same events of those cycles as in the whole run; segments may extend beyond. Returns an exclusive
+    bound on the numbers of operations that had left the scalar unit by then, or were first in line.
 
     Args:
-        tree, target: as `simulate`.
-        watcher: hears of segments, and of block accesses unless it is of `IgnoresBlocks`.
-        engine: None takes the fastest that tells of all it wants to hear; all tell the same.
+        tree, target: see `simulate`.
+        watcher: receives segments, and block accesses unless it is of `IgnoresBlocks`.
+        engine: None takes the fastest one that reports all requested events; all report the same.
 
     Raises:
-        IllegalError: as `simulate`.
+        IllegalError: see `simulate`.
     """
     if engine != "event" and isinstance(watcher, IgnoresBlocks) and target.has_tiles:
         return TELLING.of(target)(tree, target, watcher)
@@ -76,12 +76,12 @@ def observe(tree: Tree, target: Target, watcher: Watcher, *, engine: str | None 
 
 
 def engine_for(engine: str | None, observer: Listener | None) -> str:
-    """Return the engine that `simulate` takes: the one asked for, else the first that tells the observer enough."""
+    """Return the engine for `simulate`: the requested one, or the first that reports enough to the observer."""
     return engine or ("event" if isinstance(observer, Observer) else ENGINES[0])
 
 
 class Simulation(Protocol):
-    """One run of the event engine, to be started once."""
+    """One run of the event engine, which can be started once."""
 
     def run(self, max_cycles: int) -> Timing:
         """Simulate to the end."""
@@ -91,7 +91,7 @@ class Simulation(Protocol):
 
 
 class EventEngine(Protocol):
-    """The event engine of a mechanism; `target` is of that mechanism."""
+    """The event engine of a mechanism; `target` has that mechanism."""
 
     def __call__(
         self, tree: Tree, target: Target, observer: Listener | None = None, *, record_operations: bool = True
@@ -100,7 +100,7 @@ class EventEngine(Protocol):
 
 
 class FastEngine(Protocol):
-    """The fast engine of a mechanism; `target` is of that mechanism."""
+    """The fast engine of a mechanism; `target` has that mechanism."""
 
     def __call__(
         self,
@@ -116,10 +116,10 @@ class FastEngine(Protocol):
 
 
 class SegmentTracer(Protocol):
-    """A fast engine that tells of segments; `target` is of its mechanism."""
+    """A fast engine that reports segments; `target` has its mechanism."""
 
     def __call__(self, tree: Tree, target: Target, watcher: Watcher) -> int:
-        """Do as `observe`."""
+        """Simulate like `observe`."""
 
 
 # simpy takes as long to import as the rest of a small run, so engines are imported by who simulates with them.

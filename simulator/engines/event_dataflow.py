@@ -1,10 +1,10 @@
 """Discrete-event engine of chips whose pipes pass tiles through one buffer, on simpy: all but the vector unit.
 
 The scalar unit issues in program order, each pipe is a FIFO process, transfers move block by block, blocks meet at the
-ports of the buffer, and every cycle is accounted for (`event_pipes`). A mechanism adds its vector unit and its banks.
+ports of the buffer, and every cycle is attributed (`event_pipes`). A mechanism adds its vector unit and its banks.
 Semantics: docs/reference/a2a3.md section 6.4 (pipes, flags) and 7 (barriers).
 
-Order within a cycle: first everything that control does (arrivals, flags, barriers), then the buffer requests, in
+Order within a cycle: first all control (arrivals, flags, barriers), then the buffer requests, in
 the order of their operations. A request has no effect before the following cycle, so this order is total.
 """
 
@@ -151,7 +151,7 @@ class _Space:
         left.end = position
 
     def _sweep(self, now: int) -> None:
-        """Forget intervals that nothing could still wait for."""
+        """Remove intervals that nothing can still wait for."""
         kept = [
             (start, interval)
             for start, interval in zip(self._starts, self._intervals, strict=True)
@@ -163,13 +163,13 @@ class _Space:
 
 
 class Scoreboard:
-    """The bytes in flight, in the address spaces in which they are followed."""
+    """The bytes in flight, in the address spaces that are followed."""
 
     def __init__(self, tree: Tree) -> None:
         self._spaces = {space: _Space() for space in Survey(tree).followed_spaces()}
 
     def enter(self, execution: ExecutionRecord, accesses: tuple[Access, ...], now: int) -> tuple[ExecutionRecord, ...]:
-        """Record the accesses of the next execution in program order; return the earlier ones it has to wait for."""
+        """Record the accesses of the next execution in program order; return the earlier ones that it must wait for."""
         followed = [
             (self._spaces[access.space], access)
             for access in accesses
@@ -206,7 +206,7 @@ class Issuer:
         """The operation that ran into the cycle limit."""
         self.account = PipeCycles(self.name, observer)
         self.watcher: Watcher | None = None
-        """Who listens to the beginning of the run only: what follows is not issued."""
+        """The watcher of the beginning of the run, if any: later operations are not issued."""
         self._machine = machine
         self._pipes = pipes
         self._remaining = sum(pipe.remaining for pipe in pipes.values())
@@ -218,15 +218,15 @@ class Issuer:
         self._entries = self._draw(tree)
 
     def demand(self, pipe: PipeProcess) -> None:
-        """Go on until `pipe` has got something to do, or its flag."""
+        """Continue until `pipe` has work, or its flag."""
         if pipe.remaining or pipe.wait is not None:
             self._demanding.add(pipe.name)
         self.advance()
 
     def advance(self, *, eager: bool = False) -> bool:
-        """Go on while a pipe demands it, or nothing but scalar work is left; return whether there was anything.
+        """Continue while a pipe demands it, or only scalar work is left; return whether there was anything.
 
-        If it is eager, issue all that the watcher listens to.
+        If it is eager, it issues everything that the watcher listens to.
         """
         before = self.issued
         while self._ready() and (eager or self._demanding or not self._remaining):
@@ -237,7 +237,7 @@ class Issuer:
         return self.issued > before
 
     def pause(self, until: int) -> None:
-        """Account for the cycles up to `until`, in which nothing more happens, and report."""
+        """Attribute the cycles up to `until`, in which nothing more happens, and report."""
         if self.wait is None:
             self.account.spend(Cause.EMPTY, until, None)
         else:
@@ -245,9 +245,9 @@ class Issuer:
         self.account.close()
 
     def run_on(self, count: int) -> list[Operation]:
-        """Issue up to `count` operations that no pipe demands; return as many that the scalar unit cannot reach.
+        """Issue up to `count` operations that no pipe demands; return the next ones that the scalar unit cannot reach.
 
-        Only to explain a run that has failed: the machine would have issued them.
+        This only explains a failed run: the machine would have issued them.
         """
         for _ in range(count):
             if self.wait is not None or self.beyond is not None:
@@ -283,7 +283,7 @@ class Issuer:
             execution.close_issue()
 
     def _ready(self) -> bool:
-        """Return whether it can go on, and has a listener."""
+        """Return whether it can continue, and has a listener."""
         until = None if self.watcher is None else self.watcher.until
         return self.wait is None and self.beyond is None and (until is None or self.clock < until)
 
@@ -307,7 +307,7 @@ class Issuer:
             pipe.push(entry)
 
     def _cost(self, operation: Operation) -> tuple[int, Cause]:
-        """Return the cycles that the scalar unit itself takes for an operation: all of a kind take the same."""
+        """Return the scalar unit's cycles for an operation, which are the same for all of a kind."""
         kind: object = operation.kind if isinstance(operation, ScalarWork | ScalarElementAccess) else type(operation)
         if isinstance(operation, Placeholder):
             kind = (Placeholder, operation.pipe, operation.cycles)
@@ -319,7 +319,7 @@ class Issuer:
         return known
 
     def _execute(self, entry: QueueEntry) -> None:
-        """Do what an operation of the scalar unit does once its cycles are spent."""
+        """Execute a scalar operation's effect after its cycles."""
         operation = entry.operation
         flags = self._machine.flags
         match operation:
@@ -368,7 +368,7 @@ class Issuer:
 
 
 def run_transfer(pipe: PipeProcess, entry: QueueEntry, operation: Transfer) -> Steps:
-    """Execute `operation`; returns when it has ended, or its stream where the next one may overlap with the rest."""
+    """Execute `operation`; return when it has ended, or when its stream has, if the next one may overlap the rest."""
     machine, env = pipe.machine, pipe.machine.env
     plan = TransferPlan.of(operation, machine.target, machine.shared)
     machine.facts.update(plan.facts)
@@ -404,7 +404,7 @@ def run_transfer(pipe: PipeProcess, entry: QueueEntry, operation: Transfer) -> S
 
 
 def run_placeholder(pipe: PipeProcess, entry: QueueEntry, operation: Placeholder) -> Steps:
-    """Keep the pipe as long as `operation` is taken to last; it asks for no block."""
+    """Occupy the pipe for the assumed time of `operation`, which requests no blocks."""
     env = pipe.machine.env
     start = int(env.now)
     entry.begin(start)
@@ -415,7 +415,7 @@ def run_placeholder(pipe: PipeProcess, entry: QueueEntry, operation: Placeholder
 
 
 def _blocks(operation: Transfer, plan: TransferPlan) -> Iterator[tuple[int, int]]:
-    """Yield every block's number with the cycles after which the rate has let all bytes before it through."""
+    """Yield every block's number with the cycles after which the rate has passed all earlier bytes."""
     for burst in range(operation.bursts):
         first = (operation.ub_address + burst * operation.ub_pitch) // BLOCK
         before = burst * operation.burst_bytes
@@ -427,7 +427,7 @@ def _blocks(operation: Transfer, plan: TransferPlan) -> Iterator[tuple[int, int]
 
 
 def serve(pipe: PipeProcess, issuer: Issuer) -> Steps:
-    """Execute the operations of `pipe` one after the other, for ever."""
+    """Execute the operations of `pipe` in sequence, forever."""
     env = pipe.machine.env
     while True:
         if not pipe.queue:
@@ -526,7 +526,7 @@ def _signal(pipe: PipeProcess, entry: QueueEntry, operation: FlagSignal) -> Call
 
 
 def _after_retirement(pipe: PipeProcess, action: Callable[[int], None]) -> None:
-    """Call `action` once everything started on the pipe has ended; the pipe itself goes on at once."""
+    """Call `action` once everything started on the pipe has ended; the pipe itself continues immediately."""
     env = pipe.machine.env
     earlier = tuple(pipe.retire())
     if earlier:
@@ -561,7 +561,7 @@ def deadlock(tree: Tree, issuer: Issuer, pipes: Mapping[str, PipeProcess]) -> En
 
 
 def _waits(issuer: Issuer, pipes: Mapping[str, PipeProcess]) -> list[Standstill]:
-    """Return who waits for what."""
+    """Return all waits and their reasons."""
     named = [(pipe.name, pipe.wait) for pipe in pipes.values()] + [(issuer.name, issuer.wait)]
     return [_standstill(name, wait) for name, wait in named if wait is not None]
 
@@ -572,7 +572,7 @@ def _standstill(name: str, wait: PipeWait) -> Standstill:
 
 
 def limit(tree: Tree, issuer: Issuer, pipes: Mapping[str, PipeProcess], max_cycles: int) -> EngineError:
-    """Return the error of a run that took longer than allowed."""
+    """Return the error of a run that exceeds its limit."""
     open_entries: list[QueueEntry] = []
     if issuer.beyond is not None:
         open_entries.append(issuer.beyond)
@@ -585,10 +585,10 @@ def limit(tree: Tree, issuer: Issuer, pipes: Mapping[str, PipeProcess], max_cycl
 
 
 class DataflowSimulation:
-    """A run of `tree` on `target`, to be started once with `run`; a mechanism adds its `VECTOR_UNIT` and `PORTS`.
+    """A run of `tree` on `target`, which can be started once by `run`; a mechanism adds its `VECTOR_UNIT` and `PORTS`.
 
     Raises:
-        IllegalError: the tree needs a pipe, a timing row or an instruction latency that the target does not have.
+        IllegalError: the target lacks a pipe, a timing row or an instruction latency of the tree.
     """
 
     VECTOR_UNIT: ClassVar[Callable[..., VectorPipeModel]]
@@ -637,10 +637,10 @@ class DataflowSimulation:
         return self._timing(issuer, total)
 
     def watch(self, watcher: Watcher) -> int:
-        """Simulate as far as the watcher listens; return how many operations were issued.
+        """Simulate as far as the watcher listens; return the number of issued operations.
 
-        Pipes that work then finish what they are about. What waits goes on waiting for what has not happened yet, so
-        the rest of its cycles is known.
+        Working pipes then finish their operations. Waiting ones continue to wait, so
+        the cause of their remaining cycles is known.
         """
         env = self._machine.env
         issuer = self._start(sys.maxsize)
@@ -682,5 +682,5 @@ class DataflowSimulation:
 
 
 def _last(watcher: Watcher) -> int:
-    """Return the cycle until which the watcher listens; no run has as many cycles as stand for its end."""
+    """Return the cycle until which the watcher listens; the value for the end exceeds the cycles of any run."""
     return sys.maxsize if watcher.until is None else watcher.until

@@ -31,7 +31,7 @@ class FunctionUnit:
         self._target = target
 
     def check(self, operation: object) -> None:
-        """Reject what is not a vector function, and instructions for which the target has no latency."""
+        """Reject operations other than vector functions, and instructions for which the target has no latency."""
         check_function(operation, self._target)
 
     def run(self, pipe: PipeProcess, entry: QueueEntry) -> Steps:
@@ -62,7 +62,7 @@ class FunctionUnit:
 
 
 class GroupPorts(BufferPorts):
-    """For each group the latest cycle that serves a block, and how many reads and writes it serves."""
+    """For each group, the latest cycle that serves a block, and the numbers of reads and writes that it serves."""
 
     def __init__(self, facts: PortFacts, observer: Observer | None) -> None:
         cells = tuple((group, 0) for group in range(facts.groups))
@@ -75,7 +75,7 @@ class GroupPorts(BufferPorts):
         self._launched: tuple[int, ...] = ()
 
     def grant(self, now: int, pattern: Pattern, block: int, entry: QueueEntry) -> int:
-        """Ask at `now` for the blocks of a pattern; return the cycle in which the last one passes."""
+        """Request the blocks of a pattern at `now`; return the cycle in which the last one passes."""
         last = now
         for (group, _), distance in zip(pattern.at(block), pattern.distances, strict=True):
             cycle = self._pass(group, now, pattern.write)
@@ -84,7 +84,7 @@ class GroupPorts(BufferPorts):
         return last
 
     def launch(self, start: int, timing: ScopeTiming) -> None:
-        """Take what a launch accesses from its start on."""
+        """Reserve all accesses of a launch, from its start on."""
         self._start, self._launched = start, timing.accesses
 
     def _pass(self, group: int, now: int, write: bool) -> int:
@@ -100,9 +100,9 @@ class GroupPorts(BufferPorts):
         return cycle
 
     def _fits(self, group: int, cycle: int, now: int, write: bool) -> bool:
-        """Whether a cycle of a group, the latest or a later one, has room for one more block that is asked for `now`.
+        """Whether a cycle of a group, the latest or a later one, has room for another block that is requested at `now`.
 
-        Who asks in the cycle of a launch precedes it.
+        Requests in the cycle of a launch precede it.
         """
         facts, reads, writes = self._facts, 0, 0
         if cycle == self._cycle[group]:
@@ -117,7 +117,7 @@ class GroupPorts(BufferPorts):
 
 
 class FunctionSimulation(DataflowSimulation):
-    """A run of a tree on such a target."""
+    """A run of a tree on a target with vector functions."""
 
     VECTOR_UNIT = FunctionUnit
     PORTS = GroupPorts

@@ -1,4 +1,4 @@
-"""One machine: what its pipes share, and the state of each pipe, with its queue and the operations it has started."""
+"""The shared parts of one machine's pipes, and the state of each pipe, with its queue and its started operations."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from castsim.targets.dataflow import DataflowTarget
 # The order of events within a cycle.
 
 _AFTER_CONTROL = 2
-"""First event priority of buffer requests: simpy itself uses 0 and 1, which stay with control."""
+"""First event priority of buffer requests: simpy itself uses 0 and 1, which belong to control."""
 
 
 class At(Event):
-    """An event `delay` cycles from now, in which operation `index` asks for blocks.
+    """An event `delay` cycles from now, in which operation `index` requests blocks.
 
     Among the requests of one cycle the lowest operation index goes first.
     """
@@ -42,7 +42,7 @@ class At(Event):
 
 
 class PipeAccount:
-    """`cursor` is the first cycle not yet accounted for; neighbouring cycles alike are one segment."""
+    """The attribution of a pipe's cycles: `cursor` is the first open cycle; adjacent equal cycles form one segment."""
 
     def __init__(self, pipe: str, observer: Observer | None) -> None:
         self.cursor = 0
@@ -52,7 +52,7 @@ class PipeAccount:
         self._open: tuple[int, Cause, int | None] | None = None
 
     def charge(self, cause: Cause, until: int, operation: int | None = None) -> int:
-        """Charge the cycles up to `until` to `cause`, on behalf of an operation; return how many they are."""
+        """Attribute the cycles up to `until` to `cause`, on behalf of an operation; return their number."""
         cycles = until - self.cursor
         if cycles <= 0:
             return 0
@@ -86,14 +86,14 @@ _BEFORE_ALL = (-1, -1)
 
 @dataclass(slots=True, eq=False)
 class CompletionCycle:
-    """Something that ends in cycle `end`; `known` becomes True as soon as that cycle is certain."""
+    """An event that ends in cycle `end`; `known` becomes True as soon as that cycle is certain."""
 
     end: int = 0
     known: bool = False
     signal: Event | None = None
 
     def settle(self) -> None:
-        """Declare `end` final and tell who asked."""
+        """Mark `end` as final and notify the waiting callers."""
         self.known = True
         if self.signal is not None:
             self.signal.succeed()
@@ -105,7 +105,7 @@ class CompletionCycle:
 
 @dataclass(slots=True, eq=False)
 class ExecutionRecord(CompletionCycle):
-    """One executed instruction: `open` operations have not ended, `issued` says whether all were issued.
+    """One executed instruction: `open` operations have not ended, `issued` tells whether all were issued.
 
     `needs` are the earlier executions whose bytes it waits for. `start` is when the scalar unit began it, later moved
     by the time that its first pipe operation spent in the queue, `queued`; `begun` are cycle and index of that.
@@ -120,9 +120,9 @@ class ExecutionRecord(CompletionCycle):
     queued: int = 0
 
     def begin(self, cycle: int, entry: QueueEntry) -> None:
-        """Record that one of its pipe operations starts in `cycle`; the first one counts, of equals that issued first.
+        """Record that one of its pipe operations starts in `cycle`; the first one counts, or of equals the first issue.
 
-        What an instruction waits for is not its own time: a cast issued early and held by an operand lasts as long as
+        Waits are not the instruction's own time: a cast that is issued early and waits for an operand lasts as long as
         one that finds its operand ready, from a control write issued just in time to the end.
         """
         if self.begun is None or (cycle, entry.index) < self.begun:
@@ -151,9 +151,9 @@ class ExecutionRecord(CompletionCycle):
 
 @dataclass(slots=True, eq=False)
 class QueueEntry(CompletionCycle):
-    """One operation on its way: in a queue from `arrival`, at work from `start`.
+    """One operation in flight: in a queue from `arrival`, at work from `start`.
 
-    `pipe` is the one that executes it. `pending` counts its repeats whose results are not in the buffer. `causes` is
+    `pipe` is the one that executes it. `pending` counts repeats whose results are not in the buffer yet. `causes` is
     None if operations are not recorded.
     """
 
@@ -197,10 +197,10 @@ _PROGRESS_INTERVAL = 256
 
 
 class PipeCycles(PipeAccount):
-    """The cycles of one pipe, which are among those of the operations that it spends them on."""
+    """The cycles of one pipe, which are also attributed to its operations."""
 
     def spend(self, cause: Cause, until: int, entry: QueueEntry | None) -> None:
-        """Charge the cycles up to `until` to `cause`, on behalf of `entry`."""
+        """Attribute the cycles up to `until` to `cause`, on behalf of `entry`."""
         cycles = self.charge(cause, until, None if entry is None else entry.index)
         # What the scalar unit spends on sending an operation is not among the operation's own cycles.
         if cycles and entry is not None and entry.causes is not None and entry.pipe == self.pipe:
@@ -219,7 +219,7 @@ class ExecutionTotals:
         self._listener = listener
 
     def finish(self, entry: QueueEntry, end: int) -> None:
-        """Settle that `entry` ends in cycle `end`."""
+        """Record that `entry` ends in cycle `end`."""
         entry.end = end
         entry.settle()
         entry.execution.close_one(end)
@@ -249,7 +249,7 @@ Cell = tuple[int, int]
 
 
 class Pattern:
-    """Blocks at fixed distances, as those of one repeat: where they lie depends only on the first block's number."""
+    """Blocks at fixed distances, such as those of one repeat: their cells depend only on the first block's number."""
 
     def __init__(self, cells: tuple[Cell, ...], distances: tuple[int, ...], write: bool) -> None:
         self.distances = distances
@@ -268,7 +268,7 @@ class Pattern:
 
 
 class BufferPorts(ABC):
-    """The ports; `cells` are port and bank of every block, for reads and for writes, starting over where they end."""
+    """The ports; `cells` are port and bank of every block, for reads and for writes, repeated cyclically."""
 
     def __init__(self, cells: dict[bool, tuple[Cell, ...]], observer: Observer | None) -> None:
         self._observer = observer
@@ -284,7 +284,7 @@ class BufferPorts(ABC):
 
     @abstractmethod
     def grant(self, now: int, pattern: Pattern, block: int, entry: QueueEntry) -> int:
-        """Ask at `now` for the blocks of a pattern; return the cycle in which the last one passes."""
+        """Request the blocks of a pattern at `now`; return the cycle in which the last one passes."""
 
     def _tell(self, cycle: int, now: int, address: int, write: bool, entry: QueueEntry) -> None:
         if self._observer is not None:
@@ -300,7 +300,7 @@ Key = tuple[str, str, int]
 
 
 class Flags:
-    """Signals that were set and not yet consumed, each with the cycle in which it was set.
+    """Signals that were set and not yet consumed, each with its cycle.
 
     A flag has one signaller, which sets it in order, and one waiter, which consumes in order; so the k-th wait gets
     the k-th signal, and a signal of the scalar unit may be entered ahead of its time.
@@ -325,13 +325,13 @@ class Flags:
         return signals.popleft() if signals else None
 
     def wait(self, key: Key, waiter: Callable[[int], object]) -> None:
-        """Have `waiter` called with the cycle of the next signal, which is thereby consumed."""
+        """Call `waiter` with the cycle of the next signal, which is thereby consumed."""
         self._waiters[key] = waiter
 
 
 @dataclass(frozen=True, slots=True)
 class PipeWait:
-    """The reason for which a pipe stands still: `entry` is the operation at its head.
+    """The reason for a pipe's wait: `entry` is the operation at its head.
 
     `flag` is set if it awaits a flag, `needed` if it awaits the bytes of an earlier execution, neither at a barrier.
     """
@@ -343,28 +343,28 @@ class PipeWait:
 
 @dataclass(frozen=True, slots=True)
 class DrainMarker:
-    """Stands in a queue without delaying it: `reached` is called with the cycle in which all before it has ended."""
+    """A queue entry that causes no delay: `reached` is called with the cycle in which all earlier ones have ended."""
 
     reached: Callable[[int], None]
 
 
 class VectorPipeModel(Protocol):
-    """The part that a mechanism adds: the vector pipe."""
+    """The vector pipe, which each mechanism adds."""
 
     def check(self, operation: object) -> None:
         """Reject an operation of the vector pipe that the unit cannot execute.
 
         Raises:
-            IllegalError: it is of another mechanism, or needs a timing row that the target does not have.
+            IllegalError: it belongs to another mechanism, or the target lacks its timing row.
         """
 
     def run(self, pipe: PipeProcess, entry: QueueEntry) -> Steps:
-        """Execute the operation of `entry`; returns when the pipe can take the next one."""
+        """Execute the operation of `entry`; return when the pipe can accept the next one."""
 
 
 @dataclass(slots=True, eq=False)
 class DataflowRun:
-    """One run: clock, target, vector unit, buffer ports, flags, and the records of what happened."""
+    """One run: clock, target, vector unit, buffer ports, flags, and the records of events."""
 
     env: Environment
     target: DataflowTarget
@@ -379,10 +379,10 @@ class DataflowRun:
 
 
 class PipeProcess:
-    """One in-order pipe. `remaining` counts the operations that the scalar unit has yet to send.
+    """One in-order pipe. `remaining` is the number of operations that the scalar unit has yet to send.
 
-    `drain_end` is the cycle from which on what it has started should keep it no longer. `answered` is when memory can
-    answer the transfer at its head, asked while earlier ones stream; where nothing overlaps it stays 0.
+    `drain_end` is the cycle from which its started operations should no longer occupy it. `answered` is when memory can
+    answer the transfer at its head, requested while earlier ones stream; without overlap it stays 0.
     """
 
     def __init__(self, name: str, machine: DataflowRun, remaining: int, observer: Observer | None) -> None:
@@ -395,9 +395,9 @@ class PipeProcess:
         self.wait: PipeWait | None = None
         self.wakeup: Event | None = None
         self.waited = False
-        """Whether it had nothing to do until the scalar unit sent its operation."""
+        """Whether it was idle until the scalar unit sent its operation."""
         self.free = 0
-        """When it was done with the operation before."""
+        """The cycle in which it finished the previous operation."""
         self.in_flight: list[QueueEntry] = []
         self._draining: QueueEntry | None = None
         self.drain_end = 0
@@ -414,7 +414,7 @@ class PipeProcess:
             self.wakeup = None
 
     def retire(self) -> list[QueueEntry]:
-        """Forget the operations that have ended by now; return those still at it."""
+        """Remove the operations that have ended by now; return the others."""
         now = int(self.machine.env.now)
         for entry in self.in_flight:
             if entry.over(now) and (self._latest is None or entry.end > self._latest.end):
@@ -423,17 +423,17 @@ class PipeProcess:
         return self.in_flight
 
     def ask_from(self, cycle: int) -> None:
-        """Record that memory is asked by what stands at the head, and all behind it, in `cycle` at the earliest."""
+        """Record that the operations from the head on request memory in `cycle` at the earliest."""
         if self._reach:
             self.answered = max(self.answered, cycle + self._reach)
 
     @property
     def working(self) -> bool:
-        """Whether it is about an operation that does not wait for another pipe: one that ends soon."""
+        """Whether it executes an operation that does not wait for another pipe, and so ends soon."""
         return self.current is not None and self.wait is None
 
     def pause(self, until: int) -> None:
-        """Account for the cycles up to `until`, in which nothing more happens to a pipe that does not work; report."""
+        """Attribute the cycles up to `until`, in which nothing more happens to a pipe that does not work; report."""
         if self.wait is None:
             self.rest(Cause.EMPTY, until, None)
         else:
@@ -441,19 +441,19 @@ class PipeProcess:
         self.account.close()
 
     def note_drain(self, entry: QueueEntry, end: int) -> None:
-        """Record that the pipe should have no more to do for `entry` in cycle `end`."""
+        """Record that the pipe should finish `entry` in cycle `end`."""
         if end >= self.drain_end:
             self._draining, self.drain_end = entry, end
 
     def rest(self, cause: Cause, until: int, entry: QueueEntry | None) -> None:
-        """Account for cycles without new work: first what is left of earlier work, then `cause`."""
+        """Attribute cycles without new work: first the remaining earlier work, then `cause`."""
         if self._draining is not None and cause in (Cause.EMPTY, Cause.FLAG_WAIT):
             self.account.spend(self._behind, min(until, self.drain_end), self._draining)
             self._spend_late_writes(until)
         self.account.spend(cause, until, entry)
 
     def _spend_late_writes(self, until: int) -> None:
-        """Charge what the buffer kept back beyond the nominal drain."""
+        """Attribute the cycles that the buffer delayed beyond the nominal drain."""
         if self.account.cursor >= until:
             return
         unknown = next((entry for entry in self.retire() if not entry.known), None)

@@ -51,14 +51,14 @@ class _Walk:
         self.step = stream.step
 
     def grant(self, machine: DataflowRun, now: int, entry: QueueEntry) -> int:
-        """Ask for the blocks of the next repeat; return when the last one passes."""
+        """Request the blocks of the next repeat; return when the last one passes."""
         last = machine.ports.grant(now, self.pattern, self.byte // BLOCK, entry)
         self.byte += self.step
         return last
 
 
 class _WriteBack:
-    """Callback of the write events of one operation, which come in the order of its repeats.
+    """Callback of the write events of one operation, which arrive in the order of its repeats.
 
     `due` is when the results of the last repeat should be in the buffer.
     """
@@ -92,11 +92,11 @@ class StridedUnit:
         arrived at an idle pipe."""
 
     def check(self, operation: object) -> None:
-        """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""
+        """Reject operations other than vector instructions of this mechanism, and timing rows that the target lacks."""
         check_vector(operation, self._target)
 
     def run(self, pipe: PipeProcess, entry: QueueEntry) -> Steps:
-        """Execute an instruction; returns when the pipe can take the next one, before the results are in the buffer."""
+        """Execute an instruction; return when the pipe can accept the next one, before results are in the buffer."""
         operation = entry.operation
         if changes_mask(operation, self._target):
             change = self._target.timing.vector_pipe.mask_change_cycles
@@ -176,7 +176,7 @@ class BankPorts(BufferPorts):
         self._exclusive_banks = banks.exclusive_banks
 
     def grant(self, now: int, pattern: Pattern, block: int, entry: QueueEntry) -> int:
-        """Ask at `now` for the blocks of a pattern; return the cycle in which the last one passes."""
+        """Request the blocks of a pattern at `now`; return the cycle in which the last one passes."""
         if self._observer is not None:
             return self._grant_watched(now, pattern, block, entry)
         port_free, bank_free = self._port_free, self._bank_free
@@ -200,7 +200,7 @@ class BankPorts(BufferPorts):
         return last
 
     def _grant_watched(self, now: int, pattern: Pattern, block: int, entry: QueueEntry) -> int:
-        """Do the same and tell the observer."""
+        """Do the same and notify the observer."""
         last = now
         own = self._banks if pattern.write else 0
         other = self._banks - own
@@ -223,7 +223,7 @@ def _cells(banks: BankFacts) -> dict[bool, tuple[Cell, ...]]:
 
 
 class EventSimulation(DataflowSimulation):
-    """A run of a tree on such a target."""
+    """A run of a tree on a target with strided-repeat instructions."""
 
     VECTOR_UNIT = StridedUnit
     PORTS = BankPorts

@@ -1,8 +1,8 @@
 """Discrete-event engine of the VLIW mechanism, on simpy.
 
-Two kinds of process: the core issues one bundle per cycle and stands still while data is missing or
+There are two kinds of process: the core issues one bundle per cycle and stalls while data is missing or
 the queue of global memory is full; each port of global memory serves that queue in order. Rules and facts:
-docs/reference/tpc.md sections 6.2 and 6.3; what these leave open are options of the target.
+docs/reference/tpc.md sections 6.2 and 6.3; options of the target decide the points that these leave open.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from castsim.targets.vliw import VliwTarget
 class MemoryRequest:
     """One access: `due` is the number of the bundle slot at which the core needs its data (None: a store).
 
-    All of what the core waits for an `element` is latency.
+    All waits for an `element` count as latency.
     """
 
     operation: int
@@ -49,7 +49,7 @@ class MemoryRequest:
     done_at: int = 0
 
     def blame(self, begin: int) -> tuple[Cause, int]:
-        """Return why the core stood still for it from `begin` on, and until when that was the reason."""
+        """Return why the core stalled for it from `begin` on, and until when for that reason."""
         if begin < self.crossed_at and not self.element:
             return Cause.MEMORY_BANDWIDTH, self.crossed_at
         return Cause.MEMORY_LATENCY, self.done_at
@@ -68,7 +68,7 @@ class Port:
         self._element_free = 0
 
     def serve(self) -> Generator[Event, Any, None]:
-        """Let the accesses cross in order, for ever."""
+        """Let the accesses cross in order, forever."""
         while True:
             got: Any = yield self.queue.get()
             request: MemoryRequest = got
@@ -91,14 +91,14 @@ class Port:
             self._env.process(self._finish(request))
 
     def pause(self, until: int) -> None:
-        """PipeAccount for the cycles up to `until`, before which no other access begins to cross."""
+        """Attribute the cycles up to `until`, before which no other access begins to cross."""
         if self._crossing is None:
             self.account.charge(Cause.EMPTY, until)
         else:
             self.account.charge(Cause.BUSY, until, self._crossing.operation)
 
     def _finish(self, request: MemoryRequest) -> Generator[Event, Any, None]:
-        """The access ends, while the next one crosses."""
+        """End the access, while the next one crosses."""
         yield self._env.timeout(request.done_at - int(self._env.now))
         request.done.succeed()
 
@@ -163,7 +163,7 @@ class IssueProcess:
         self._open: deque[_BundleInFlight] = deque()
 
     def run(self) -> Generator[Event, Any, None]:
-        """Issue the whole tree, then wait for what is under way."""
+        """Issue the whole tree, then wait for operations in flight."""
         for lowered, deltas in instances(self._tree):
             for operation in operations(lowered, deltas):
                 assert isinstance(operation, BundleOperation)
@@ -210,7 +210,7 @@ class IssueProcess:
             self._blame(request, begin, waits)
 
     def _blame(self, request: MemoryRequest, begin: int, waits: dict[Cause, int]) -> None:
-        """Charge the cycles from `begin` to now to what kept the access."""
+        """Attribute the cycles from `begin` to now to the cause of the access's delay."""
         now = int(self._env.now)
         if begin < now:
             self.facts.add(ELEMENT_FACT if request.element else LATENCY_FACT)
@@ -267,7 +267,7 @@ class IssueProcess:
             self._open.remove(issued)
 
     def _drain(self) -> Generator[Event, Any, None]:
-        """Let the last effects happen, standing still for loads that are due meanwhile."""
+        """Complete the last effects, stalling for loads that are due meanwhile."""
         while self._open:
             clock = min(issued.effect_clock for issued in self._open)
             if clock > self._clock:
@@ -285,7 +285,7 @@ class IssueProcess:
         return tuple(Execution(each.instruction, each.start, _end(each)) for each in self.record.bundles)
 
     def operations(self) -> tuple[OperationTiming, ...]:
-        """Return the instructions in their slots; what the core stood still for goes to the first of its bundle."""
+        """Return the instructions in their slots; stalls of the core are attributed to the first one of its bundle."""
         found = []
         for number, each in enumerate(self.record.bundles):
             index, waits = each.first_index, each.waits
@@ -307,10 +307,10 @@ def _end(issued: _BundleInFlight) -> int:
 
 
 class VliwSimulation:
-    """A run of `tree` on `target`, to be started once with `run`.
+    """A run of `tree` on `target`, which can be started once with `run`.
 
     Raises:
-        IllegalError: the tree holds operations of another mechanism.
+        IllegalError: the tree has operations of another mechanism.
     """
 
     def __init__(
@@ -339,7 +339,7 @@ class VliwSimulation:
         """Simulate to the end and return cycles and causes.
 
         Raises:
-            EngineError: the end lies beyond `max_cycles`.
+            EngineError: the end is beyond `max_cycles`.
         """
         core = self._core
         self._env.process(core.run())

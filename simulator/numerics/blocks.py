@@ -1,8 +1,8 @@
 """Arrays of codes: their dtypes, their checks, and processing them in blocks.
 
 A code is an unsigned integer of its format's storage width: the bit pattern in the low bits below zeros, but i48 is
-sign-extended (stored in int64). Any layout goes: strided, 0-d, empty, read-only, unaligned, either byte order. Work
-proceeds in blocks, so extra memory does not grow with the array.
+sign-extended (stored in int64). Any layout is allowed: strided, 0-d, empty, read-only, unaligned, either byte order.
+Work proceeds in blocks, so extra memory does not grow with the array.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from castsim.isa.formats import Codes, Format, IntFormat, code_bits
 from castsim.numerics.rounding import U64
 
 BLOCK = 1 << 13
-"""Elements converted at a time: the dozen 64-bit temporaries of a block stay in a second-level cache."""
+"""Number of elements converted at a time: the dozen 64-bit temporaries of a block stay in a second-level cache."""
 
 
 def code_dtype(fmt: Format) -> np.dtype[Any]:
-    """Return the unsigned dtype, in native byte order, that holds one code of the format."""
+    """Return the unsigned dtype, in native byte order, for one code of the format."""
     return np.dtype(f"u{fmt.storage_bits // 8}")
 
 
@@ -29,8 +29,8 @@ def check_codes(codes: Codes, fmt: Format) -> Codes:
     """Return `codes` as an array after checking dtype and range.
 
     Raises:
-        ReadError: not unsigned integers of the storage width, or a code wider than the format. A `bool` code may be
-            any value: all but 0 are true.
+        ReadError: the array is not of unsigned integers of the storage width, or a code exceeds the format. A `bool`
+            code may be any value: all except 0 are true.
     """
     array = np.asarray(codes)
     if array.dtype.kind != "u" or array.dtype.itemsize * 8 != fmt.storage_bits:
@@ -55,7 +55,7 @@ def check_values(values: Codes, fmt: IntFormat) -> None:
     """Reject an array, at least one element long, with a value outside an integer format.
 
     Raises:
-        ReadError: as said.
+        ReadError: a value is outside the format.
     """
     for extreme in (int(values.min()), int(values.max())):
         if not fmt.minimum <= extreme <= fmt.maximum:
@@ -66,8 +66,8 @@ def check_out(out: Codes | None, like: Codes, dst: Format, *further: Codes) -> C
     """Return `out`, or a new array shaped `like` another, for codes of `dst`.
 
     Raises:
-        ReadError: `out` has another shape, the wrong dtype, is read-only, or shares memory with `like` or a further
-            source. It may be `like` itself: the same elements at the same places.
+        ReadError: `out` has another shape, the wrong dtype, is read-only, or shares memory with `like` or another
+            source. It may be `like` itself: the same elements at the same addresses.
     """
     if out is None:
         return np.empty_like(like, dtype=code_dtype(dst), subok=False)
@@ -91,13 +91,13 @@ def check_out(out: Codes | None, like: Codes, dst: Format, *further: Codes) -> C
 
 
 def _same_elements(first: Codes, second: Codes) -> bool:
-    """Whether two arrays of one shape hold every element at the same place in the same form."""
+    """Whether two arrays of one shape have every element at the same address in the same form."""
     same = first.strides == second.strides and first.dtype == second.dtype
     return same and first.__array_interface__["data"][0] == second.__array_interface__["data"][0]
 
 
 def _overlap(first: Codes, second: Codes) -> bool:
-    """Whether any byte belongs to both arrays; where finding out would take long, assume so."""
+    """Whether the arrays share any byte; if that is expensive to decide, True."""
     try:
         return np.shares_memory(first, second, max_work=1 << 20)  # type: ignore[arg-type]  # any count is legal
     except np.exceptions.TooHardError:
@@ -107,7 +107,7 @@ def _overlap(first: Codes, second: Codes) -> bool:
 def walk(function: Callable[..., None], out: Codes, *sources: Codes, size: int = BLOCK) -> None:
     """Call `function(out block, *source blocks)` over all elements; blocks are 1-d, contiguous and native.
 
-    A block is written after it was read: `out` may be one of the sources, but not overlap one (`check_out`).
+    A block is written after it was read: `out` may be one of the sources, but not partly overlap one (`check_out`).
     """
     if all(
         array.ndim == 1 and array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
@@ -143,7 +143,7 @@ def convert_blocks(
     `convert` sees and returns uint64 arrays; shifts are int64 bits.
 
     Raises:
-        ReadError: as `check_out`.
+        ReadError: see `check_out`.
     """
     extra = [array for array in (random, shifts) if array is not None]
     out = check_out(out, codes, dst, *extra)

@@ -31,13 +31,13 @@ def cast_codes(
         codes: unsigned integers of `src`'s storage width, any shape and layout.
         src: format of the codes.
         dst: format of the result.
-        policy: rounding, overflow and special values; `abstract_policy` gives the one without a chip.
+        policy: rounding, overflow and special values; `abstract_policy` returns the one without a chip.
         random: for stochastic rounding, one uint32 word per element, of the shape of `codes`.
-        out: array of the same shape for the result; may be `codes` itself where the widths agree.
+        out: array of the same shape for the result; may be `codes` itself if the widths agree.
 
     Raises:
-        ReadError: arrays of the wrong dtype or shape, a code outside the format, missing or needless random words.
-        IllegalError: a policy that has no meaning for the pair.
+        ReadError: an array has a wrong dtype or shape, a code exceeds the format, or random words are missing or idle.
+        IllegalError: the policy does not apply to the pair.
     """
     check_policy(src, dst, policy)
     check_random(codes, policy, random)
@@ -47,7 +47,7 @@ def cast_codes(
 
 
 def cast_block(block: U64, src: Format, dst: Format, policy: Policy, words: U64 | None) -> U64:
-    """Convert one block of codes, checked and as uint64; `words` are the random ones, if any."""
+    """Convert one block of checked uint64 codes; `words` are the random words, if any."""
     if policy.rounding is Rounding.HYBRID:
         mask, left, low = HYBRID_WORDS[src.name]
         words = (block & np.uint64(mask)) << np.uint64(left) | np.uint64(low)
@@ -64,10 +64,10 @@ def _is_ieee(fmt: Format) -> bool:
 
 
 def check_random(codes: Codes, policy: Policy, random: NDArray[np.uint32] | None) -> None:
-    """Reject stochastic rounding without words, and words that nothing would read or that do not fit.
+    """Reject stochastic rounding without words, and words that are unused or do not fit.
 
     Raises:
-        ReadError: as said.
+        ReadError: the words are missing, unused or do not fit.
     """
     if (policy.rounding is Rounding.STOCHASTIC) != (random is not None):
         need = "needs random words" if random is None else "takes no random words"
@@ -89,13 +89,13 @@ def round_to_integral_codes(
     random: NDArray[np.uint32] | None = None,
     out: Codes | None = None,
 ) -> Codes:
-    """Round numbers of a float format to integral values of the same format; the sign of zero stays.
+    """Round numbers of a float format to integral values of the same format; the sign of zero is kept.
 
     Infinities and NaN follow the policy, as does a result beyond the finite range.
 
     Raises:
-        ReadError: as `cast_codes`.
-        IllegalError: the format is an integer or has no zero, or the policy makes no sense for it.
+        ReadError: see `cast_codes`.
+        IllegalError: the format is an integer or has no zero, or the policy does not apply to it.
     """
     if isinstance(fmt, IntFormat) or not fmt.has_zero:
         raise IllegalError(f"{fmt.name} cannot be rounded to integral values", legal=("float formats with a zero",))
@@ -131,10 +131,10 @@ class Scale:
 
 
 def scale_of(code: int, fmt: Format) -> Scale:
-    """Return the finite number that a float code stands for, as a scale.
+    """Return the finite number of a float code, as a scale.
 
     Raises:
-        ReadError: not a code of the format, or infinity or NaN.
+        ReadError: it is not a code of the format, or is infinity or NaN.
     """
     value = unpack(check_codes(np.array([code], code_dtype(fmt)), fmt).astype(np.uint64), fmt)
     for special in (value.nan, value.infinite):
@@ -161,11 +161,11 @@ def scaled_cast_codes(
 ) -> Codes:
     """Convert `integer * scale` to `dst`, rounding once from the exact product.
 
-    `shifts` optionally holds one signed integer per element, added to the scale's exponent: negative ones shift
-    right. Other arguments and errors as `cast_codes`.
+    `shifts` optionally has one signed integer per element, added to the scale's exponent: negative ones shift
+    right. For other arguments and errors see `cast_codes`.
 
     Raises:
-        IllegalError: the product could need more than 64 bits, or as `cast_codes`.
+        IllegalError: the product could need more than 64 bits; see also `cast_codes`.
     """
     check_policy(src, dst, policy)
     check_random(codes, policy, random)

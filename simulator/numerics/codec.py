@@ -1,4 +1,4 @@
-"""Codes and what users have instead: numbers, one at a time or as float64, decimal text, arrays of any dtype."""
+"""Conversion between codes and users' values: numbers, singly or as float64, decimal text, arrays of any dtype."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _LARGEST_EXPONENT = 8000  # of ten: 10**-8000 .. 10**8000 is beyond every format
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A code and whether it differs from the number it was made from."""
+    """A code and whether it differs from its original number."""
 
     code: int
     inexact: bool
 
 
 def decode_to_float64(codes: Codes, fmt: Format) -> NDArray[np.float64]:
-    """Return the numbers that codes stand for.
+    """Return the numbers of codes.
 
-    Exact for formats of up to 53 significant bits; i64 and u64 round to nearest even.
+    The result is exact for formats of up to 53 significant bits; i64 and u64 round to nearest even.
 
     Raises:
-        ReadError: not codes of the format.
+        ReadError: the array does not contain codes of the format.
     """
     policy = Policy(Rounding.RINT, Overflow.SPECIAL)
     decoded: NDArray[np.float64] = cast_codes(codes, fmt, FORMATS["f64"], policy).view(np.float64)
@@ -51,12 +51,12 @@ def decode_to_float64(codes: Codes, fmt: Format) -> NDArray[np.float64]:
 
 
 def value_of(code: int, fmt: Format) -> Fraction | float:
-    """Return the exact number that one code stands for.
+    """Return the exact number of one code.
 
-    A float comes back only for what no fraction can be: NaN, the infinities and minus zero.
+    The result is a fraction, except for NaN, the infinities and minus zero, which are floats.
 
     Raises:
-        ReadError: not a code of the format.
+        ReadError: it is not a code of the format.
     """
     if not 0 <= code < 1 << fmt.storage_bits:
         raise ReadError(f"{code:#x} is not a code of {fmt.name}", legal=(f"0 to {(1 << fmt.bits) - 1:#x}",))
@@ -78,12 +78,12 @@ def encode_value(value: str | Number, fmt: Format, policy: Policy | None = None)
     Args:
         value: a number, or text: a decimal (`-1.5e-3`), a ratio (`1/3`), `nan`, `inf`, `-inf`.
         fmt: format of the code.
-        policy: how to round and settle overflow; None: to nearest even (ties away in HiFloat8 and e8m0), saturating
+        policy: how to round and handle overflow; None: to nearest even (ties away in HiFloat8 and e8m0), saturating
             in integers, otherwise as IEEE 754.
 
     Raises:
         ReadError: the text is not a number.
-        IllegalError: the policy has no meaning for the format or needs random words.
+        IllegalError: the policy does not apply to the format or needs random words.
     """
     negative, magnitude = parse_number(value)
     policy = policy or _nearest(fmt)
@@ -148,7 +148,7 @@ def _single(negative: bool, exponent: int, significand: int) -> Unpacked:
 
 
 def _unpack_fraction(negative: bool, magnitude: Fraction, policy: Policy) -> Unpacked:
-    """Keep 64 significant bits, the last of them sticky: more than any float format can tell apart."""
+    """Keep 64 significant bits, the last of them sticky: more than any float format can distinguish."""
     if magnitude == 0:
         return _single(negative, 0, 0)
     exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
@@ -160,7 +160,7 @@ def _unpack_fraction(negative: bool, magnitude: Fraction, policy: Policy) -> Unp
 
 
 def _unpack_integer(negative: bool, magnitude: Fraction, policy: Policy) -> Unpacked:
-    """Round to an integer here: its 64 bits and the dropped ones would not fit one significand."""
+    """Round to an integer at once: its 64 bits and the dropped ones do not fit one significand."""
     kept, rest = divmod(magnitude.numerator, magnitude.denominator)
     half, sticky = divmod(2 * rest, magnitude.denominator)
     kept += increment(kept & 1, half, int(sticky != 0), int(negative), 0, rule_of(policy.rounding))
@@ -180,17 +180,17 @@ _LITERAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?inf|nan", r
 
 
 def codes_from_strings(strings: ArrayLike, dst: Format, policy: Policy | None = None) -> Codes:
-    """Return the codes of `dst` nearest to the numbers that strings spell, rounded once from all their digits.
+    """Return the codes of `dst` nearest to the numbers in strings, rounded once from all their digits.
 
     Args:
         strings: an array of str or UTF-8 bytes, any shape.
         dst: format of the result.
-        policy: rounding, overflow and special values, also for the texts that ONNX leaves undefined in an integer:
+        policy: rounding, overflow and special values, also for the texts that ONNX leaves undefined for an integer:
             fractions, NaN, infinities, numbers beyond its range. None: the abstract cast, which rejects those.
 
     Raises:
-        ReadError: a text that does not spell a number or, without a policy, one that an integer `dst` cannot hold.
-        IllegalError: the policy has no meaning for `dst` or needs random words.
+        ReadError: a text is not a number or, without a policy, an integer `dst` cannot represent it.
+        IllegalError: the policy does not apply to `dst` or needs random words.
     """
     array = np.asarray(strings)
     if array.dtype.kind not in "USOT":
@@ -228,14 +228,14 @@ def _code(text: str, dst: Format, policy: Policy, strict: bool) -> int:
 
 
 def strings_from_codes(codes: Codes, src: Format) -> Codes:
-    """Return numbers as text, an object array of str: plain decimals that lead back to the same code.
+    """Return numbers as text, an object array of str: plain decimals that convert back to the same code.
 
-    Floats have a decimal point and no exponent (`1000000.0`), and the fewest digits that tell a number from its
-    neighbours in float64 for f64, in float32, which holds all other float formats, for the rest. Integers and bool are
-    whole numbers; the special values are `NaN`, `INF` and `-INF`.
+    Floats have a decimal point and no exponent (`1000000.0`), and the fewest digits that distinguish a number from its
+    neighbours: in float64 for f64, in float32, which contains all other float formats, for the rest. Integers and bool
+    are integers; the special values are `NaN`, `INF` and `-INF`.
 
     Raises:
-        ReadError: not codes of the format.
+        ReadError: the array does not contain codes of the format.
     """
     codes = check_codes(codes, src)
     distinct, where = np.unique(codes, return_inverse=True)
@@ -268,12 +268,12 @@ _OF_DTYPES = {fmt.dtype: name for name, fmt in reversed(FORMATS.items()) if fmt.
 
 
 def format_name(given: FormatLike) -> str:
-    """Return the name of a format: as it is, or that of the only format whose own numbers a dtype holds.
+    """Return the name of a format: a name unchanged, or that of the only format with a dtype's numbers.
 
     Classes of Python itself are rejected: `float` is f64 to NumPy and f32 to most others.
 
     Raises:
-        ReadError: neither a name nor such a dtype.
+        ReadError: it is neither a name nor such a dtype.
     """
     if isinstance(given, str):
         return given
@@ -316,14 +316,14 @@ def is_codes(array: Codes, fmt: Format) -> bool:
 
 
 def codes_from_array(array: Codes, fmt: Format) -> Codes:
-    """Return the codes of an array's elements, without a copy where the memory holds them already.
+    """Return the codes of an array's elements, without a copy if memory already contains them.
 
-    Accepted are the native dtype of the format; for float formats unsigned integers of the storage width, which are
+    Accepted dtypes are the native dtype of the format; for float formats unsigned integers of the storage width, which
     codes; for integers of 2 and 4 bits and bool also NumPy integers of 8 bits, which are values if signed and codes
     if unsigned.
 
     Raises:
-        ReadError: not an array, another dtype, or a value outside the format.
+        ReadError: it is not an array, has another dtype, or a value is outside the format.
     """
     check_array(array, fmt)
     if is_codes(array, fmt):
@@ -337,10 +337,10 @@ def codes_from_array(array: Codes, fmt: Format) -> Codes:
 
 
 def check_array(array: object, fmt: Format) -> None:
-    """Refuse what is no array of NumPy.
+    """Reject anything but a NumPy array.
 
     Raises:
-        ReadError: as said.
+        ReadError: it is not an array.
     """
     if not isinstance(array, np.ndarray | np.generic):
         raise ReadError(f"{fmt.name} comes as a NumPy array, not as {type(array).__name__}", legal=("numpy.ndarray",))
@@ -376,15 +376,15 @@ def narrow_integer_codes(array: Codes, fmt: IntFormat) -> Codes:
 
 
 def narrow_integer_range(array: Codes, fmt: IntFormat) -> None:
-    """Reject values outside the format; any is a truth value."""
+    """Reject values outside the format; for bool, any value is legal."""
     if array.size and not fmt.boolean:
         check_values(array, fmt)
 
 
 def array_from_codes(codes: Codes, fmt: Format) -> Codes:
-    """Return codes as an array of the format's native dtype, or the codes themselves where there is none.
+    """Return codes as an array of the format's native dtype, or the codes themselves if there is none.
 
-    Shares memory wherever dtype and codes have the same bits.
+    The result shares memory if dtype and codes have the same bits.
     """
     dtype = native_dtype(fmt)
     if dtype is None:
@@ -393,7 +393,7 @@ def array_from_codes(codes: Codes, fmt: Format) -> Codes:
 
 
 def codes_of_out(out: Codes, fmt: Format) -> Codes:
-    """Return the memory of a result array as codes of `fmt` to write; `finish_out` makes them its numbers.
+    """Return the memory of a result array as codes of `fmt` to write; `finish_out` converts them to its numbers.
 
     Raises:
         ReadError: the array has neither dtype of the format.
@@ -410,7 +410,7 @@ def _holds_signed_bytes(out: Codes, fmt: Format) -> bool:
 
 
 def finish_out(out: Codes, fmt: Format) -> None:
-    """Turn codes that were written to `codes_of_out` into values where the array holds values of more bits."""
+    """Convert codes that were written to `codes_of_out` into values if the array has values of more bits."""
     if _holds_signed_bytes(out, fmt):
         unused = 8 - fmt.bits
         np.left_shift(out, np.int8(unused), out=out)
@@ -429,7 +429,7 @@ def pack_codes(codes: Codes, fmt: Format) -> NDArray[np.uint8]:
     The unused high bits of the last byte of a row are 0. Shape (..., n) becomes (..., ceil(n * bits / 8)).
 
     Raises:
-        ReadError: the format fills bytes, or the codes do not belong to it.
+        ReadError: the format fills whole bytes, or the codes do not belong to it.
     """
     _check_packable(fmt)
     codes = np.atleast_1d(check_codes(codes, fmt))
@@ -438,10 +438,10 @@ def pack_codes(codes: Codes, fmt: Format) -> NDArray[np.uint8]:
 
 
 def unpack_codes(packed: NDArray[np.uint8], fmt: Format, count: int) -> NDArray[np.uint8]:
-    """Take the first `count` sub-byte codes out of the last axis of bytes: the inverse of `pack_codes`.
+    """Return the first `count` sub-byte codes in the last axis of bytes: the inverse of `pack_codes`.
 
     Raises:
-        ReadError: the format fills bytes, or there are fewer bytes than `count` codes need.
+        ReadError: the format fills whole bytes, or there are fewer bytes than `count` codes need.
     """
     _check_packable(fmt)
     packed = np.atleast_1d(packed)

@@ -1,6 +1,6 @@
-"""From codes to sign, exponent and significand (`unpack`), and back to codes of a destination (`pack`).
+"""Conversion from codes to sign, exponent and significand (`unpack`), and back to codes of a destination (`pack`).
 
-On the way back there is one rounding, then overflow, then special values.
+The way back consists of one rounding, then overflow, then special values.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from castsim.numerics.rounding import I64, U64, UNGUARDED, Draw, increment, rule
 Mask = NDArray[np.bool_]
 
 TOP = np.uint64(1 << 63)
-"""The bit that leads a normalised significand."""
+"""The leading bit of a normalised significand."""
 
 LOWEST_EXPONENT = -(1 << 20)
-"""Exponent given to zero when significands are normalised: below every format's range."""
+"""Exponent of zero among normalised significands: below every format's range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
     """Numbers as `(-1)**negative * significand * 2**(exponent - 63)`, one per element.
 
-    `negative` is 0 or 1 in uint64, `exponent` int64 (0-d if all elements share it). A significand need not have its
-    top bit set; see `normalise`. `nan` and `infinite` mark elements whose other fields mean nothing but the sign;
+    `negative` is 0 or 1 in uint64, `exponent` int64 (0-d if all elements share it). A significand's top bit need not be
+    set; see `normalise`. `nan` and `infinite` mark elements of which only the sign is meaningful;
     None: there are none.
     """
 
@@ -45,7 +45,7 @@ class Unpacked:
 
 
 def unpack(codes: U64, fmt: Format, flush: bool = False) -> Unpacked:
-    """Take codes of `fmt`, as uint64, apart; with `flush` subnormal numbers become zero of their sign."""
+    """Return the parts of uint64 codes of `fmt`; with `flush` subnormal numbers become zero of their sign."""
     if isinstance(fmt, IntFormat):
         return _unpack_integer(codes, fmt)
     if isinstance(fmt, TaperedFormat):
@@ -148,7 +148,7 @@ _SQRT_2 = np.uint64(isqrt(2 << 126))
 def pack_power(value: Unpacked, dst: FloatFormat, policy: Policy) -> U64:
     """Return codes of the power-of-two format `dst` for normalised finite numbers.
 
-    Negative numbers give the NaN code. Zero: the smallest power when saturating by the ONNX rule, else NaN.
+    Negative numbers give the NaN code. Zero gives the smallest power when saturating by the ONNX rule, otherwise NaN.
     """
     assert dst.nan_code is not None
     highest = dst.max_finite_code
@@ -167,14 +167,14 @@ def pack_power(value: Unpacked, dst: FloatFormat, policy: Policy) -> U64:
 
 
 def _out_of_range(value: Unpacked, dst: FloatFormat) -> tuple[Mask, Mask]:
-    """Tell which numbers, before any rounding, lie below the smallest and above the largest power."""
+    """Return masks of the numbers that, before rounding, lie below the smallest and above the largest power."""
     top = dst.max_finite_code + dst.min_exponent
     high = (value.exponent > top) | ((value.exponent == top) & (value.significand > TOP))
     return value.exponent < dst.min_exponent, high
 
 
 def _rounded_exponent(value: Unpacked, rounding: Rounding) -> I64:
-    """Round the significand to one bit; the exponent grows with the carry."""
+    """Round the significand to one bit; the carry increments the exponent."""
     leading = shift_round(value.significand, np.int64(63), value.negative, rule_of(rounding))
     rounded: I64 = value.exponent + (leading == 2)
     return rounded
@@ -201,7 +201,7 @@ CodePair = tuple[int, int]
 
 
 def nan_codes(dst: Format, policy: Policy) -> CodePair:
-    """Return the codes that NaN of either sign becomes."""
+    """Return the result codes of NaN of either sign."""
     if isinstance(dst, IntFormat):
         value = {
             NanToInteger.ZERO: 0,
@@ -217,7 +217,7 @@ def nan_codes(dst: Format, policy: Policy) -> CodePair:
 
 
 def infinity_codes(dst: Format, policy: Policy) -> CodePair:
-    """Return the codes that an infinity of either sign becomes."""
+    """Return the result codes of an infinity of either sign."""
     if isinstance(dst, IntFormat):
         return _infinity_to_integer(dst, policy)
     finite = policy.infinity_to_max if policy.overflow is Overflow.SPECIAL else not policy.keep_infinity
@@ -228,9 +228,9 @@ def infinity_codes(dst: Format, policy: Policy) -> CodePair:
 
 
 def overflow_codes(dst: FloatFormat | TaperedFormat, policy: Policy) -> CodePair:
-    """Return the codes that a finite number beyond the destination's range becomes.
+    """Return the result codes of a finite number beyond the destination's range.
 
-    IEEE 754: modes that round toward zero stop at the largest finite value, all others go on to infinity.
+    IEEE 754: modes that round toward zero give the largest finite value, all others infinity.
     """
     largest = _largest(dst)
     if policy.overflow is Overflow.SATURATE or policy.rounding in (Rounding.TRUNC, Rounding.ODD):
@@ -246,7 +246,7 @@ def overflow_codes(dst: FloatFormat | TaperedFormat, policy: Policy) -> CodePair
 def payload_nan_codes(codes: U64, src: FloatFormat, dst: FloatFormat, fallback: U64) -> U64:
     """Return NaN codes of `dst` with sign and fraction of the NaN codes of `src`, the fraction left-aligned.
 
-    `fallback` is taken where the kept fraction would be 0, which is not a NaN.
+    `fallback` replaces results whose kept fraction is 0, which is not a NaN.
     """
     narrowing = src.fraction_bits - dst.fraction_bits
     fraction = codes & np.uint64(src.fraction_mask)
@@ -287,7 +287,7 @@ def _beyond_finite(dst: FloatFormat | TaperedFormat) -> CodePair:
 def pack(value: Unpacked, dst: Format, policy: Policy, words: U64 | None = None) -> U64:
     """Return codes of `dst` as uint64.
 
-    `words` holds one 32-bit word per element for the modes that compare (stochastic, hybrid).
+    `words` has one 32-bit word per element for the modes that compare (stochastic, hybrid).
     """
     if isinstance(dst, IntFormat):
         if dst.boolean:
@@ -335,7 +335,7 @@ def _pack_boolean(value: Unpacked) -> U64:
 
 
 def round_to_integer(value: Unpacked, policy: Policy, words: U64 | None) -> tuple[U64, Mask]:
-    """Return the magnitudes rounded to integers, modulo 2**64, and where they reach 2**64."""
+    """Return the magnitudes rounded to integers, modulo 2**64, and a mask of those that reach 2**64."""
     if np.any(value.exponent > 63):  # only a significand with its top bit set is then sure to reach 2**64
         value = normalise(value)
     wide: Mask = value.exponent > 63

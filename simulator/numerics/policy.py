@@ -1,6 +1,6 @@
-"""The choices of a cast that formats alone do not decide: rounding, overflow, special values.
+"""The choices of a cast beyond its formats: rounding, overflow, special values.
 
-A chip differs from another in the values of a `Policy`, never in code. `abstract_policy` gives the cast without a
+Chips differ in the values of a `Policy`, never in code. `abstract_policy` returns the cast without a
 chip; docs/reference/formats.md section 6 defines it cell by cell.
 """
 
@@ -17,13 +17,13 @@ class NanToFloat(StrEnum):
     """The result of NaN in a float format."""
 
     CANONICAL = "canonical"
-    """The format's canonical NaN, sign kept where its NaN has one; +0 in a format without NaN."""
+    """The format's canonical NaN, with its sign if the NaN has one; +0 in a format without NaN."""
     FIXED = "fixed"
     """`Policy.nan_code`, whatever the sign."""
     ZERO = "zero"
     """+0; the NaN code in a format without zero."""
     PAYLOAD = "payload"
-    """Sign and fraction kept, left-aligned and not quieted; canonical where that would leave no NaN."""
+    """Sign and fraction preserved, left-aligned and not quieted; canonical where that would not be a NaN."""
 
 
 class NanToInteger(StrEnum):
@@ -35,14 +35,14 @@ class NanToInteger(StrEnum):
 
 
 class InfinityWrap(StrEnum):
-    """The result of infinity in an integer format under `wrap`, where it has no low bits of its own."""
+    """The result of infinity in an integer format under `wrap`, because it has no low bits."""
 
     ZERO = "zero"
     """0."""
     CLAMP = "clamp"
     """The low bits of the extreme of the intermediate integer (`Policy.wrap_bits`)."""
     EXTREME = "extreme"
-    """The destination's extreme of the sign."""
+    """The destination's extreme with the sign of the infinity."""
 
 
 class E8M0Rule(StrEnum):
@@ -56,14 +56,14 @@ class E8M0Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The handling of everything in a cast that is not exact. Defaults are those of the abstract cast.
+    """The handling of all inexact results and special values of a cast. Defaults are those of the abstract cast.
 
     `wrap_bits` is the width of the signed intermediate integer to which the rounded value is clamped before its low
     bits are taken (overflow `wrap`); None: the exact integer. `infinity_to_max` turns infinite sources into the
-    largest finite value under `special`; `keep_infinity` keeps them infinite under `saturate`. `flush_source` and
+    largest finite value under `special`; `keep_infinity` preserves them under `saturate`. `flush_source` and
     `flush_result` replace subnormals of that side by zero of the same sign; `drop_negative_zero` makes every zero
     result +0. `subnormal_rounding` replaces the mode for results below the smallest normal number.
-    `stochastic_guard` False lets exact values move too; `stochastic_far_zero` compares 0 instead of the dropped
+    With `stochastic_guard` False exact values round too; `stochastic_far_zero` compares 0 instead of the dropped
     bits for magnitudes below half the smallest subnormal.
     """
 
@@ -104,7 +104,7 @@ def is_power_format(dst: Format) -> bool:
 
 
 def legal_roundings(src: Format, dst: Format, rule: E8M0Rule = E8M0Rule.ONNX) -> tuple[Rounding, ...]:
-    """Return the rounding modes that have a meaning for the pair."""
+    """Return the rounding modes that apply to the pair."""
     if isinstance(dst, TaperedFormat):
         has_hybrid = src.name in HYBRID_WORDS
         return tuple(mode for mode in _TAPERED_ROUNDINGS if has_hybrid or mode is not Rounding.HYBRID)
@@ -114,17 +114,17 @@ def legal_roundings(src: Format, dst: Format, rule: E8M0Rule = E8M0Rule.ONNX) ->
 
 
 def legal_overflows(dst: Format) -> tuple[Overflow, ...]:
-    """Return the overflow behaviours that have a meaning for the destination."""
+    """Return the overflow behaviours that apply to the destination."""
     other = Overflow.WRAP if isinstance(dst, IntFormat) else Overflow.SPECIAL
     return (Overflow.SATURATE, other)
 
 
 def check_policy(src: Format, dst: Format, policy: Policy) -> None:
-    """Reject a policy that has no meaning for the pair.
+    """Reject a policy that does not apply to the pair.
 
     Raises:
-        IllegalError: a rounding or overflow that the destination does not have, a NaN code or intermediate width
-            that does not fit; the legal ones are listed.
+        IllegalError: the destination lacks a rounding or overflow, or a NaN code or intermediate width
+            does not fit; the message lists the legal ones.
     """
     roundings = legal_roundings(src, dst, policy.e8m0_rule)
     if policy.rounding not in roundings:
@@ -142,7 +142,7 @@ def check_policy(src: Format, dst: Format, policy: Policy) -> None:
 
 
 def _check_integer_policy(policy: Policy) -> None:
-    """Reject an intermediate width that no 64-bit integer has, and clamping without one."""
+    """Reject an intermediate width beyond 64-bit integers, and clamping without a width."""
     if policy.wrap_bits is not None and not 1 <= policy.wrap_bits <= 64:
         raise IllegalError(f"intermediate of {policy.wrap_bits} bits", legal=("1 to 64 bits",))
     if policy.overflow is Overflow.WRAP and policy.infinity_wrap is InfinityWrap.CLAMP and policy.wrap_bits is None:
@@ -169,10 +169,10 @@ def abstract_policy(
     """Return the policy of the cast without a chip (docs/reference/formats.md section 6).
 
     Defaults: rint (HiFloat8: round; e8m0: ceil, the `up` of ONNX); integers to integers wrap, floats to integers and
-    anything to e8m0 saturate, other float destinations do what IEEE 754 says.
+    anything to e8m0 saturate, other float destinations follow IEEE 754.
 
     Raises:
-        IllegalError: the rounding or overflow has no meaning for the pair; the legal ones are listed.
+        IllegalError: the rounding or overflow does not apply to the pair; the message lists the legal ones.
     """
     policy = Policy(
         rounding=default_rounding(dst) if rounding is None else Rounding(rounding),

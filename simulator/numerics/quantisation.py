@@ -44,13 +44,13 @@ from castsim.numerics.tiers import convert_codes
 F64 = NDArray[np.float64]
 
 _REACH = 400
-"""Largest exponent of a quotient that any element or scale format could tell from a larger one."""
+"""Largest exponent of a quotient that any element or scale format can distinguish from a larger one."""
 
 _SPLIT = float((1 << 27) + 1)
 
 
 def quotient(numbers: F64, divisors: F64 | np.float64) -> F64:
-    """Return numbers / divisors, rounded to odd at 53 bits, so that a further rounding is as if from the exact one.
+    """Return numbers / divisors, rounded to odd at 53 bits, so a second rounding equals one from the exact quotient.
 
     Divisors have up to 24 significant bits and are positive. Exponents beyond those of any narrow format are clamped;
     NaN and infinities divide as usual.
@@ -81,16 +81,16 @@ def quotient(numbers: F64, divisors: F64 | np.float64) -> F64:
 
 
 class ScaleRule(StrEnum):
-    """How a block's scale follows from its largest magnitude m; e is the exponent of the largest element."""
+    """The rule for a block's scale, given its largest magnitude m; e is the exponent of the largest element."""
 
     FLOOR = "floor"
     """2**(floor(log2 m) - e): elements beyond the largest one are clamped."""
     CEIL = "ceil"
     """2**(ceil(log2 m) - e)."""
     EVEN = "even"
-    """As floor, of m rounded to the fraction bits of the element, ties to even."""
+    """Like floor, with m rounded to the fraction bits of the element, ties to even."""
     RCEIL = "rceil"
-    """The smallest power of two by which m divided does not exceed the largest element."""
+    """The smallest power of two for which m divided by it does not exceed the largest element."""
     NEAREST = "nearest"
     """m divided by the largest element, rounded to the scale format: ties to even, or up in e8m0."""
 
@@ -98,7 +98,7 @@ class ScaleRule(StrEnum):
 RULES = tuple(rule.value for rule in ScaleRule)
 
 INFINITE_EXPONENT = 128
-"""Of the power of two as which an infinity counts in the rules that take the exponent of m: that of f32's infinity."""
+"""Exponent of infinity in the rules that use the exponent of m: that of f32's infinity."""
 
 
 def largest(element: Format) -> float:
@@ -121,7 +121,7 @@ def scale_codes(
     """Return the codes of the scales of blocks, given their largest magnitudes.
 
     A NaN gives the scale NaN. An infinity counts as 2**128 for floor, ceil and even, and gives the largest scale by
-    rceil and nearest. Zeros have the smallest scale there is, zero where the format has it, or 1; other blocks have
+    rceil and nearest. Zeros have the smallest scale (zero if the format has it) or 1; other blocks have
     no scale below the smallest positive one.
     """
     top = math.ldexp(largest(element), unit_exponent)
@@ -164,9 +164,9 @@ def _exponents(greatest: F64, top: float, fraction_bits: int, rule: ScaleRule) -
 class ErrorStatistics:
     """Errors of the finite numbers outside blocks with NaN, computed in f64.
 
-    `root_mean_square_error` and `largest_error` are in the numbers' own unit; `signal_to_noise_db` is None without
-    numbers or without an error. `clamped` numbers, infinities among them, would have been rounded beyond the largest
-    element even after scaling; `to_zero` were not zero and became it.
+    `root_mean_square_error` and `largest_error` are absolute; `signal_to_noise_db` is None without
+    numbers or without an error. `clamped` numbers, including infinities, would have been rounded beyond the largest
+    element even after scaling; `to_zero` counts nonzero numbers that became zero.
     """
 
     elements: int
@@ -181,7 +181,7 @@ class ErrorStatistics:
 
 
 def error_statistics(numbers: F64, values: F64, clamped: NDArray[np.bool_], nan_blocks: int) -> ErrorStatistics:
-    """Return the statistics; `values` are what the elements stand for."""
+    """Return the statistics; `values` are the values of the elements."""
     good = np.isfinite(numbers) & np.isfinite(values)
     given, found = numbers[good], values[good]
     with np.errstate(over="ignore"):
@@ -210,14 +210,14 @@ def error_statistics(numbers: F64, values: F64, clamped: NDArray[np.bool_], nan_
 # e8m0 scales; NVFP4 has blocks of 16 and e4m3 scales. TOSA 1.1 has the same MX types (docs/reference/semantics.md).
 
 _WIDEST_FLOAT, _WIDEST_INTEGER = 8, 16
-"""Bits of an element: wider ones would need no scale."""
+"""Maximum number of bits of an element: wider ones need no scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockFormat:
     """Elements that share scales.
 
-    An element stands for its own value times `2**unit_exponent`: MXINT8 counts in 64ths. `block` is the number of
+    An element represents its own value times `2**unit_exponent`: MXINT8 counts in 64ths. `block` is the number of
     elements along the axis, None: all of them.
     """
 
@@ -229,10 +229,10 @@ class BlockFormat:
     unit_exponent: int = 0
 
     def with_scale(self, scale: Format) -> BlockFormat:
-        """Return the format with other scales.
+        """Return the format with another scale format.
 
         Raises:
-            IllegalError: scales in an integer or tapered format, which have neither a NaN nor exact powers of two.
+            IllegalError: the scale format is an integer or tapered, and so lacks NaN or exact powers of two.
         """
         if isinstance(scale, IntFormat | TaperedFormat) or not scale.has_nan:
             legal = [
@@ -274,11 +274,11 @@ _ALIASES = {
 
 
 def block_format(text: str) -> BlockFormat:
-    """Return the block format that a text names; an element format alone has f32 scales, one for each row.
+    """Return the block format with a name; an element format alone has f32 scales, one for each row.
 
     Raises:
-        ReadError: no such format.
-        IllegalError: elements without a sign, or wide ones.
+        ReadError: the format does not exist.
+        IllegalError: the elements have no sign, or are too wide.
     """
     name = text.strip().lower()
     name = _ALIASES.get(name, name)
@@ -301,16 +301,16 @@ def _is_element(row: Format) -> bool:
 
 
 SPANS = ("block", "group", "token", "channel", "tensor")
-"""What shares a scale: a run along the axis (block, group), a row along it, an index of it, everything."""
+"""Sets of elements that share a scale: a run along the axis (block, group), a row along it, an index of it, all."""
 
 
 @dataclass(frozen=True, eq=False)
 class Quantised:
     """A quantised array: elements of the array's shape, and one scale for each block.
 
-    `elements` and `scales` have the native dtypes of their formats, or hold codes where there is none. `blocks` has
+    `elements` and `scales` have the native dtypes of their formats, or are codes if there is none. `blocks` is
     the size of a block along each axis; the last block of an axis may be smaller. Scales have as many dimensions as
-    elements. `statistics` tell the error.
+    elements. `statistics` describe the error.
     """
 
     elements: Codes
@@ -324,10 +324,10 @@ class Quantised:
         return f"Quantised({self.format.name}, {shape}, {self.scales.size} scales {self.format.scale.name} of {size})"
 
     def dequantise(self, dst: FormatLike = "f32") -> Codes:
-        """Return the numbers that elements and scales stand for, each rounded once to `dst`.
+        """Return the numbers represented by elements and scales, each rounded once to `dst`.
 
         Raises:
-            ReadError: unknown format.
+            ReadError: the format is unknown.
         """
         return _dequantised(self.elements, self.scales, self.format, self.blocks, format_named(format_name(dst)))
 
@@ -355,22 +355,22 @@ def quantise(
         src: format of the array; None: that of its dtype. If only one format is given, it is `dst`.
         dst: a block format (mxfp8_e4m3, mxfp8_e5m2, mxfp6_e3m2, mxfp6_e2m3, mxfp4_e2m1, mxint8, nvfp4), or the format
             of the elements, which then have f32 scales.
-        block: elements along `axis` that share a scale, or sizes along the last axes; None: as the format has it.
+        block: elements along `axis` that share a scale, or sizes along the last axes; None: the format's own.
         per: block or group (runs along `axis`), token (all along `axis`), channel (all but `axis`), tensor; None: block
-            if there is a size, else token.
+            if there is a size, otherwise token.
         axis: the axis of blocks, tokens and channels.
         scale: rule of the scale: floor, ceil, even, rceil or nearest; None: the format's own.
         scale_format: e8m0, f32, e4m3fn or another float format with NaN; None: the format's own.
-        rounding: of the elements; None: rint (HiFloat8: round).
-        zero_scale: scale of blocks of zeros: smallest (0 where the format has it) or one.
+        rounding: rounding of the elements; None: rint (HiFloat8: round).
+        zero_scale: scale of blocks of zeros: smallest (0 if the format has it) or one.
 
     Returns:
         Elements, scales, and statistics of the error. Numbers beyond the largest element are clamped to it, as are
-        infinities; a block that holds NaN has the scale NaN, and its elements are NaN, or 0 in formats without it.
+        infinities; a block with NaN has the scale NaN, and its elements are NaN, or 0 in formats without it.
 
     Raises:
-        ReadError: unknown format, rule, span, axis or dtype; a block of no elements.
-        IllegalError: a source that is no float format, elements or scales that the format cannot have.
+        ReadError: a format, rule, span, axis or dtype is unknown, or a block has no elements.
+        IllegalError: the source is not a float format, or the format cannot have the elements or scales.
     """
     if dst is None:
         if not isinstance(src, str):
@@ -403,20 +403,20 @@ def dequantise(
     axis: int = -1,
     scale_format: FormatLike | None = None,
 ) -> Codes:
-    """Return the numbers that elements and scales stand for, each rounded once to `dst`.
+    """Return the numbers represented by elements and scales, each rounded once to `dst`.
 
         dequantise(quantised), dequantise(elements, scales, "mxfp8_e4m3", "bf16")
 
     Args:
-        elements: what `quantise` returned, which needs no more, or an array of elements.
+        elements: the result of `quantise`, which is complete, or an array of elements.
         scales: one for each block, of any shape with as many elements.
         src: the block format, as for `quantise`.
         dst: format of the result.
-        block, per, axis, scale_format: as for `quantise`.
+        block, per, axis, scale_format: see `quantise`.
 
     Raises:
-        ReadError: unknown format, span or dtype; scales that do not fit the blocks.
-        IllegalError: as `quantise`.
+        ReadError: a format, span or dtype is unknown, or the scales do not fit the blocks.
+        IllegalError: see `quantise`.
     """
     if isinstance(elements, Quantised):
         return elements.dequantise(dst)
@@ -481,7 +481,7 @@ def _blocks(shape: tuple[int, ...], block: int | Sequence[int] | None, per: str 
     """Return the size of a block along each axis.
 
     Raises:
-        ReadError: an unknown span, an axis that is not there, a size that is none, or one where the span says it.
+        ReadError: the span is unknown, the axis does not exist, or a size is invalid or redundant.
     """
     span = ("token" if block is None else "block") if per is None else str(per).lower()
     if span not in SPANS:
@@ -537,9 +537,9 @@ def _quantised(
 
 
 def _beyond(scaled: F64, element: Format, policy: Policy) -> NDArray[np.bool_]:
-    """Return which numbers would be rounded beyond the largest element, were there more: clamping changes these.
+    """Return a mask of numbers that would round beyond the largest element, were there more: clamping changes these.
 
-    They are rounded to multiples of the distance of the two largest elements, which are the significands there.
+    They are rounded to multiples of the distance of the two largest elements, which have that spacing.
     """
     top = largest(element)
     step = 0 if isinstance(element, IntFormat) else math.frexp(top)[1] - 1 - _top_fraction_bits(element)

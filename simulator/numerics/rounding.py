@@ -1,8 +1,8 @@
 """The one rounding function, on unsigned integers.
 
-Every conversion reduces to a significand of which some low bits are dropped. Whether the kept part then grows by one
-is decided here and nowhere else. A rounding mode is a *rule*: the truth table of that decision over five bits, kept
-as a 32-bit integer, so that `increment` needs no branch and the same source serves Python integers, NumPy arrays (also
+Every conversion reduces to a significand of which some low bits are dropped. Only this module decides whether the
+kept part then grows by one. A rounding mode is a *rule*: the truth table of that decision over five bits, stored
+as a 32-bit integer, so `increment` needs no branch and the same source serves Python integers, NumPy arrays (also
 with another rule in every lane) and compiled kernels. Meanings of the modes: docs/reference/formats.md section 6.
 """
 
@@ -46,7 +46,7 @@ _RULES: dict[Rounding, int] = {
 }
 
 UNGUARDED = _RULES[Rounding.HYBRID]
-"""The rule that follows the comparison alone: also an exact value moves when its comparison says so."""
+"""The rule that follows the comparison alone: even an exact value moves if its comparison says so."""
 
 
 def rule_of(rounding: Rounding) -> int:
@@ -55,7 +55,7 @@ def rule_of(rounding: Rounding) -> int:
 
 
 def increment(last: Any, half: Any, sticky: Any, negative: Any, drawn: Any, rule: Any) -> Any:
-    """Return 1 where the kept magnitude grows by one, else 0.
+    """Return 1 if the kept magnitude grows by one, otherwise 0.
 
     All arguments are 0 or 1, of one unsigned type: `last` is the last kept bit, `half` the first dropped one,
     `sticky` whether any later dropped bit is set, `negative` the sign, `drawn` the outcome of comparing the dropped
@@ -66,10 +66,10 @@ def increment(last: Any, half: Any, sticky: Any, negative: Any, drawn: Any, rule
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What the dropped bits are compared with: one 32-bit word per element.
+    """The comparison of the dropped bits with one 32-bit word per element.
 
-    `drawn` is 1 iff the dropped bits, left-aligned to 32 and cut there, are at least the word. With `far_is_zero`
-    they count as 0 when even the first dropped bit lies above the significand (docs/reference/tpc.md section 5).
+    `drawn` is 1 if and only if the dropped bits, left-aligned to 32 and cut there, are at least the word. With
+    `far_is_zero` they count as 0 if even the first dropped bit is above the significand (docs/reference/tpc.md 5).
     """
 
     words: U64
@@ -80,7 +80,7 @@ def shift_round(significand: U64, shift: Any, negative: U64, rule: Any, draw: Dr
     """Return `significand / 2**shift` rounded to an integer by `rule`.
 
     `significand` and `negative` (0 or 1) are uint64 arrays, `shift` an int64 array or scalar of at least 0. Bits
-    shifted out beyond the 64th below the result still count as sticky. NumPy defines shifts by 64 as 0; that is used.
+    shifted out beyond the 64th below the result still count as sticky. It relies on NumPy's result 0 for shifts by 64.
     """
     far = np.maximum(shift, 64) - 64
     near = significand

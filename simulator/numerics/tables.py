@@ -1,8 +1,8 @@
 """The table tier: casts by look-up, in tables that the reference fills.
 
-A source of up to 16 bits has one entry per code. A wider float source narrows first: of its fraction only the bits
-that can matter stay, and the last of them is set if any dropped bit was. Every deterministic rounding decides alike
-on such a stand-in, because it sees the same kept bits, the same half bit and the same sticky bit.
+A source of up to 16 bits has one entry per code. A wider float source is first narrowed: only the relevant bits of its
+fraction stay, and the last of them is set if any dropped bit was. Every deterministic rounding decides alike
+on such a substitute, because it sees the same kept bits, the same half bit and the same sticky bit.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def dropped_bits(src: Format, dst: Format, policy: Policy) -> int | None:
 
 
 def table_size(src: Format, dst: Format, policy: Policy) -> int | None:
-    """Return the entries of a cast's table; None for a cast that has none."""
+    """Return the number of entries of a cast's table; None for a cast without one."""
     dropped = dropped_bits(src, dst, policy)
     if dropped is None:
         return None
@@ -79,7 +79,7 @@ def table_of(src: Format, dst: Format, policy: Policy) -> LookupTable | None:
     """Return the table of a cast, filled on first use; None if it has none (`dropped_bits`).
 
     Raises:
-        IllegalError: the policy has no meaning for the pair.
+        IllegalError: the policy does not apply to the pair.
     """
     check_policy(src, dst, policy)
     dropped, size = dropped_bits(src, dst, policy), table_size(src, dst, policy)
@@ -92,11 +92,11 @@ def table_of(src: Format, dst: Format, policy: Policy) -> LookupTable | None:
 
 
 def cast_by_table(codes: Codes, src: Format, dst: Format, policy: Policy, *, out: Codes | None = None) -> Codes:
-    """Convert codes as `cast_codes` does, bit for bit, by look-up.
+    """Convert codes like `cast_codes`, bit for bit, by look-up.
 
     Raises:
-        IllegalError: the cast has no table, or as `cast_codes`.
-        ReadError: as `cast_codes`.
+        IllegalError: the cast has no table; see also `cast_codes`.
+        ReadError: see `cast_codes`.
     """
     table = table_of(src, dst, policy)
     if table is None:
@@ -107,10 +107,10 @@ def cast_by_table(codes: Codes, src: Format, dst: Format, policy: Policy, *, out
 
 
 def look_up(table: LookupTable, codes: Codes, src: Format, dst: Format, *, out: Codes | None = None) -> Codes:
-    """Convert codes by the table that `table_of` gave for the cast.
+    """Convert codes by the table that `table_of` returned for the cast.
 
     Raises:
-        ReadError: as `cast_codes`.
+        ReadError: see `cast_codes`.
     """
     codes = check_codes(codes, src)
     out = check_out(out, codes, dst)

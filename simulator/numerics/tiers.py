@@ -1,4 +1,4 @@
-"""Casts by the fastest tier that pays off; all tiers give identical bits."""
+"""Casts by the fastest suitable tier; all tiers give identical bits."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from castsim.numerics.compiled import CompiledLoop
 
 _SMALL_TABLE = 1 << 16
-"""Entries that take about a millisecond to fill: worth it for any program, whose casts repeat."""
+"""Number of entries that take about a millisecond to fill, which pays for any program, whose casts repeat."""
 
 _ENTRIES_PER_ELEMENT = 8
 """A larger table is filled for arrays of at least this fraction of its size."""
 
 _START_SECONDS = 0.2
-"""Total cost of the other tiers before numba is imported, which takes 0.3 to 0.6 s: programs that cast little never
+"""Total seconds in other tiers before numba is imported, which takes 0.3 to 0.6 s: programs that cast little never
 wait for it, and programs that cast a lot lose little by having waited."""
 
 _COMPILE_SECONDS = 0.05
-"""The same for one cast once numba is there: loading a loop takes 0.01 s, compiling one 0.1 to 0.4 s."""
+"""The same for one cast after the import: loading a loop takes 0.01 s, compiling one 0.1 to 0.4 s."""
 
 _TABLE_COST = (8e-6, 1.5e-9)
 _REFERENCE_COST = (150e-6, 50e-9)
@@ -55,13 +55,13 @@ class Tier(StrEnum):
     """An implementation of casts."""
 
     REFERENCE = "reference"
-    """NumPy integers; has every cast."""
+    """NumPy integers; supports every cast."""
     TABLE = "table"
-    """Look-up in tables that the reference fills; no random words, and few wide sources."""
+    """Look-up in tables that the reference fills, without random words, and for few wide sources."""
     COMPILED = "compiled"
-    """Machine code for the cast, by the shortest path (numba; without it the other tiers stand in)."""
+    """Machine code for the cast, by the shortest path (numba; without it other tiers are used)."""
     GENERIC = "generic"
-    """The reference's steps compiled, formats and policy at run time, without shortcuts (numba)."""
+    """The reference's steps compiled, with formats and policy at run time and without shortcuts (numba)."""
 
 
 _COMPILED = Tier.COMPILED
@@ -77,15 +77,15 @@ def convert_codes(
     tier: Tier | None = None,
     out: Codes | None = None,
 ) -> Codes:
-    """Convert codes as `cast_codes` does, in the given tier or, for None, in the one that pays off.
+    """Convert codes like `cast_codes`, in the given tier or, for None, in the fastest suitable one.
 
-    Extra memory does not grow with the array. Without numba `Tier.COMPILED` gives the same codes by other tiers, and
-    a warning once; so it does, silently, for stochastic rounding to integers that moves exact values too
-    (`Policy.stochastic_guard` False), which has no machine code.
+    Extra memory does not grow with the array. Without numba, `Tier.COMPILED` gives the same codes by other tiers, and
+    one warning; for stochastic rounding to integers that also moves exact values
+    (`Policy.stochastic_guard` False), which has no machine code, it does so silently.
 
     Raises:
-        IllegalError: the tier does not have this cast, or as `cast_codes`.
-        ReadError: `Tier.GENERIC` without numba, or as `cast_codes`.
+        IllegalError: the tier lacks this cast; see also `cast_codes`.
+        ReadError: `Tier.GENERIC` without numba; see also `cast_codes`.
     """
     plan = _PLANS.plan(src, dst, policy)
     if random is None and (tier is None or tier is _COMPILED) and plan.try_run(codes, out):
@@ -132,9 +132,9 @@ class _Plan:
     filled: LookupTable | None = None
 
     def try_run(self, codes: Codes, out: Codes | None) -> bool:
-        """Run the loop and return True if it is there and the arrays need no preparation; else do nothing.
+        """Run the loop and return True if it exists and the arrays need no preparation; otherwise do nothing.
 
-        After millions of elements Python's own memory is no longer in the caches: every step skipped here counts.
+        After millions of elements Python's own memory has left the caches, so every skipped step counts.
         """
         loop = self.loaded
         if loop is None or type(codes) is not np.ndarray or type(out) is not np.ndarray:
@@ -147,7 +147,7 @@ class _Plan:
         return True
 
     def table_pays(self, count: int) -> bool:
-        """Whether the table, if there is one, is worth filling for that many elements."""
+        """Whether the table, if there is one, is worth filling for a number of elements."""
         limit = max(_SMALL_TABLE, count * _ENTRIES_PER_ELEMENT)
         return self.table_entries is not None and self.table_entries <= limit
 
@@ -180,7 +180,7 @@ class _Plan:
         return loop
 
     def _has_loop(self) -> bool:
-        """Whether the compiled tier has the cast: in integers it does not look at words where nothing is dropped."""
+        """Whether the compiled tier has the cast: for integers it ignores words if nothing is dropped."""
         moves = self.policy.rounding is Rounding.STOCHASTIC and not self.policy.stochastic_guard
         return not (moves and isinstance(self.dst, IntFormat))
 
@@ -196,7 +196,7 @@ class _Plan:
 
 
 class _Plans:
-    """The plans of casts, found again by the identity of their parts: hashing these takes longer than a small cast."""
+    """The plans of casts, found by the identity of their parts: hashing these takes longer than a small cast."""
 
     __slots__ = ("_found",)
 
@@ -204,7 +204,7 @@ class _Plans:
         self._found: dict[tuple[int, int, int], tuple[_Plan, tuple[object, ...]]] = {}
 
     def plan(self, src: Format, dst: Format, policy: Policy) -> _Plan:
-        """Return the plan of a cast; errors as `check_policy`."""
+        """Return the plan of a cast; for errors see `check_policy`."""
         key = id(src), id(dst), id(policy)
         found = self._found.get(key)
         if found is None:
@@ -278,7 +278,7 @@ def _run(
 
 
 def _plain(array: Codes) -> bool:
-    """Whether the elements lie one after the other, as the processor reads them."""
+    """Whether the elements are contiguous, in native byte order."""
     flags = array.flags
     return flags.c_contiguous and flags.aligned and array.dtype.isnative
 
@@ -295,8 +295,8 @@ def cast_array(
 ) -> Codes:
     """Convert an array of numbers or codes of `src`.
 
-    Codes of a float format give codes; everything else gives the native dtype of `dst`, or codes if it has none.
-    `out` may have either dtype of `dst`; it is returned. Errors as `convert_codes` and `codes_from_array`.
+    Codes of a float format give codes; all others give the native dtype of `dst`, or codes if it has none.
+    `out` may have either dtype of `dst`; it is returned. For errors see `convert_codes` and `codes_from_array`.
     """
     check_array(array, src)
     if array.dtype == np.int8 and array.size > _COPIED_BLOCK and isinstance(src, IntFormat) and src.bits < 8:
@@ -323,7 +323,7 @@ def _cast_values_below_a_byte(
     tier: Tier | None,
     out: Codes | None,
 ) -> Codes:
-    """Convert values in int8, which are not codes yet, without a copy of them all."""
+    """Cast values in int8, which are not codes yet, without copying all of them."""
     check_random(array, policy, random)
     words = () if random is None else (random,)
     target = check_out(None if out is None else codes_of_out(out, dst), array, dst, *words)

@@ -453,7 +453,7 @@ class Stepper:
         self.go_to(self.position - 1)
 
     def next(self) -> None:
-        """Execute the rest of a line with all its trips, for a loop or section its body; breakpoints are passed."""
+        """Execute the rest of a line with all its trips, for a loop or section its body; breakpoints are ignored."""
         if not self.ended:
             self.go_to(self._last_of_line() + 1)
 

@@ -1,11 +1,11 @@
-"""The machine as compiled code: the same functions, through numba, kept on disk.
+"""The machine as compiled code: the same functions through numba, cached on disk.
 
-Compiled code sees the state under the names that it has in `state`: a machine is the address of its record (`memory`),
+Compiled code sees the state under the names in `state`: a machine is the address of its record (`memory`),
 rows are records, tables are addresses of rows or integers. numba passes an array in seven parts and counts references
-to it at every call; of bare memory it does neither.
+to it at every call; raw memory avoids both.
 
-Importing this module imports numba. Compiling takes longer than any program that is not very long, so only those get
-here (see `tile_simulation`).
+Importing this module imports numba. Compiling takes longer than most programs, so only very long ones use
+it (see `tile_simulation`).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class _Fields(templates.AttributeTemplate):
 
 @_resolves(operator.getitem)
 class _Item(templates.AbstractTemplate):
-    """`table[row]`: a row, which stays where it is, or an integer."""
+    """`table[row]`: a row by reference, or an integer."""
 
     def generic(self, arguments: Any, _keywords: Any) -> Any:
         if isinstance(arguments[0], _TableType):
@@ -126,7 +126,7 @@ class _NewItem(templates.AbstractTemplate):
 
 
 def _at(context: BaseContext, builder: ir.IRBuilder, base: ir.Value, offset: ir.Value, kind: types.Type) -> ir.Value:
-    """Return a pointer to what lies so many bytes behind an address."""
+    """Return a pointer to an offset from an address."""
     place = builder.gep(builder.bitcast(base, cgutils.voidptr_t), [offset], inbounds=True)
     wanted = context.get_value_type(kind)
     return builder.bitcast(place, wanted if isinstance(kind, types.Record) else wanted.as_pointer())
@@ -207,7 +207,7 @@ _to_machine: Any = _machine_at
 
 @cache
 def compiled_machine() -> Callable[[MachineState], int]:
-    """Return the compiled form of `machine.run`; it takes a machine in bare memory."""
+    """Return the compiled form of `machine.run`; it takes a machine in raw memory."""
     for module in _MODULES:
         for _, function in inspect.getmembers(module, inspect.isfunction):
             if function.__module__ == module.__name__:
@@ -222,7 +222,7 @@ def compiled_machine() -> Callable[[MachineState], int]:
 
 
 def _machine(stamp: int) -> Callable[[int], int]:
-    """Return the machine; the stamp becomes part of the key of what is kept, which knows this file alone."""
+    """Return the machine; the stamp becomes part of the cache key, which otherwise covers only this file."""
 
     def run(address: int) -> int:
         return machine_steps.run(_to_machine(address)) if stamp >= 0 else state_rows.DONE

@@ -1,6 +1,6 @@
-"""From the operation tree to rows: every distinct operation and instruction once, however often it is executed.
+"""Conversion of the operation tree to rows: every distinct operation and instruction once, however often it runs.
 
-What timing does not depend on is left out: values, global memory (unless the program both reads and writes it), and
+Irrelevant data is left out: values, global memory (unless the program both reads and writes it), and
 whole turns of the addresses around the banks.
 """
 
@@ -68,7 +68,7 @@ from castsim.targets.dataflow import DataflowTarget
 
 @dataclass(frozen=True, slots=True)
 class UnitOperation:
-    """An operation of the vector unit: its kind, the number of its row, and the facts it rests on."""
+    """An operation of the vector unit: its kind, the number of its row, and the facts behind it."""
 
     kind: int
     row: int
@@ -79,20 +79,20 @@ class EncodedUnit(Protocol):
     """The vector unit of one target."""
 
     def set_up(self, memory: MachineMemory) -> int:
-        """Put ports and banks of the buffer into a machine, and what all operations rest on.
+        """Store ports and banks of the buffer in a machine, and the facts behind all operations.
 
-        Returns the bytes after which addresses are in the same banks again.
+        Returns the number of bytes after which addresses are in the same banks again.
         """
 
     def check(self, operation: object) -> None:
         """Reject an operation of the vector pipe that the unit cannot execute.
 
         Raises:
-            IllegalError: it is of another mechanism, or needs a fact that the target does not have.
+            IllegalError: it belongs to another mechanism, or the target lacks a fact that it needs.
         """
 
     def encode(self, operation: Operation, addresses: tuple[int, ...], encoder: Encoder) -> UnitOperation:
-        """Put the operation, with these addresses, into the tables of the program."""
+        """Store the operation, with these addresses, in the tables of the program."""
 
 
 Key = tuple[str, str, int]
@@ -101,10 +101,10 @@ Key = tuple[str, str, int]
 
 @dataclass(slots=True)
 class Encoder:
-    """The rows of one program on one target; `pipes` are numbered from the scalar unit on.
+    """The rows of one program on one target; pipes are numbered from the scalar unit on (`pipes`).
 
-    `memory` holds the machine at the start of the program. `operations` are those of the rows, by their number; `flags`
-    and `spaces` are rows too. Addresses start over after a `turn` of bytes. `most_spans` are those of the longest
+    `memory` is the machine at the start of the program. `operations` are those of the rows, by number; `flags`
+    and `spaces` are rows too. Addresses repeat after a `turn` of bytes. `most_spans` are those of the longest
     placed function.
     """
 
@@ -251,7 +251,7 @@ class Encoder:
     # ---------------------------------------------------------------------------------------- what units need
 
     def integers(self, numbers: tuple[int, ...]) -> int:
-        """Store integers and return where they begin in `numbers`."""
+        """Store integers and return their first index in `numbers`."""
         place = self._known_numbers.get(numbers)
         if place is None:
             place = self._known_numbers[numbers] = self.memory.append("numbers", numbers)
@@ -266,30 +266,30 @@ class Encoder:
 _PIECE = 4096
 """Tokens that are made at once."""
 _FLAT = 64
-"""Operations up to which a loop is unrolled without looking for a steady state."""
+"""Maximum number of operations of a loop that is unrolled without looking for a steady state."""
 _WINDOWS = (8, 64)
-"""Trips that are compared with each other: the first ones, and up to so many from every power of four on."""
+"""Number of trips compared with each other: the first ones, and up to so many from every power of four on."""
 _SHARE = 32
-"""Rows of the machine's state that a look may read for each operation that is executed until the next one."""
+"""Maximum number of state rows read by a comparison for each operation executed until the next one."""
 _PROMISE = 64
-"""Looks at a loop, at most, that are taken whatever is executed in between, if the rest of the loop is worth them."""
+"""Maximum number of comparisons of a loop made regardless of that, if the rest of the loop is worth them."""
 _LOOK = 1024
 """Items of straight-line code that are looked at together for repetition."""
 _LONGEST = 256
-"""Items after which they may repeat, at most."""
+"""Maximum number of items of a repetition."""
 _FEWEST = 4
-"""Repetitions from which on they do."""
+"""Minimum number of repetitions."""
 
 Moves = Sequence[Deltas] | None
 
 
 @dataclass(frozen=True, slots=True)
 class LoopSteps:
-    """What moves from trip to trip of a loop, as far as time depends on it: `moves` is None if nothing does.
+    """The movement from trip to trip of a loop that affects time: `moves` is None if there is none.
 
     The machine can be in the same state again only after a multiple of `turn` trips, when all addresses lie in the
-    same banks. `spaces` says for each address space how far its accesses move per trip; None: not all by the same.
-    `pipes` are those that have something to do in the loop.
+    same banks. `spaces` is the movement of accesses per trip for each address space; None: not uniform.
+    `pipes` are those with work in the loop.
     """
 
     moves: tuple[Deltas, ...] | None
@@ -300,9 +300,9 @@ class LoopSteps:
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """A loop at work. It stands before trip `trip`; skipped trips are added to it.
+    """A running loop. It is before trip `trip`; skipped trips are added to it.
 
-    A trip has so many operations (`size`). The more there is to look at, the rarer are looks: every `pace` turns.
+    A trip has `size` operations. The larger the state, the rarer are comparisons: every `pace` turns.
     """
 
     loop: Loop
@@ -313,16 +313,16 @@ class Frame:
     context: object = None
 
     def is_watched(self) -> bool:
-        """Whether this trip begins with a look at the machine."""
+        """Whether this trip begins with a comparison of the machine."""
         apart = self.steps.turn * self.pace
         if self.steps.spaces is None or self.trip % apart or self.loop.trips - self.trip < 2 * apart:
             return False
         return self.is_in_window()
 
     def is_worth(self, rows: int) -> bool:
-        """Whether this trip still begins with a look when that has to read so many rows; slow the pace if need be.
+        """Whether this trip still begins with a comparison that has to read some rows; reduce the pace if necessary.
 
-        What all looks read is bounded by what is executed: it would be wasted on short loops behind full queues.
+        The total read is limited by the executed operations: it would be wasted on short loops behind full queues.
         """
         each = _SHARE * self.size * self.steps.turn
         ahead = (self.loop.trips - self.trip) // self.steps.turn // _PROMISE
@@ -331,19 +331,19 @@ class Frame:
         return self.is_watched()
 
     def is_in_window(self) -> bool:
-        """Whether this trip is one of those whose states are compared in full."""
+        """Whether this trip is one of those whose states are compared completely."""
         number = self.trip // (self.steps.turn * self.pace)
         return number - _window(number) < max(_WINDOWS[0], min(_window(number) // 2, _WINDOWS[1]))
 
     def opens_window(self) -> bool:
-        """Whether what was seen before is not compared any more."""
+        """Whether earlier states are no longer compared."""
         number = self.trip // (self.steps.turn * self.pace)
         return number == _window(number)
 
 
 @dataclass(slots=True)
 class Piece:
-    """Tokens, the loop to look at behind them (None: none), and the loop that they are part of."""
+    """Tokens, the loop to compare after them (None: none), and the loop that they are part of."""
 
     tokens: list[int]
     frame: Frame | None = None
@@ -352,7 +352,7 @@ class Piece:
 
 @dataclass(slots=True)
 class TokenStream:
-    """The tokens of a program. `skips`: whether to stop for looks at all."""
+    """The tokens of a program. `skips`: whether to stop for comparisons."""
 
     encoder: Encoder
     skips: bool
@@ -391,7 +391,7 @@ class TokenStream:
             raise TypeError("an operation outside an instruction")
 
     def _still(self, items: tuple[Node, ...]) -> Iterator[Piece]:
-        """Yield a block that no loop has moved: what repeats as a loop, for the rest of it as it comes."""
+        """Yield a block that no loop has moved: repetitions as loops, the rest unchanged."""
         first = 0
         while first < len(items):
             period, end = _repetition(items, first) if self.skips else (0, min(first + _PIECE, len(items)))
@@ -404,14 +404,14 @@ class TokenStream:
                 first = end
 
     def _folded(self, items: tuple[Node, ...], trips: int) -> Loop:
-        """Return the loop that a straight-line program has unrolled; it must live on, as loops are known by id."""
+        """Return the loop that a straight-line program has unrolled; the caller keeps it, as loops are known by id."""
         body = Block(items)
         loop = Loop(trips, body, tuple((0,) * len(element.addresses) for element in elements(body)))
         self._made.append(loop)
         return loop
 
     def _as_it_comes(self, items: tuple[Node, ...]) -> Iterator[Piece]:
-        """Yield instructions, of which those that were met before cost a look-up."""
+        """Yield instructions; those encountered before cost one look-up."""
         whole = self._whole
         for first in range(0, len(items), _PIECE):
             part = items[first : first + _PIECE]
@@ -512,7 +512,7 @@ class TokenStream:
             self._frames.pop()
 
     def _steps_of(self, loop: Loop) -> LoopSteps:
-        """Return the addresses that move from trip to trip; the rest of the steps counts as nothing."""
+        """Return the addresses that move from trip to trip; the rest of the steps counts as none."""
         known = self._steps.get(id(loop))
         if known is not None:
             return known
@@ -549,7 +549,7 @@ def _window(number: int) -> int:
 
 
 def _repetition(items: tuple[Node, ...], first: int) -> tuple[int, int]:
-    """Return the period with which items repeat from `first` on, and where that ends; 0 and the next place to look."""
+    """Return the period with which items repeat from `first` on, and its end; otherwise 0 and the next index to try."""
     ahead = items[first : first + _LOOK]
     end = first + len(ahead)
     one = ahead[0]

@@ -1,4 +1,4 @@
-"""Executions as a run leaves them: the rows of the ring are kept in columns once nothing refers to them any more."""
+"""Executions of a run: the rows of the ring are stored in columns once nothing refers to them any more."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def parts_of_machine() -> tuple[tuple[str, ...], dict[str, type], dict[str, type
 
 @cache
 def machine_record() -> type[ctypes.Structure]:
-    """Return the record of the machine; the address of a table stands in the field `address_of(table)`."""
+    """Return the record of the machine; the address of a table is in the field `address_of(table)`."""
     numbers, rows, tables = parts_of_machine()
     members: list[tuple[str, Any]] = [(name, ctypes.c_int64) for name in numbers]
     members += [(name, record_of(row)) for name, row in rows.items()]
@@ -61,7 +61,7 @@ def machine_record() -> type[ctypes.Structure]:
 
 
 def address_of(table: str) -> str:
-    """Return the field of the machine's record that holds the address of a table."""
+    """Return the field of the machine's record with the address of a table."""
     return f"at_{table}"
 
 
@@ -77,13 +77,13 @@ class MachineMemory:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the state lies in bare memory."""
+        """Whether the state is in raw memory."""
         return self._columns is not None
 
     # ---------------------------------------------------------------------------------------------------- any table
 
     def append(self, table: str, rows: Sequence[object]) -> int:
-        """Append rows, or numbers, to a table and return the number of the first."""
+        """Append rows, or numbers, to a table and return the index of the first."""
         if self._columns is not None:
             return self._grow(table, len(rows), [_cells(row) for row in rows])
         known: list[object] = getattr(self.machine, table)
@@ -91,7 +91,7 @@ class MachineMemory:
         return len(known) - len(rows)
 
     def take(self, table: str, count: int, fill: int = 0) -> int:
-        """Append fresh rows, or so many times a number, to a table and return the number of the first."""
+        """Append new rows, or a repeated number, to a table and return the index of the first."""
         row = parts_of_machine()[2][table]
         if self._columns is not None:
             return self._grow(table, count, fill if row is int else [_cells(row())])
@@ -100,7 +100,7 @@ class MachineMemory:
         return len(known) - count
 
     def size(self, table: str) -> int:
-        """Return how many rows a table has."""
+        """Return the number of rows of a table."""
         return len(getattr(self.machine, table)) if self._columns is None else self._columns[table].size
 
     def columns(self, table: str, first: int, end: int) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class MachineMemory:
         return {name: [getattr(row, name) for row in rows] for name in members}
 
     def compile(self) -> None:
-        """Lay the state out in bare memory, as compiled code wants it."""
+        """Store the state in raw memory, as compiled code needs it."""
         numbers, rows, tables = parts_of_machine()
         old, new = self.machine, machine_record()()
         for name in numbers:
@@ -144,7 +144,7 @@ class MachineMemory:
     # -------------------------------------------------------------------------------------------------- single tables
 
     def put_tokens(self, tokens: list[int]) -> None:
-        """Hand the next tokens to the scalar unit."""
+        """Pass the next tokens to the scalar unit."""
         m = self.machine
         missing = len(tokens) - self.size("tokens")
         if missing > 0:
@@ -153,7 +153,7 @@ class MachineMemory:
         m.issuer.token, m.issuer.token_end = 0, len(tokens)
 
     def make_room(self) -> None:
-        """Make every table longer that may be too short for the next step; executions apart."""
+        """Extend every table that may be too short for the next step, except executions."""
         m = self.machine
         if m.entry_spare <= m.pipe_count + 2:
             count = max(self.size("entries"), _MEMORY_FIRST_ROOM)
@@ -170,7 +170,7 @@ class MachineMemory:
             self._double_results()
 
     def _add(self, table: str, count: int, free: int) -> int:
-        """Make a list of fresh rows, in front of those that are free already, and return the first."""
+        """Prepend a list of new rows to the free ones, and return the first."""
         first = self.take(table, count)
         rows: Sequence[EntryRow] | Sequence[NodeRow] = getattr(self.machine, table)
         for number in range(first, first + count - 1):
@@ -189,7 +189,7 @@ class MachineMemory:
         m.result_head, m.result_mask = 0, self.size("results") - 1
 
     def lengthen_executions(self, room: int) -> None:
-        """Give the ring of executions room for so many, a power of two; those in it stay."""
+        """Extend the ring of executions to a power of two; its contents stay."""
         m = self.machine
         live = range(m.first_execution, m.issuer.execution + 1)
         old, new = [x & m.execution_mask for x in live], [x & (room - 1) for x in live]
@@ -214,7 +214,7 @@ class _Column:
         self.array[: self.size] = cells
 
     def grow(self, count: int, cells: Any) -> int:
-        """Append rows and return the number of the first; all are alike if only one is given."""
+        """Append rows and return the index of the first; all are equal if only one is given."""
         first, self.size = self.size, self.size + count
         if self.size > len(self.array):
             shorter = self.array
@@ -225,7 +225,7 @@ class _Column:
         return first
 
     def _allot(self) -> None:
-        """Make an array that is long enough; lengths are powers of two, as every one is a type to ctypes."""
+        """Create an array of sufficient length; lengths are powers of two, because each is a separate ctypes type."""
         room = 1 << (max(self.size, _MEMORY_FIRST_ROOM) - 1).bit_length()
         self.array: Any = np.zeros(room, _dtype(self._row))
         self.view: Any = _array_type(self._row, room).from_buffer(self.array)
@@ -255,15 +255,15 @@ def _getter(row: type) -> Callable[[Any], Any]:
 
 
 _FIRST_ROOM = 256
-"""A power of two, at least 2; what comes out does not depend on it, only how often the ring is tidied up."""
+"""Initial size of the ring, a power of two of at least 2; it only affects how often the ring is compacted."""
 _COMPILED_ROOM = 1 << 14
 _LARGEST_GUESS = 1 << 24
-"""Executions for which room is taken ahead: it costs nothing until it is written to."""
+"""Maximum number of executions reserved ahead: memory is used only when written."""
 _BITS = BEGUN | SCALAR_END
 
 
 class ExecutionRows:
-    """Start, end, instruction and origin of every execution. `expected`: how many there will be at most."""
+    """Start, end, instruction and origin of every execution. `expected` is their maximum number."""
 
     def __init__(self, memory: MachineMemory, spaces: list[int], expected: int) -> None:
         self._memory = memory
@@ -277,7 +277,7 @@ class ExecutionRows:
         memory.lengthen_executions(_FIRST_ROOM)
 
     def make_room(self) -> None:
-        """Make room in the ring if it may be too small for the next step."""
+        """Extend the ring if it may be too small for the next step."""
         m = self._memory.machine
         if m.issuer.execution - m.first_execution < m.execution_mask:
             return
@@ -287,11 +287,11 @@ class ExecutionRows:
             self._memory.lengthen_executions(2 * (m.execution_mask + 1))
 
     def widen(self) -> None:
-        """Make the ring larger: compiled runs fill it in no time."""
+        """Enlarge the ring, which compiled runs fill quickly."""
         self._memory.lengthen_executions(max(_COMPILED_ROOM, self._memory.machine.execution_mask + 1))
 
     def close(self) -> None:
-        """Keep the rest, at the end of the run."""
+        """Store the rest at the end of the run."""
         self._keep(self._memory.machine.issuer.execution + 1)
 
     def _keep(self, end: int) -> None:
@@ -336,9 +336,9 @@ class ExecutionRows:
             yield from chain(m.nodes, m.spaces[space].first)
 
     def _needs(self) -> Iterator[NodeRow]:
-        """Yield what executions wait for: those of the operations that have not been executed.
+        """Yield the executions waited for: those of the operations that have not been executed.
 
-        The latest execution is one of them before any of its operations is issued. What it needs may be found nowhere
+        The latest execution is included before any of its operations is issued. What it needs may be stored nowhere
         else: it has taken the bytes it writes from the accesses before it.
         """
         m = self._memory.machine
@@ -359,7 +359,7 @@ class ExecutionRows:
                 yield m.entries[pipe.current]
 
     def _forget_ended(self) -> None:
-        """Keep of executions that have ended only that they have."""
+        """Reduce executions that have ended to that fact."""
         m = self._memory.machine
         for node in (*self._accesses(), *self._needs()):
             if not node.kind & STALE and over(m, node.execution, m.now):
@@ -371,7 +371,7 @@ class ExecutionRows:
 
 
 def sources() -> tuple[Path, ...]:
-    """Return the files in which the machine stands, the rules of timing that it calls, and constants of both."""
+    """Return the machine's source files, the timing rules that it calls, and constants of both."""
     modules = (timing, pipe_operations, transfer_timing, strided_timing, function_timing)
     outside = (Path(module.__file__) for module in modules if module.__file__ is not None)
     return (*sorted(Path(__file__).parent.glob("*.py")), *outside)
@@ -387,7 +387,7 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True)
 class RecordShift:
-    """The distance of a repetition behind what was executed: cycles of the pipes and of the scalar unit, executions,
+    """The distance of a repetition from the executed original: cycles of the pipes and of the scalar unit, executions,
     operations.
     """
 
@@ -397,7 +397,7 @@ class RecordShift:
     operations: int = 0
 
     def plus(self, other: RecordShift, times: int = 1) -> RecordShift:
-        """Return this shift and `times` another one."""
+        """Return the sum of this shift and `times` another one."""
         return RecordShift(
             self.pipes + times * other.pipes,
             self.scalar + times * other.scalar,
@@ -408,9 +408,9 @@ class RecordShift:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """The records from `first` to before `end` happened `times` more times, each `shift` behind the one before.
+    """The records from `first` to before `end` happened `times` more times, each `shift` after the previous one.
 
-    `inner` are the jumps among them, in order. What comes behind `end` is later by all of that.
+    `inner` are the jumps among them, in order. Everything after `end` is later by the total.
     """
 
     first: int
@@ -420,7 +420,7 @@ class Jump:
     inner: tuple[Jump, ...] = ()
 
     def total(self) -> RecordShift:
-        """Return how much later everything behind is than it was executed; the clocks of all units agree there."""
+        """Return how much later everything afterwards is than it was executed; the clocks of all units agree there."""
         total = RecordShift().plus(replace(self.shift, scalar=self.shift.pipes), self.times)
         for jump in self.inner:
             total = total.plus(jump.total())
@@ -429,7 +429,7 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedRecords:
-    """Records as they were executed, all later by `offset`."""
+    """Records as executed, all later by `offset`."""
 
     first: int
     end: int
@@ -451,14 +451,14 @@ class ExecutedRecords:
             yield row, behind
 
     def repeated(self, first: RecordShift, last: RecordShift, times: int) -> Iterator[RepeatedRow]:
-        """Yield every executed row: how much later its first and its last copy are, and how many there are."""
+        """Yield every executed row: how much later its first and its last copy are, and the number of copies."""
         one, other = self.offset.plus(first), self.offset.plus(last)
         for row in range(self.first, self.end):
             yield row, one, other, times
 
 
 class RepeatedRecords:
-    """Parts one after the other, all of that `times` times, each time `shift` later."""
+    """Parts in sequence, all of them `times` times, each time `shift` later."""
 
     def __init__(self, parts: Sequence[RecordSequence], times: int, shift: RecordShift) -> None:
         self._parts = parts
@@ -480,7 +480,7 @@ class RepeatedRecords:
                 yield from part.walk(shift.plus(self._shift, time))
 
     def repeated(self, first: RecordShift, last: RecordShift, times: int) -> Iterator[RepeatedRow]:
-        """Yield every executed row: how much later its first and its last copy are, and how many there are."""
+        """Yield every executed row: how much later its first and its last copy are, and the number of copies."""
         for part in self._parts:
             yield from part.repeated(first, last.plus(self._shift, self._times - 1), times * self._times)
 
@@ -490,7 +490,7 @@ RepeatedRow = tuple[int, RecordShift, RecordShift, int]
 
 
 def parts_of(first: int, end: int, jumps: Sequence[Jump], offset: RecordShift) -> list[RecordSequence]:
-    """Return the parts of records `first` to before `end`, of which `jumps` stand for more, later by `offset`."""
+    """Return the parts of records `first` to before `end`, of which `jumps` repeat some, later by `offset`."""
     found: list[RecordSequence] = []
     for jump in jumps:
         if first < jump.first:
@@ -507,9 +507,9 @@ def parts_of(first: int, end: int, jumps: Sequence[Jump], offset: RecordShift) -
 
 @dataclass(frozen=True, slots=True)
 class RunRecords(Generic[Record]):
-    """What a run leaves: `count` records were executed, `jumps` say which of them stand for more, `make` makes one.
+    """Records of a run: `count` were executed, `jumps` say which of them repeat, `make` creates one.
 
-    It gets the row, and how much later the record is than that was executed.
+    It receives the row, and how much later the record is than executed.
     """
 
     count: int
@@ -518,7 +518,7 @@ class RunRecords(Generic[Record]):
 
 
 class Records(Sequence[Record], Generic[Record]):
-    """Records in program order, each made when it is read; the run that leaves them may take place then too."""
+    """Records in program order, each created when it is read, which may also start the run."""
 
     def __init__(self, run: Callable[[], RunRecords[Record]]) -> None:
         self._run = run
@@ -551,7 +551,7 @@ class Records(Sequence[Record], Generic[Record]):
         return starmap(make, parts.walk(RecordShift()))
 
     def repeated(self) -> Iterator[tuple[Record, Record, int]]:
-        """Yield every executed record: its first and its last copy, and how many there are."""
+        """Yield every executed record: its first and its last copy, and the number of copies."""
         parts, make = self._left
         for row, first, last, times in parts.repeated(RecordShift(), RecordShift(), 1):
             yield make(row, first), make(row, last), times

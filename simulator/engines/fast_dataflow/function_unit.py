@@ -22,7 +22,7 @@ class FunctionRows:
     target: VectorFunctionTarget
 
     def set_up(self, memory: MachineMemory) -> int:
-        """Put the groups of the buffer into a machine; return the bytes of a turn around the banks."""
+        """Store the groups of the buffer in a machine; return the bytes of a turn around the banks."""
         facts = self.target.banks
         memory.machine.ports = PortsRow(
             period=facts.groups,
@@ -36,11 +36,11 @@ class FunctionRows:
         return turn_bytes(self.target)
 
     def check(self, operation: object) -> None:
-        """Reject what is not a vector function, and instructions for which the target has no latency."""
+        """Reject operations other than vector functions, and instructions for which the target has no latency."""
         check_function(operation, self.target)
 
     def encode(self, operation: Operation, addresses: tuple[int, ...], encoder: Encoder) -> UnitOperation:
-        """Put a function, with these addresses, into the tables."""
+        """Store a function, with these addresses, in the tables."""
         assert isinstance(operation, VectorFunction | MicroFunction)  # checked before the run
         if isinstance(operation, VectorFunction):
             destination, source, *operands = addresses

@@ -59,7 +59,7 @@ from castsim.engines.fast_dataflow.state_rows import (
 
 
 def enter(m: MachineState, x: int, lowered: LoweredRow) -> None:
-    """Record the accesses of the next execution in program order, and whom it needs."""
+    """Record the accesses of the next execution in program order, and its needs."""
     first, swept = lowered.first_access, NONE
     for number in range(lowered.accesses):
         access = m.accesses[first + number]
@@ -79,9 +79,9 @@ def enter(m: MachineState, x: int, lowered: LoweredRow) -> None:
 
 
 def awaited(m: MachineState, x: int, cycle: int) -> int:
-    """Return the end of the need that an execution waits for in a cycle, NEVER if it is not known; NONE: for nothing.
+    """Return the end of the need that an execution waits for in a cycle, NEVER if it is unknown, NONE if there is none.
 
-    It waits for one need after the other, by access, then place, writers before readers.
+    It waits for its needs in sequence, by access, then address, writers before readers.
     """
     first = first_need(m, x, cycle)
     if first == NONE:
@@ -95,7 +95,7 @@ def awaited(m: MachineState, x: int, cycle: int) -> int:
 
 
 def first_need(m: MachineState, x: int, cycle: int) -> int:
-    """Return the node of the need that an execution waits for in a cycle, NONE if all are over."""
+    """Return the node of the need that an execution waits for in a cycle, NONE if all have ended."""
     n, found, first = execution_of(m, x).needs, NONE, 0
     while n != NONE:
         node = m.nodes[n]
@@ -107,7 +107,7 @@ def first_need(m: MachineState, x: int, cycle: int) -> int:
 
 
 def _need(m: MachineState, x: int, access: AccessRow, number: int, sweeps: bool) -> None:
-    """Add the executions that touched the bytes of an access in a conflicting way; forget what has ended."""
+    """Add the executions that touched the bytes of an access in a conflicting way; remove those that have ended."""
     space = m.spaces[access.space]
     before, n = NONE, space.first
     while n != NONE:
@@ -124,7 +124,7 @@ def _need(m: MachineState, x: int, access: AccessRow, number: int, sweeps: bool)
 
 
 PLACE_BITS = 48
-"""Addresses are below 2 to this."""
+"""Number of bits of an address."""
 
 
 def _add(m: MachineState, x: int, access: NodeRow, order: int) -> None:
@@ -149,7 +149,7 @@ def _add(m: MachineState, x: int, access: NodeRow, order: int) -> None:
 
 
 def _overwrite(m: MachineState, access: AccessRow) -> None:
-    """Take the bytes of a write from all accesses before it."""
+    """Remove the bytes of a write from all earlier accesses."""
     space, start, end = m.spaces[access.space], access.start, access.end
     before, n = NONE, space.first
     while n != NONE:
@@ -175,7 +175,7 @@ def _overwrite(m: MachineState, access: AccessRow) -> None:
 
 
 def _split(m: MachineState, space: SpaceRow, n: int, end: int) -> None:
-    """Put the part of an access from `end` on into a node of its own, right behind."""
+    """Move the part of an access from `end` on to a new node directly after it."""
     r = new_node(m)
     node, rest = m.nodes[n], m.nodes[r]
     rest.first = end
@@ -210,7 +210,7 @@ def _unlink(m: MachineState, space: SpaceRow, before: int, n: int) -> None:
 
 
 def advance(m: MachineState) -> int:
-    """Go on while a pipe demands it, or nothing but scalar work is left; return why it stopped."""
+    """Continue while a pipe demands it, or only scalar work is left; return why it stopped."""
     issuer = m.issuer
     while issuer.wait == SCALAR_RUNS and not issuer.all_issued and _is_wanted(m):
         code = issue_one(m)
@@ -220,7 +220,7 @@ def advance(m: MachineState) -> int:
 
 
 def issue_one(m: MachineState) -> int:
-    """Issue the next operation, or take the next token; return why that is impossible."""
+    """Issue the next operation, or read the next token; return why that is impossible."""
     if not has_room(m):
         return GROW
     issuer = m.issuer
@@ -240,7 +240,7 @@ def _is_wanted(m: MachineState) -> bool:
 
 
 def demand(m: MachineState, p: int) -> None:
-    """Record that a pipe wants something to do."""
+    """Record that a pipe demands work."""
     pipe = m.pipes[p]
     if not pipe.demands:
         pipe.demands = 1
@@ -248,7 +248,7 @@ def demand(m: MachineState, p: int) -> None:
 
 
 def has_room(m: MachineState) -> bool:
-    """Whether the tables have room for whatever one step may need."""
+    """Whether the tables have room for any single step."""
     return (
         m.issuer.execution - m.first_execution < m.execution_mask
         and m.entry_spare > m.pipe_count + 1
@@ -258,7 +258,7 @@ def has_room(m: MachineState) -> bool:
 
 
 def resume(m: MachineState, cause: int, cycle: int) -> None:
-    """End the wait of the scalar unit in `cycle`, or at once if that is past."""
+    """End the wait of the scalar unit in `cycle`, or immediately if that is past."""
     issuer = m.issuer
     e = issuer.waiting
     issuer.wait = SCALAR_RUNS
@@ -271,7 +271,7 @@ def resume(m: MachineState, cause: int, cycle: int) -> None:
 
 
 def _fetch(m: MachineState) -> int:
-    """Take the next token; return why that is impossible."""
+    """Read the next token; return why that is impossible."""
     issuer = m.issuer
     if issuer.token == issuer.token_end:
         if not issuer.no_more:
@@ -347,7 +347,7 @@ def _issue(m: MachineState, number: int) -> None:
 
 
 def _execute(m: MachineState, e: int, operation: OperationRow) -> None:
-    """Do what an operation of the scalar unit does once its cycles are spent."""
+    """Execute a scalar operation's effect after its cycles."""
     issuer, kind = m.issuer, operation.kind
     if kind == SET:
         waiter = fire(m, m.flags[operation.flag], issuer.clock)
@@ -379,7 +379,7 @@ def _execute(m: MachineState, e: int, operation: OperationRow) -> None:
 
 
 def drained(m: MachineState, cycle: int) -> None:
-    """Record that one more pipe has drained, in `cycle`, for the barrier that the scalar unit is at."""
+    """Record that one more pipe has drained, in `cycle`, for the scalar unit's current barrier."""
     issuer = m.issuer
     issuer.drained_at = max(issuer.drained_at, cycle)
     issuer.undrained -= 1
@@ -388,7 +388,7 @@ def drained(m: MachineState, cycle: int) -> None:
 
 
 def _satisfy(m: MachineState, p: int) -> None:
-    """Record that a pipe has got what it demanded."""
+    """Record that a pipe's demand is met."""
     pipe = m.pipes[p]
     if pipe.demands:
         pipe.demands = 0

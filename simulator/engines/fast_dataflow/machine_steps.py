@@ -1,6 +1,6 @@
-"""The machine: what is due now is done, then time moves on to what comes next.
+"""The machine: it does everything that is due now, then advances time to the next event.
 
-Order within a cycle: first everything that control does, then block requests by operation, those of one operation in
+Order within a cycle: first all control, then block requests by operation, those of one operation in
 turn. A request has no effect before the following cycle, so the order of control within a cycle does not matter.
 """
 
@@ -79,7 +79,7 @@ def run(m: MachineState) -> int:
 
 
 def _control(m: MachineState) -> bool:
-    """Do what is due now, at most one step and one action of every pipe; return whether there was anything."""
+    """Execute everything that is due now, at most one step and one action of every pipe; return whether any was."""
     now, acted = m.now, False
     if m.issuer.resumed_at != NONE:
         resume(m, FLAG_WAIT, m.issuer.resumed_at)
@@ -99,7 +99,7 @@ def _control(m: MachineState) -> bool:
 
 
 def _move_on(m: MachineState) -> int:
-    """Go to the next cycle in which something is due; serve all requests before anything else is."""
+    """Advance to the next cycle in which something is due; serve all earlier requests first."""
     if m.finished >= m.pause_at:
         return PAUSE
     wake = NEVER
@@ -148,7 +148,7 @@ def _first_request(m: MachineState) -> tuple[int, int]:
 
 
 def _stand_still(m: MachineState) -> int:
-    """Serve even patient pipes where nothing else is left to do."""
+    """Serve even patient pipes if nothing else is left to do."""
     issuer = m.issuer
     if issuer.wait == SCALAR_RUNS and not issuer.all_issued and not issuer.urgent:
         for p in range(1, m.pipe_count):
@@ -173,7 +173,7 @@ def _serve(m: MachineState, p: int) -> None:
 
 
 def _look_again(m: MachineState) -> None:
-    """Work out anew when those go on that wait for the end of something."""
+    """Recompute when pipes continue that wait for the end of something."""
     m.changed = 0
     for p in range(1, m.pipe_count):
         pipe = m.pipes[p]
@@ -193,7 +193,7 @@ def _look_again(m: MachineState) -> None:
 
 
 def _step(m: MachineState, p: int) -> None:
-    """Let a pipe go on."""
+    """Advance a pipe."""
     pipe = m.pipes[p]
     status, e = pipe.status, pipe.current
     if status == AWAITING_DRAIN:
@@ -215,7 +215,7 @@ def _step(m: MachineState, p: int) -> None:
 
 
 def _take_next(m: MachineState, p: int) -> None:
-    """Take what stands at the head of the queue, or demand something."""
+    """Start the operation at the head of the queue, or demand work."""
     pipe, e = m.pipes[p], pop(m, p)
     if e == NONE:
         pipe.wake = NEVER
@@ -290,7 +290,7 @@ def _await_operands(m: MachineState, p: int, e: int) -> None:
 
 
 def _forget_needs(m: MachineState, p: int, x: int) -> None:
-    """Forget what an execution waited for, of which all is over; unless another pipe has still to be told when."""
+    """Remove the needs of an execution if all have ended, unless another pipe still needs the time."""
     execution = execution_of(m, x)
     if execution.needs == NONE:
         return
@@ -318,7 +318,7 @@ def _await_flag(m: MachineState, p: int, flag: FlagRow) -> None:
 
 
 def _after_retirement(m: MachineState, p: int, e: int) -> None:
-    """Act once everything started on the pipe has ended; the pipe itself goes on at once."""
+    """Act once everything started on the pipe has ended; the pipe itself continues immediately."""
     retire(m, p)
     pipe, entry = m.pipes[p], m.entries[e]
     entry.behind = m.entries[pipe.in_flight_end].index if pipe.in_flight != NONE else NONE
@@ -331,7 +331,7 @@ def _after_retirement(m: MachineState, p: int, e: int) -> None:
 
 
 def _act(m: MachineState, p: int, e: int) -> None:
-    """Set a flag, or tell the scalar unit that the pipe has drained."""
+    """Set a flag, or notify the scalar unit that the pipe has drained."""
     pipe, entry = m.pipes[p], m.entries[e]
     now = entry.due
     pipe.action = entry.next
@@ -346,7 +346,7 @@ def _act(m: MachineState, p: int, e: int) -> None:
 
 
 def _end(m: MachineState, p: int, e: int) -> None:
-    """Let go of an operation and go on with the next."""
+    """Release an operation and continue with the next."""
     pipe = m.pipes[p]
     pipe.current = NONE
     pipe.status = FREE

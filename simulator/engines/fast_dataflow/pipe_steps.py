@@ -1,7 +1,7 @@
-"""One pipe: its queue, what it does at the head of it, the operations in flight, and its account.
+"""One pipe: its queue, the operation at its head, the operations in flight, and the attribution of its cycles.
 
-Names and rules are those of `event_pipes` and `event_dataflow`; a pipe that would wait there for an
-event has `wake` NEVER here until it is known when it goes on.
+Names and rules are those of `event_pipes` and `event_dataflow`; while a pipe there would wait for an
+event, `wake` here is NEVER until the time is known.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def known(m: MachineState, x: int) -> bool:
 
 
 def new_entry(m: MachineState, operation: int) -> int:
-    """Return a fresh entry; there is room, the caller has seen to it."""
+    """Return a new entry; the caller has ensured that there is room."""
     e = m.entry_free
     entry = m.entries[e]
     m.entry_free = entry.next
@@ -95,7 +95,7 @@ def new_entry(m: MachineState, operation: int) -> int:
 
 
 def free_entry(m: MachineState, e: int) -> None:
-    """Give an entry back; where operations are recorded it is kept."""
+    """Release an entry; if operations are recorded it is kept."""
     entry = m.entries[e]
     if m.recording and entry.operation != NONE:
         return
@@ -105,7 +105,7 @@ def free_entry(m: MachineState, e: int) -> None:
 
 
 def new_node(m: MachineState) -> int:
-    """Return a fresh list node; there is room, the caller has seen to it."""
+    """Return a new list node; the caller has ensured that there is room."""
     n = m.node_free
     node = m.nodes[n]
     m.node_free = node.next
@@ -115,7 +115,7 @@ def new_node(m: MachineState) -> int:
 
 
 def free_node(m: MachineState, n: int) -> None:
-    """Give a list node back."""
+    """Release a list node."""
     m.nodes[n].next = m.node_free
     m.node_free = n
     m.node_spare += 1
@@ -136,7 +136,7 @@ def push(m: MachineState, p: int, e: int) -> None:
 
 
 def pop(m: MachineState, p: int) -> int:
-    """Take the entry at the head of the queue of a pipe, NONE if there is none."""
+    """Remove and return the entry at the head of a pipe's queue, NONE if there is none."""
     pipe = m.pipes[p]
     e = pipe.queue
     if e != NONE:
@@ -151,12 +151,12 @@ def pop(m: MachineState, p: int) -> int:
 
 
 def spend(m: MachineState, p: int, cause: int, until: int, e: int) -> None:
-    """Charge the cycles of a pipe up to `until` to a cause, on behalf of entry `e`."""
+    """Attribute the cycles of a pipe up to `until` to a cause, on behalf of entry `e`."""
     _charge(m, p, cause, until, NONE if e == NONE else m.entries[e].index)
 
 
 def _charge(m: MachineState, p: int, cause: int, until: int, index: int) -> None:
-    """Do so for the operation of an index, whose entry may be gone by now."""
+    """Attribute cycles to the operation with an index, whose entry may already be released."""
     account = m.accounts[p]
     cycles = until - account.cursor
     if cycles <= 0:
@@ -173,7 +173,7 @@ def _charge(m: MachineState, p: int, cause: int, until: int, index: int) -> None
 
 
 def close_segment(m: MachineState, p: int) -> None:
-    """Put what the latest cycles of a pipe went to among the segments."""
+    """Append the latest cycles of a pipe to the segments."""
     account = m.accounts[p]
     if account.segment_cause == NONE:
         return
@@ -187,7 +187,7 @@ def close_segment(m: MachineState, p: int) -> None:
 
 
 def rest(m: MachineState, p: int, cause: int, until: int, e: int) -> None:
-    """Account for cycles without new work: first what is left of earlier work, then `cause`."""
+    """Attribute cycles without new work: first the remaining earlier work, then `cause`."""
     account = m.accounts[p]
     if account.drain_end != NO_TIME and (cause in (EMPTY, FLAG_WAIT)):
         _charge(m, p, m.pipes[p].behind, min(until, account.drain_end), account.draining)
@@ -197,7 +197,7 @@ def rest(m: MachineState, p: int, cause: int, until: int, e: int) -> None:
 
 
 def _spend_late_writes(m: MachineState, p: int, until: int) -> None:
-    """Charge what the buffer kept back beyond the nominal drain."""
+    """Attribute the cycles that the buffer delayed beyond the nominal drain."""
     retire(m, p)
     latest, end = NONE, NO_TIME
     local = m.pipes[p].local
@@ -217,7 +217,7 @@ def _spend_late_writes(m: MachineState, p: int, until: int) -> None:
 
 
 def note_drain(m: MachineState, p: int, e: int, end: int) -> None:
-    """Record that a pipe should have no more to do for an entry in cycle `end`."""
+    """Record that a pipe should finish an entry in cycle `end`."""
     account = m.accounts[p]
     if end >= account.drain_end:
         account.drain_end = end
@@ -225,9 +225,9 @@ def note_drain(m: MachineState, p: int, e: int, end: int) -> None:
 
 
 def ask_from(m: MachineState, p: int, cycle: int) -> None:
-    """Record that memory is asked by what stands at the head of a pipe, and all behind it, in `cycle` at the earliest.
+    """Record that the operations from the head of a pipe on request memory in `cycle` at the earliest.
 
-    Before the pipe has got there an answer makes no difference.
+    Before the pipe has reached them, an answer makes no difference.
     """
     pipe, account = m.pipes[p], m.accounts[p]
     if pipe.reach:
@@ -249,7 +249,7 @@ def launch(m: MachineState, p: int, e: int) -> None:
 
 
 def retire(m: MachineState, p: int) -> None:
-    """Forget the operations that have ended at the time at which the pipe is."""
+    """Remove the operations that have ended at the pipe's current time."""
     pipe = m.pipes[p]
     now = pipe.local
     before, e = NONE, pipe.in_flight
@@ -271,7 +271,7 @@ def retire(m: MachineState, p: int) -> None:
 
 
 def note_latest(m: MachineState, p: int, e: int) -> None:
-    """Record the end of an operation of a pipe, if none was later."""
+    """Record the end of a pipe's operation, if none was later."""
     account, end = m.accounts[p], m.entries[e].end
     if end > account.latest_end:
         account.latest_end = end
@@ -279,7 +279,7 @@ def note_latest(m: MachineState, p: int, e: int) -> None:
 
 
 def drained_at(m: MachineState, p: int, last: int) -> int:
-    """Return when the operations in flight up to that of index `last` have ended, NEVER if that is not known yet."""
+    """Return when the operations in flight up to that with index `last` have ended, NEVER if that is unknown."""
     end = m.pipes[p].local
     e = m.pipes[p].in_flight
     while e != NONE:
@@ -294,7 +294,7 @@ def drained_at(m: MachineState, p: int, last: int) -> int:
 
 
 def finish(m: MachineState, entry: EntryRow, end: int) -> None:
-    """Settle that an operation ends in cycle `end`."""
+    """Record that an operation ends in cycle `end`."""
     entry.end = end
     entry.known = m.now + 1
     execution = execution_of(m, entry.execution)
@@ -311,20 +311,20 @@ def finish(m: MachineState, entry: EntryRow, end: int) -> None:
 
 
 def close_one(m: MachineState, execution: ExecutionRow) -> None:
-    """Record that one operation of an execution has got its end."""
+    """Record that one operation of an execution has its end."""
     execution.open -= ONE_OPEN
     if execution.open < ONE_OPEN and execution.open & ISSUED:
         settle(m, execution)
 
 
 def settle(m: MachineState, execution: ExecutionRow) -> None:
-    """Record that all operations of an execution were issued and have got their ends."""
+    """Record that all operations of an execution were issued and have their ends."""
     clear_needs(m, execution)
     m.changed = 1
 
 
 def clear_needs(m: MachineState, execution: ExecutionRow) -> None:
-    """Forget what an execution waited for."""
+    """Remove the needs of an execution."""
     n = execution.needs
     while n != NONE:
         following = m.nodes[n].next
@@ -336,8 +336,8 @@ def clear_needs(m: MachineState, execution: ExecutionRow) -> None:
 def begin(m: MachineState, p: int, entry: EntryRow, cycle: int) -> None:
     """Record that a pipe starts to work for an entry; the first one of an execution moves its start.
 
-    Waiting in the queue is not the instruction's own time. Of operations that start in one cycle the one counts that
-    was issued first.
+    Waiting in the queue is not the instruction's own time. Of operations that start in one cycle, the one issued first
+    counts.
     """
     entry.start = cycle
     execution = execution_of(m, entry.execution)
@@ -367,7 +367,7 @@ def _note_beginning(m: MachineState, p: int, entry: EntryRow, cycle: int) -> Non
 
 
 def fire(m: MachineState, flag: FlagRow, cycle: int) -> int:
-    """Set a flag in `cycle`; return the pipe that was already waiting for it, NONE if none was."""
+    """Set a flag in `cycle`; return the pipe that was already waiting for it, NONE if there was none."""
     waiter = flag.waiter
     flag.version += 1
     if waiter == NONE:
@@ -413,7 +413,7 @@ def take(m: MachineState, flag: FlagRow) -> int:
 
 
 def grant_pattern(m: MachineState, now: int, block: int, first: int, count: int, write: int) -> int:
-    """Ask at `now` for blocks at known distances from `block`, banked; return the cycle in which the last passes."""
+    """Request blocks at known distances from `block`, banked, at `now`; return the cycle in which the last passes."""
     ports, period = m.ports, m.ports.period
     phase = block % period
     port_of, bank_of, distances = m.port_of, m.bank_of, m.numbers
@@ -443,7 +443,7 @@ def grant_pattern(m: MachineState, now: int, block: int, first: int, count: int,
 
 
 def grant_block(m: MachineState, now: int, block: int, write: int) -> int:
-    """Ask at `now` for one block; return the cycle in which it passes."""
+    """Request one block at `now`; return the cycle in which it passes."""
     ports = m.ports
     cell = block % ports.period
     if ports.grouped:
@@ -460,7 +460,7 @@ def grant_block(m: MachineState, now: int, block: int, write: int) -> int:
 def _pass(m: MachineState, group: int, now: int, write: int) -> int:
     """Serve a block of a group in its latest cycle, if there is room, or later.
 
-    `port_free` holds that cycle, `bank_free` the reads it serves, plus a number beyond all reads for each write.
+    `port_free` is that cycle, `bank_free` the reads it serves, plus a number beyond all reads for each write.
     """
     latest = m.port_free[group]
     cycle = max(now, latest)
@@ -474,9 +474,9 @@ def _pass(m: MachineState, group: int, now: int, write: int) -> int:
 
 
 def _has_room(m: MachineState, group: int, cycle: int, now: int, served: int, write: int) -> bool:
-    """Whether a cycle of a group has room for a block that is asked for `now`, beside what it serves and the launch.
+    """Whether a cycle of a group has room for a block requested at `now`, besides its blocks and the launch's.
 
-    Who asks in the cycle of a launch precedes it.
+    Requests in the cycle of a launch precede it.
     """
     ports, reads, writes = m.ports, served % WRITE_SERVED, served // WRITE_SERVED
     if ports.launch != NONE and now > ports.launched:
@@ -490,7 +490,7 @@ def _has_room(m: MachineState, group: int, cycle: int, now: int, served: int, wr
 
 
 WRITE_SERVED = 1 << 20
-"""What a write counts in the number of accesses that a group serves in a cycle."""
+"""Weight of a write in the number of accesses that a group serves in a cycle."""
 
 
 def begin_transfer(m: MachineState, p: int, e: int) -> None:
@@ -514,7 +514,7 @@ def begin_transfer(m: MachineState, p: int, e: int) -> None:
 
 
 def serve_transfer(m: MachineState, p: int) -> None:
-    """Ask for the blocks that the rate has let through by now."""
+    """Request the blocks that the rate has passed by now."""
     progress = m.progress[p]
     transfer = m.transfers[m.operations[m.entries[m.pipes[p].current].operation].row]
     now, length = m.now, transfer.burst_bytes
@@ -542,7 +542,7 @@ def serve_transfer(m: MachineState, p: int) -> None:
 
 
 def _end_transfer(m: MachineState, p: int, transfer: TransferRow) -> None:
-    """Settle when a transfer ends that has asked for its last block."""
+    """Decide when a transfer ends that has requested its last block."""
     pipe, progress = m.pipes[p], m.progress[p]
     e = pipe.current
     due = progress.stream + transfer.streaming
@@ -566,7 +566,7 @@ def _end_transfer(m: MachineState, p: int, transfer: TransferRow) -> None:
 
 
 def change_mask(m: MachineState, p: int, e: int) -> None:
-    """Record when a written mask holds; the pipe itself goes on at once."""
+    """Record when a written mask takes effect; the pipe itself continues immediately."""
     pipe, entry, account = m.pipes[p], m.entries[e], m.accounts[p]
     ready = account.left + m.operations[entry.operation].row
     account.mask_ready = ready if ready > pipe.local else NO_TIME
@@ -607,7 +607,7 @@ def begin_vector(m: MachineState, p: int, e: int) -> None:
 
 
 def serve_vector(m: MachineState, p: int) -> None:
-    """Read the operands of the next repeat and send its results on their way."""
+    """Read the operands of the next repeat and send its results."""
     pipe, progress = m.pipes[p], m.progress[p]
     e = pipe.current
     entry = m.entries[e]
@@ -638,7 +638,7 @@ def serve_vector(m: MachineState, p: int) -> None:
 
 
 def _leave(m: MachineState, p: int, e: int, cycle: int) -> None:
-    """Let the pipe take its next operation in `cycle`; the results of this one are still on their way."""
+    """Let the pipe accept its next operation in `cycle`, while results of this one are still in flight."""
     spend(m, p, BUSY, cycle, e)
     entry = m.entries[e]
     vector = m.vectors[m.operations[entry.operation].row]
@@ -668,7 +668,7 @@ def _send_result(m: MachineState, time: int, e: int) -> None:
 
 
 def serve_write(m: MachineState) -> None:
-    """Write the results that ask first."""
+    """Write the results that request first."""
     entry = m.entries[m.results[m.result_head].entry]
     m.result_head = (m.result_head + 1) & m.result_mask
     m.result_count -= 1

@@ -1,7 +1,7 @@
-"""Skipping the trips of a loop that do what earlier ones did.
+"""Skipping of loop trips that repeat earlier ones.
 
-The machine itself never jumps: a run with skipped trips is the run of a shorter loop, in which everything behind the
-skipped trips is later by `offset` than the machine's own clock says.
+The machine itself never jumps: a run with skipped trips is the run of a shorter loop, in which everything after the
+skipped trips is later by `offset` than the machine's own clock.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from castsim.machines.vector_function.function_timing import words_of_cycle
 
 
 class PipeState(NamedTuple):
-    """The part of a pipe on which its account and future depend: cycles since now, operations since the latest."""
+    """The part of a pipe that decides its attribution and future: cycles since now, operations since the latest."""
 
     account: State
     local: int
@@ -71,7 +71,7 @@ class PipeState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IdlePipe:
-    """A pipe that stands idle; `oldest` is the index of the oldest operation that its account may still charge."""
+    """An idle pipe; `oldest` is the index of the oldest operation to which cycles may still be attributed."""
 
     version: int
     state: PipeState
@@ -80,10 +80,10 @@ class IdlePipe:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A machine before a trip; `hard` must agree, `idle` and `flags` (version, state) must agree or be frozen.
+    """The machine before a trip; `hard` must agree, `idle` and `flags` (version, state) must agree or be frozen.
 
-    `oldest` is the index of the oldest operation of which something may still change. All times and numbers of what
-    was executed are those of the whole program, skipped trips included; `row` and `index` those of what was executed.
+    `oldest` is the index of the oldest operation that may still change. All times and numbers of executed operations
+    are those of the whole program, with skipped trips; `row` and `index` those of what was executed.
     """
 
     hard: State
@@ -106,7 +106,7 @@ class Snapshot:
 
 
 class StateInspection:
-    """Takes the state of a machine apart; `shifts` says for each followed space how far its accesses have moved."""
+    """Inspection of a machine's state; `shifts` is the movement of accesses for each followed space."""
 
     def __init__(self, m: MachineState, flags: Iterable[int], shifts: dict[int, int]) -> None:
         self._m = m
@@ -134,7 +134,7 @@ class StateInspection:
         )
 
     def _ports(self) -> State:
-        """Return ports and banks that are not free yet, or groups with what they serve in their latest cycle."""
+        """Return ports and banks that are not free yet, or groups with the load of their latest cycle."""
         m, now = self._m, self._now
         if m.ports.grouped:
             ports, since = m.ports, now - m.ports.launched
@@ -147,7 +147,7 @@ class StateInspection:
         return (tuple(taken), tuple((k, free - now) for k, free in enumerate(m.bank_free) if free > now))
 
     def idle(self) -> tuple[IdlePipe | None, ...]:
-        """Return the state of every pipe that stands idle."""
+        """Return the state of every idle pipe."""
         m = self._m
         found: list[IdlePipe | None] = []
         for p in range(1, m.pipe_count):
@@ -173,7 +173,7 @@ class StateInspection:
         return tuple(found)
 
     def is_idle(self, p: int) -> bool:
-        """Whether a pipe has nothing to do, and all it has done has ended."""
+        """Whether a pipe has nothing to do, and all its operations have ended."""
         pipe = self._m.pipes[p]
         return (
             pipe.status == FREE
@@ -253,7 +253,7 @@ class StateInspection:
     # -------------------------------------------------------------------------------------- executions and accesses
 
     def _execution(self, x: int, *, needs: bool = True) -> State:
-        """Return the state of an execution: what is open, its end as far as it is known, whom it waits for."""
+        """Return the state of an execution: open operations, its end as far as known, its needs."""
         m = self._m
         execution = execution_of(m, x)
         end = execution.end - self._now
@@ -279,7 +279,7 @@ class StateInspection:
 
 
 def rows_of(m: MachineState) -> int:
-    """Return how many rows a snapshot reads, but for a few: entries that are queued, and accesses in flight."""
+    """Return the approximate number of rows that a snapshot reads: queued entries, and accesses in flight."""
     return m.live + sum(m.pipes[p].queued for p in range(1, m.pipe_count))
 
 
@@ -287,7 +287,7 @@ def rows_of(m: MachineState) -> int:
 
 
 def causes_of(cells: Sequence[int], place: int) -> Mapping[Cause, int]:
-    """Return the cycles by cause that lie from `place` on, without those that cost nothing."""
+    """Return the cycles by cause from `place` on, without zeros."""
     return {cause: cells[place + k] for k, cause in enumerate(CAUSES) if cells[place + k]}
 
 
@@ -334,9 +334,9 @@ def operations(encoder: Encoder, jumps: Sequence[Jump]) -> RunRecords[OperationT
 
 @dataclass(frozen=True, slots=True)
 class StateMatch:
-    """What two snapshots of one future have in common: `frozen` pipes and `still` flags have not changed in between.
+    """The agreement of two equivalent snapshots: `frozen` pipes and `still` flags have not changed in between.
 
-    `oldest` is the index of the oldest operation of which something may still change.
+    `oldest` is the index of the oldest operation that may still change.
     """
 
     oldest: int
@@ -346,7 +346,7 @@ class StateMatch:
 
 @dataclass(slots=True)
 class Skipper:
-    """Skips trips: holds how much later everything is, and what to add to the machine's own sums."""
+    """Skipper of trips: it stores how much later everything is, and the additions to the machine's own sums."""
 
     encoder: Encoder
     offset: int = 0
@@ -383,12 +383,12 @@ class Skipper:
         return m.finished + self._finished
 
     def progress(self, m: MachineState) -> tuple[int, int]:
-        """Return the cycle that the run has reached, and how many operations have ended."""
+        """Return the cycle that the run has reached, and the number of finished operations."""
         self._close_segment(m)
         return self._latest, self.finished(m)
 
     def _close_segment(self, m: MachineState) -> None:
-        """Record the latest end since this was asked last."""
+        """Record the latest end since the previous call."""
         if m.latest != NO_TIME:
             self._segments.append(m.latest + self.offset)
             self._latest = max(self._latest, self._segments[-1])
@@ -397,7 +397,7 @@ class Skipper:
     # ------------------------------------------------------------------------------------------------------- looks
 
     def look(self, m: MachineState, frame: Frame) -> None:
-        """Compare the machine before a trip with what it was before earlier trips; skip what would repeat."""
+        """Compare the machine before a trip with earlier ones; skip the trips that would repeat."""
         if not frame.is_worth(rows_of(m)):
             return
         if frame.opens_window() or not isinstance(frame.context, dict):
@@ -449,7 +449,7 @@ class Skipper:
         return True
 
     def _agreement(self, frame: Frame, before: Snapshot, after: Snapshot) -> StateMatch | None:
-        """Return in what two snapshots agree, None if they lead to different futures."""
+        """Return the agreement of two snapshots, None if they lead to different futures."""
         frozen, oldest = [], after.oldest
         for p, (one, two) in enumerate(zip(before.idle, after.idle, strict=True), 1):
             if one is None or two is None:
@@ -473,8 +473,8 @@ class Skipper:
     def _times(self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot, oldest: int) -> int:
         """Return how many periods can be skipped.
 
-        What was begun before now must have ended while trips still repeat, so some periods stay; and the run must come
-        to its limit, if it does, outside what is skipped.
+        Operations begun before now must have ended while trips still repeat, so some periods stay; the run must meet
+        its limit, if it does, outside the skipped trips.
         """
         period, issued = after.trip - before.trip, after.index - before.index
         stay = 2 + (after.index - oldest) // max(1, issued)
@@ -488,7 +488,7 @@ class Skipper:
     def _jump(
         self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot, times: int, found: StateMatch
     ) -> None:
-        """Account for so many more repetitions of what was executed between the snapshots."""
+        """Add a number of repetitions of what was executed between the snapshots."""
         step = RecordShift(
             pipes=after.now - before.now,
             scalar=after.clock - before.clock,
@@ -533,7 +533,7 @@ class Skipper:
                     access.last += trips * step
 
     def _leave_behind(self, m: MachineState, later: int, frozen: list[int], still: list[int], row: int) -> None:
-        """Move what has stood still since before the period into the past, in which it is."""
+        """Move everything unchanged since before the period into the past."""
         for p in frozen:
             _retire_all(m, p)
             m.pipes[p].local -= later
@@ -561,9 +561,9 @@ class Skipper:
 
 
 def _stood_still(before: Snapshot, after: Snapshot, p: int) -> bool:
-    """Whether the account of an idle pipe is what it was: all that the pipe did was to come to barriers of all pipes.
+    """Whether the attribution of an idle pipe is unchanged: the pipe only reached barriers of all pipes.
 
-    Operations of its own that take no time, such as flags, have the time at which it became idle.
+    Its own operations that take no time, such as flags, have the time at which it became idle.
     """
     idle = before.idle[p - 1], after.idle[p - 1]
     if idle[0] is None or idle[1] is None or before.remaining[p] != after.remaining[p]:
@@ -576,7 +576,7 @@ def _stood_still(before: Snapshot, after: Snapshot, p: int) -> bool:
 
 
 def _retire_all(m: MachineState, p: int) -> None:
-    """Forget the operations in flight on a pipe, which have all ended, but for the last one to do so."""
+    """Remove the operations in flight on a pipe, which have all ended, except the last one to end."""
     pipe = m.pipes[p]
     e = pipe.in_flight
     while e != NONE:
@@ -588,7 +588,7 @@ def _retire_all(m: MachineState, p: int) -> None:
 
 
 def _scalar_unit_agrees(before: Snapshot, after: Snapshot, frame: Frame) -> bool:
-    """Whether what the scalar unit does from now on delays the pipes as it has done since `before`."""
+    """Whether the scalar unit's future operations delay the pipes as since `before`."""
     one, two = before.soft, after.soft
     if one[0] == two[0] and [max(time, 0) for time in one] == [max(time, 0) for time in two]:
         return True
@@ -609,7 +609,7 @@ def _scalar_unit_agrees(before: Snapshot, after: Snapshot, frame: Frame) -> bool
 
 
 def _note(jumps: list[Jump], jump: Jump) -> None:
-    """Append a jump; those inside what it repeats become part of it."""
+    """Append a jump; those inside its repeated part become part of it."""
     inner: list[Jump] = []
     while jumps and jumps[-1].first >= jump.first:
         inner.insert(0, jumps.pop())

@@ -1,11 +1,11 @@
-"""The state of a run: rows of integers with names, in tables that refer to each other by the numbers of rows.
+"""The state of a run: rows of named integers, in tables that refer to each other by row index.
 
-A row is named after the object that the event engine (`event_dataflow`, `event_function`) has in its place. While a
+A row is named after the corresponding object of the event engine (`event_dataflow`, `event_function`). While a
 run is interpreted, the tables of `MachineState` are lists of rows; compiled code sees the same rows under the same
-names as records in bare memory (`execution_rows`, `compiled_machine`). So every field is an integer, lists are linked
+names as records in raw memory (`execution_rows`, `compiled_machine`). So every field is an integer, lists are linked
 by `next`, and NONE ends them.
 
-The type of a field says how it is compared with what it was before (`relative`): `int` is not, or not by itself.
+The type of a field is its comparison rule for earlier states (`relative`): `int` is not compared, or not by itself.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from castsim.execution.transfer_timing import NO_TICK
 class IssuerRow(StateRow):
     """The scalar unit; `clock` is the cycle in which it starts its next operation.
 
-    `wait` says what it waits for, with the operation `waiting`, and `resumed_at` when it goes on. The operations from
-    `next` to `end` of `numbers` are those of the execution it is at, `closing` whether that is complete with them.
-    `demands` counts the pipes that want something to do now, the patient ones left out; `urgent`: nothing else has
-    anything to do. From cycle `until` on it issues nothing; `eager`: before that it does so though no pipe demands
-    anything. `significant` counts how often one of its times has delayed anything; `beyond` is the operation that ran
-    into the cycle limit.
+    `wait` is the reason of its wait, with the operation `waiting`, and `resumed_at` when it continues. Operations from
+    `next` to `end` of `numbers` are those of the current execution, `closing` whether that is complete with them.
+    `demands` counts the pipes that want work now, without patient ones; `urgent`: nothing else has
+    anything to do. From cycle `until` on it issues nothing; `eager`: before that it issues even without demand.
+    `significant` counts how often one of its times has delayed anything; `beyond` is the operation that reached
+    the cycle limit.
     """
 
     clock: int = 0
@@ -68,11 +68,11 @@ class IssuerRow(StateRow):
 
 
 class PipeRow(StateRow):
-    """One in-order pipe: what it is doing, since cycle `local`, and when it goes on (`wake`) or asks next (`request`).
+    """One in-order pipe: its activity since cycle `local`, and when it continues (`wake`) or requests next (`request`).
 
     Queue, operations in flight and actions that wait for these are lists of entries. `began...`: the execution whose
     start its latest operation moved. `version` counts changes; `patient`: it may wait until the loop ends;
-    `reach`: cycles that memory takes to answer transfers that overlap; `behind`: the cause of what is left of earlier
+    `reach`: cycles that memory takes to answer overlapping transfers; `behind`: the cause of its remaining earlier
     work.
     """
 
@@ -101,12 +101,12 @@ class PipeRow(StateRow):
 
 
 class AccountRow(StateRow):
-    """The cycle up to which a pipe is accounted for, and what is left of its earlier work: until when, of which
-    operation (by its index; NONE where nobody asks for it).
+    """The cycle up to which a pipe's cycles are attributed, and its remaining earlier work: until when, of which
+    operation (by index; NONE if it is not needed).
     `answered` is when memory can answer the transfer at the head; `left` is when the last vector instruction had begun
-    all of its repeats, or a write of the mask arrived at an idle pipe, `mask_ready` when the mask written since holds.
-
-    Its cycles by cause are `MachineState.causes`. Where segments are told, `segment...` is what the cycles before the
+    all of its repeats, or a write of the mask arrived at an idle pipe, `mask_ready` when the last mask takes effect.
+Its cycles by cause are `MachineState.causes`. If segments are reported, `segment...` describes the cycles before the
+    cursor.
     cursor belong to.
     """
 
@@ -124,7 +124,7 @@ class AccountRow(StateRow):
 
 
 class SegmentRow(StateRow):
-    """Cycles [start, end) of a pipe that went to a cause, on behalf of the operation of an index (NONE: of none)."""
+    """Cycles [start, end) of a pipe for a cause, on behalf of the operation with an index (NONE: of none)."""
 
     pipe: int = 0
     start: int = 0
@@ -147,10 +147,10 @@ class ProgressRow(StateRow):
 
 
 class EntryRow(StateRow):
-    """An operation on its way. `known` is one more than the cycle since which its end is certain, 0 if it is not.
+    """An operation in flight. `known` is one more than the cycle since which its end is certain, 0 if it is not.
 
     `pending` repeats have not written, `written` is when the others had, `due` when a vector instruction or an action
-    should be done. An action waits for all up to the operation of index `behind`.
+    should end. An action waits for all operations up to index `behind`.
     """
 
     operation: int = NONE
@@ -179,7 +179,7 @@ class ExecutionRow(StateRow):
 
 class NodeRow(StateRow):
     """An item of a list: a signal (its cycle is `first`), an access in flight (its bytes), a need (`first` is its
-    place in the order).
+    rank in the order).
     """
 
     first: int = 0
@@ -190,7 +190,7 @@ class NodeRow(StateRow):
 
 
 class FlagRow(StateRow):
-    """A flag between two units: its signals, who waits for it, whether the scalar unit sets it."""
+    """A flag between two units: its signals, its waiter, and whether the scalar unit sets it."""
 
     signals: int = NONE
     signals_end: int = NONE
@@ -207,18 +207,18 @@ class SpaceRow(StateRow):
 
 
 class ResultRow(StateRow):
-    """Results of a repeat on their way to the buffer; they lie in a ring, in the order in which they ask."""
+    """Results of a repeat on their way to the buffer, in a ring, in the order of their requests."""
 
     time: int = 0
     entry: int = NONE
 
 
 class PortsRow(StateRow):
-    """Ports and banks of the buffer; addresses start over after a `period` of blocks.
+    """Ports and banks of the buffer; addresses repeat after a `period` of blocks.
 
-    `exclusive_ports` and `exclusive_banks` say which accesses exclude each other. `grouped`: instead, a group serves so
-    many accesses per cycle (`reads_per_group`, `reads_beside_write`, `writes_per_group`), and there are no banks; those
-    of the latest function, `launch`, come first from cycle `launched` on.
+    `exclusive_ports` and `exclusive_banks` say which accesses exclude each other. `grouped`: instead, a group serves
+    a limited number of accesses per cycle (`reads_per_group`, `reads_beside_write`, `writes_per_group`), without banks;
+    those of the latest function, `launch`, take precedence from cycle `launched` on.
     """
 
     period: int = 0
@@ -248,7 +248,7 @@ class OperationRow(StateRow):
 
 
 class LoweredRow(StateRow):
-    """An instruction, or part of one: its operations stand in `numbers`, its accesses in `accesses`."""
+    """An instruction, or part of one: its operations are in `numbers`, its accesses in `accesses`."""
 
     instruction: int
     first: int
@@ -270,7 +270,7 @@ class TransferRow(StateRow):
     """Latency `ahead` of its stream and `behind` it, `rate` bytes `per` cycles, blocks, cycles of its stream.
 
     All `blocks` take `turns` ticks of shared memory.
-    `overlaps`: the pipe goes on when the stream ends.
+    `overlaps`: the pipe continues when the stream ends.
     """
 
     ahead: int
@@ -308,7 +308,7 @@ class VectorRow(StateRow):
 
 
 class WalkRow(StateRow):
-    """The blocks of one operand: address, step from repeat to repeat, distances in blocks, which are `numbers`."""
+    """The blocks of one operand: address, step between repeats, distances in blocks, which are `numbers`."""
 
     address: int
     step: int
@@ -320,17 +320,17 @@ class WalkRow(StateRow):
 
 
 class MachineState(StateRow):
-    """One run. `entry_free` and `node_free` are lists of rows that nothing uses, `..._spare` their lengths.
+    """One run. `entry_free` and `node_free` are lists of unused rows, `..._spare` their lengths.
 
     `causes` are the cycles of every pipe by cause, `WIDTH` for each; `operation_causes` those of operations, by index,
-    where they are `recording`. While it is `telling`, `segments` holds the segments that are complete, `segment_count`
-    of them; it stops when they are more than `segment_most`. Time does not go beyond cycle `maximum`; nor, unless it is
-    telling, does the scalar unit. `late`: a pipe that was served late should have begun to ask for blocks in the past.
+    if they are `recording`. While it is `telling`, `segments` are the complete segments, `segment_count`
+    their number; it stops when they exceed `segment_most`. Time does not pass cycle `maximum`; nor, unless it is
+    telling, does the scalar unit. `late`: a pipe that was served late should have begun to request blocks in the past.
     `changed`: an end became known that others may wait for. The core's part of shared memory is free from tick
-    `memory_free` on. The rows of executions, and results on their way, lie in
+    `memory_free` on. The rows of executions, and results on their way, are in
     rings.
 
-    `port_of` holds the ports of all blocks for reads, then for writes; `bank_free` when banks are free for a read,
+    `port_of` has the ports of all blocks for reads, then for writes; `bank_free` when banks are free for a read,
     then for a write (of groups: see `pipe_steps`).
     """
 

@@ -1,4 +1,4 @@
-"""The vocabulary of the machine's state: numbers that stand for something, row classes, the rows of a vector function.
+"""The vocabulary of the machine's state: symbolic numbers, row classes, the rows of a vector function.
 
 Times are ticks of 1/100 cycle. Rows of functions are named after the objects of `event_function`.
 """
@@ -20,9 +20,9 @@ from castsim.execution.transfer_timing import NO_TICK, TICKS
 NONE = -1
 """No row; the end of a list."""
 NEVER = 1 << 60
-"""A cycle that does not come."""
+"""A cycle that never occurs."""
 NO_TIME = -NEVER
-"""A cycle that is not there."""
+"""A missing cycle."""
 
 CAUSES = tuple(Cause)
 WIDTH = len(CAUSES)
@@ -86,26 +86,26 @@ class ComparisonRule(Enum):
 
 
 Value = Annotated[int, ComparisonRule.VALUE]
-"""A number that must be the same."""
+"""A number that must be equal."""
 Cycle = Annotated[int, ComparisonRule.CYCLE]
-"""A cycle; NEVER and NO_TIME are the same at all times."""
+"""A cycle; NEVER and NO_TIME are equal at all times."""
 Tick = Annotated[int, ComparisonRule.TICK]
-"""A tick; NO_TICK is the same at all times."""
+"""A tick; NO_TICK is equal at all times."""
 OperationIndex = Annotated[int, ComparisonRule.OPERATION]
-"""The index of an operation: how many were issued since."""
+"""The index of an operation, compared by the number issued since."""
 
 State = tuple[object, ...]
 
 
 @cache
 def seen_fields(row: type) -> tuple[tuple[str, ComparisonRule], ...]:
-    """Return the fields of a class of rows that are compared, and how."""
+    """Return the compared fields of a class of rows, with their rules."""
     hints = get_type_hints(row, include_extras=True)
     return tuple((name, hint.__metadata__[0]) for name, hint in hints.items() if hasattr(hint, "__metadata__"))
 
 
 def relative(row: object, kind: type, now: int, since: Callable[[int], int]) -> State:
-    """Return the fields of a row of a class that must agree; `since` counts operations issued since one."""
+    """Return the fields of a row of a class that must agree; `since` counts operations issued since an operation."""
     found = []
     tick = now * TICKS
     for name, seen in seen_fields(kind):
@@ -120,7 +120,7 @@ def relative(row: object, kind: type, now: int, since: Callable[[int], int]) -> 
 
 
 def aged(state: State, kind: type, cycles: int, operations: int) -> State:
-    """Return the result of `relative` for a row that has not changed, so many cycles and operations later."""
+    """Return the result of `relative` for a row that has not changed, some cycles and operations later."""
     older: list[object] = []
     for value, (_, seen) in zip(state, seen_fields(kind), strict=True):
         assert isinstance(value, int)
@@ -134,7 +134,7 @@ def aged(state: State, kind: type, cycles: int, operations: int) -> State:
 
 
 def shift(row: object, kind: type, cycles: int) -> None:
-    """Move the cycles of a row so far into the past."""
+    """Move the cycles of a row into the past by some cycles."""
     for name, seen in seen_fields(kind):
         if seen is ComparisonRule.CYCLE and getattr(row, name) not in (NEVER, NO_TIME):
             setattr(row, name, getattr(row, name) - cycles)
@@ -190,9 +190,9 @@ def names_of(row: type) -> tuple[str, ...]:
 
 
 class FunctionRow(StateRow):
-    """A function: `numbers` hold a cause and the cycle after the launch up to which it lasted for each of its spans.
+    """A function: `numbers` has a cause and an end cycle after the launch for each of its spans.
 
-    From `first_access` on they hold its accesses, in words (`function_timing.launch_reads`).
+    From `first_access` on they are its accesses, in words (`function_timing.launch_reads`).
     """
 
     first_span: int = 0

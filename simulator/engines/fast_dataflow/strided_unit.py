@@ -31,7 +31,7 @@ class StridedRows:
     target: StridedRepeatTarget
 
     def set_up(self, memory: MachineMemory) -> int:
-        """Put port and bank of every block into a machine, and what they exclude; return the bytes of a turn."""
+        """Store port and bank of every block in a machine, and their exclusions; return the bytes of a turn."""
         facts = self.target.banks
         reads, writes, places = places_of_blocks(facts)
         banks = facts.groups * facts.banks_per_group
@@ -49,11 +49,11 @@ class StridedRows:
         return len(places) * BLOCK
 
     def check(self, operation: object) -> None:
-        """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""
+        """Reject operations other than vector instructions of this mechanism, and timing rows that the target lacks."""
         check_vector(operation, self.target)
 
     def encode(self, operation: Operation, addresses: tuple[int, ...], encoder: Encoder) -> UnitOperation:
-        """Put an instruction, with these addresses, into the tables."""
+        """Store an instruction, with these addresses, in the tables."""
         if changes_mask(operation, self.target):
             return UnitOperation(MASK, self.target.timing.vector_pipe.mask_change_cycles, ("timing.vector_pipe",))
         assert isinstance(operation, StridedInstruction)  # checked before the run

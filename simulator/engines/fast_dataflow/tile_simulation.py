@@ -1,4 +1,4 @@
-"""One simulation: the program as tokens, the machine that executes them, what is reported."""
+"""One simulation: the program as tokens, the machine that executes them, and the report."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ Step = Callable[[MachineState], int]
 
 _COMPILING = "castsim.engines.fast_dataflow.compiled_machine"
 _KEPT = f"compiled_machine._machine.*.py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}.*.nbc"
-"""What numba calls the file in which it keeps the machine for this version of Python."""
+"""numba's name of the cache file of the machine for this version of Python."""
 
 _LOADED, _ON_DISK, _TO_COMPILE = (3, 4), (200, 1000), (3000, 40_000)
-"""Milliseconds that a run must have taken, and promise still to take, until compiled code pays: it is loaded, lies on
-disk, or has to be made first. Only how long a run takes depends on them, not what comes out.
+"""Milliseconds that a run must have taken, and promise still to take, until compiled code pays: if it is loaded, on
+disk, or must be compiled. Only the duration of a run depends on them, not its results.
 """
 
 
 class Driver:
-    """The machine of one run: interpreted, until the run proves long. `total`: operations it has to execute."""
+    """The machine of one run: interpreted, until the run proves long. `total` is its number of operations."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -84,7 +84,7 @@ class Driver:
         self.step: Step = run
 
     def pays_to_compile(self, remaining: int) -> bool:
-        """Whether the rest of the run, with so many operations, is worth compiled code."""
+        """Whether the rest of the run, with a number of operations, is worth compiled code."""
         if not self._possible or self.step is not run:
             return False
         elapsed = int((perf_counter() - self._began) * 1000)
@@ -95,7 +95,7 @@ class Driver:
         return elapsed > patience and elapsed * remaining / done > promise
 
     def compile(self) -> bool:
-        """Go on with compiled code; return whether there is a compiler."""
+        """Continue with compiled code; return whether there is a compiler."""
         try:
             from castsim.engines.fast_dataflow.compiled_machine import compiled_machine  # noqa: PLC0415 - imports numba
         except ImportError:
@@ -116,7 +116,7 @@ def _is_kept() -> bool:
 # Why a run cannot go on, in the words that all engines share (`execution.pipe_operations`).
 
 Refill = Callable[[int], MachineState]
-"""Gives the machine what it has stopped for (one of its codes)."""
+"""Function that supplies what the machine has stopped for (one of its codes)."""
 
 
 def deadlock(m: MachineState, encoder: Encoder, refill: Refill) -> EngineError | None:
@@ -138,7 +138,7 @@ def deadlock(m: MachineState, encoder: Encoder, refill: Refill) -> EngineError |
 
 
 def limit(m: MachineState, encoder: Encoder, max_cycles: int) -> EngineError:
-    """Return the error of a run that took longer than allowed."""
+    """Return the error of a run that exceeds its limit."""
     reached: list[EntryRow] = []
     if m.issuer.beyond != NONE:
         reached.append(m.entries[m.issuer.beyond])
@@ -158,7 +158,7 @@ def _instruction(m: MachineState, entry: EntryRow) -> int:
 
 
 def _waits(m: MachineState, encoder: Encoder) -> list[Standstill]:
-    """Return who waits for what."""
+    """Return all waits and their reasons."""
     found = []
     for p in range(1, m.pipe_count):
         pipe, name = m.pipes[p], encoder.pipes[p]
@@ -221,13 +221,13 @@ def _unreached(m: MachineState, encoder: Encoder, refill: Refill) -> Iterator[Op
 _PROGRESS_INTERVAL = 256
 """Operations between two calls of `Listener.progress`."""
 _COMPILED_INTERVAL = 1 << 16
-"""The same for compiled runs, which have more of them done in less time."""
+"""The same interval for compiled runs, which execute more operations in the same time."""
 
 
 class MachineAttempt:
-    """The machine of one attempt and what it needs: more of the program, more room, compiled code.
+    """The machine of one attempt and its supply: more of the program, more room, compiled code.
 
-    `patient`: whether pipes may wait until a loop ends. `listener` hears of progress.
+    `patient`: whether pipes may wait until a loop ends. `listener` receives progress.
     """
 
     def __init__(self, encoder: Encoder, listener: Listener | None, *, skip: bool, patient: bool) -> None:
@@ -243,7 +243,7 @@ class MachineAttempt:
         self._memory.machine.pause_at = _PROGRESS_INTERVAL
 
     def _refill(self, code: int) -> MachineState:
-        """Give the machine what it has stopped for."""
+        """Supply what the machine has stopped for."""
         if code == GROW:
             self._memory.make_room()
             self._rows.make_room()
@@ -257,7 +257,7 @@ class MachineAttempt:
         return self._memory.machine
 
     def _pause(self) -> None:
-        """Tell how far the run has come, and see whether it goes on as it does."""
+        """Report the progress of the run, and decide whether it continues in the same way."""
         m = self._memory.machine
         if self._listener is not None:
             self._listener.progress(*self._skipper.progress(m))
@@ -278,7 +278,7 @@ class MachineAttempt:
             self._be_patient(piece)
 
     def _be_patient(self, piece: Piece) -> None:
-        """Let pipes that have nothing to do in a long loop wait until it ends, and the scalar unit not run ahead."""
+        """Let pipes that are idle in a long loop wait until it ends, and keep the scalar unit from running ahead."""
         m = self._memory.machine
         m.issuer.demands = 0
         for p in range(1, len(self._encoder.pipes)):
@@ -288,7 +288,7 @@ class MachineAttempt:
             m.issuer.demands += pipe.demands * (1 - pipe.patient)
 
     def _step(self) -> int:
-        """Let the machine run; return why it has stopped."""
+        """Run the machine; return why it has stopped."""
         return self._driver.step(self._memory.machine)
 
 
@@ -310,10 +310,10 @@ class Attempt(MachineAttempt):
         self._final = final
 
     def run(self) -> Timing | None:
-        """Return the timing, None if the program has to be run with less patience.
+        """Return the timing, None if the program must be run with less patience.
 
         Raises:
-            EngineError: deadlock, or the end lies beyond the limit.
+            EngineError: deadlock, or the end is beyond the limit.
         """
         code = self._step()
         while code not in (DONE, LIMIT, MISSED):
@@ -354,7 +354,7 @@ class Attempt(MachineAttempt):
 
 
 _REPEATED = 2_000_000
-"""Operations of a program up to which a failed run is repeated step by step, to say what the event engine would."""
+"""Maximum number of operations of a failed run that is repeated step by step for the event engine's error."""
 
 UNITS: MachinePart[Callable[[TileTarget], EncodedUnit]] = MachinePart(
     "vector unit",
@@ -372,7 +372,7 @@ class FastSimulation:
     Without `skip` every trip of every loop is executed.
 
     Raises:
-        IllegalError: the tree needs a pipe or a timing row that the target does not have.
+        IllegalError: the target lacks a pipe or a timing row of the tree.
     """
 
     def __init__(
@@ -401,7 +401,7 @@ class FastSimulation:
         """Simulate to the end and return cycles and causes.
 
         Raises:
-            EngineError: deadlock, or the end lies beyond `max_cycles`.
+            EngineError: deadlock, or the end is beyond `max_cycles`.
         """
         timing, attempt = self._complete(max_cycles, patient=True)
         if not self._recording:
@@ -449,7 +449,7 @@ def simulate_tiles(
     """Return how long a tree of tile work takes; `skip` False steps through every trip of every loop.
 
     Raises:
-        IllegalError, EngineError: as `FastSimulation` and its `run`.
+        IllegalError, EngineError: see `FastSimulation` and its `run`.
     """
     run = FastSimulation(tree, target, listener, record_operations=record_operations, skip=skip)
     return run.run(max_cycles)
@@ -464,20 +464,20 @@ _ROOM = 1 << 12
 _OF_A_PIPE = 16
 """Segments that a pipe completes at most between two looks at the table, those of a placed function left out."""
 _FIRST_STEP = 64
-"""Cycles by which time goes on, at first, where a pipe has yet to finish what it is about."""
+"""Initial number of cycles by which time advances if a pipe has yet to finish its operation."""
 
 
 def tell_tiles(tree: Tree, target: TileTarget, watcher: Watcher) -> int:
-    """Tell a watcher of the segments before the cycle until which it listens; return how many operations were issued.
+    """Report to a watcher the segments before the cycle until which it listens; return the number of issued operations.
 
     Raises:
-        IllegalError: as `FastSimulation`.
+        IllegalError: see `FastSimulation`.
     """
     return Telling(FastSimulation(tree, target).encoder(), watcher).run()
 
 
 class Telling(MachineAttempt):
-    """One run that goes no further than somebody listens."""
+    """A run that ends where nobody listens any more."""
 
     def __init__(self, encoder: Encoder, watcher: Watcher) -> None:
         super().__init__(encoder, watcher, skip=False, patient=False)
@@ -486,10 +486,10 @@ class Telling(MachineAttempt):
         self._make_room()
 
     def run(self) -> int:
-        """Simulate; return how many operations were issued.
+        """Simulate; return the number of issued operations.
 
-        Pipes that work then finish what they are about. What waits goes on waiting for what has not happened yet, so
-        the rest of its cycles is known.
+        Working pipes then finish their operations. Waiting ones continue to wait, so
+        the cause of their remaining cycles is known.
         """
         self._memory.machine.maximum = self._until()
         self._go_on()
@@ -503,7 +503,7 @@ class Telling(MachineAttempt):
         return self._memory.machine.issuer.index
 
     def _go_on(self) -> int:
-        """Run until nothing is left to do before the maximum; return which of the two it was."""
+        """Run until nothing is left to do before the maximum; return which of the two ended it."""
         self._listen()
         code = self._step()
         while code not in (DONE, LIMIT):
@@ -542,12 +542,12 @@ class Telling(MachineAttempt):
             self._watcher.segment(names[p], begin, end, CAUSES[cause], None if index == NONE else index)
 
     def _is_behind(self) -> bool:
-        """Whether a pipe is about something that it finishes later than it has told of."""
+        """Whether a pipe finishes its operation later than it has reported."""
         m, until = self._memory.machine, self._until()
         return any(_works(m.pipes[p]) and m.accounts[p].cursor < until for p in range(1, m.pipe_count))
 
     def _end(self, code: int) -> None:
-        """Account for the cycles in which nothing more happens to a pipe that does not work, and tell of all."""
+        """Attribute the cycles in which nothing more happens to an idle pipe, and report all."""
         m, end = self._memory.machine, self._until()
         if code == DONE:
             end = min(end, self._skipper.total(m))
@@ -568,7 +568,7 @@ class Telling(MachineAttempt):
 
 
 def _works(pipe: PipeRow) -> bool:
-    """Whether a pipe is about an operation that does not wait for another pipe: one that ends soon."""
+    """Whether a pipe executes an operation that does not wait for another pipe, and so ends soon."""
     waits = pipe.status == AWAITING_OPERANDS or (pipe.status == AWAITING_FLAG and pipe.wake == NEVER)
     return pipe.current != NONE and not waits
 

@@ -506,7 +506,7 @@ def _column_argument(k: KernelLayout) -> Nests:
 
 
 def _column_halving(k: KernelLayout, region: NestRegion, tmp: Tile) -> Nests:
-    """Neighbouring rows in pairs into tmp, an odd last row onto the first sum, until one is left: that to dst."""
+    """Add neighbouring rows in pairs into tmp, an odd last row to the first sum, until one is left, the result."""
     nests: list[Nest] = []
     rows, source = region.rows, k.source
     if rows == 1:

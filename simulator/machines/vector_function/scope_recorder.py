@@ -315,7 +315,7 @@ def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, in
 
 
 def overlapping_stores(scope: Scope, capacity: int) -> tuple[int, int] | None:
-    """Return the lines of the first store over bytes of an earlier one of its launch that no barrier is between; None.
+    """Return the lines of the first store over bytes of an earlier one of its launch without a barrier, or None.
 
     Both may be one line, in two trips of a loop. Extents and `capacity` are as for `overtaking_loads`.
     """

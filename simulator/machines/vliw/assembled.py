@@ -397,9 +397,9 @@ def load_binary(
     machine number to accept in addition to those of the target.
 
     Raises:
-        ReadError: no target, a named entry, a file of the wrong size, a damaged ELF file or one of another machine; a
+        ReadError: there is no target, an entry is named, the file has a wrong size, is damaged or for another machine,
             the companion is missing or unreadable, or a value is not for an S register.
-        IllegalError: a target that runs no assembly; bytes that are not a bundle, with their offset; an illegal
+        IllegalError: the target does not run assembly; bytes are no bundle (the message has the offset); a declaration
             is illegal.
     """
     file, data = source.file, source.data

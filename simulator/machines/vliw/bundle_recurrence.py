@@ -342,7 +342,7 @@ class RecurrenceCore:
         self._tell(1)
 
     def _fill_slots(self, now: int) -> None:
-        """Give the bundle slots in which bubbles passed to the bundle that is issued now."""
+        """Assign the bundle slots in which bubbles passed to the bundle that is issued now."""
         issued_at = self.history.issued_at
         if len(issued_at) < self.clock:
             issued_at.extend([now] * (self.clock - len(issued_at)))

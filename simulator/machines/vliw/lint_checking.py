@@ -41,7 +41,7 @@ from castsim.targets.vliw import VliwTarget, names
 
 
 def unread_result(flow: Flow) -> Iterator[LintFinding]:
-    """A result of which no register is read before it is overwritten or the program ends: no fault, as code goes on."""
+    """A result whose registers are not read before they are overwritten or the program ends; code may go on reading."""
     reads = [_reads(plans) for plans in flow.plans]
     kills = [
         {name for plan in plans if not keeps_income(plan.instruction) for name in plan.written} for plans in flow.plans

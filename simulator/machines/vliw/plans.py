@@ -411,7 +411,7 @@ def prepared(
 
     Raises:
         ReadError: the program declares tables, but not that of a look-up.
-        IllegalError: not in the generation's tables, a group that does not begin where it must, a constant written.
+        IllegalError: it is not in the generation's tables, a group begins at a wrong register, or it writes a constant.
     """
     site = InstructionSite(bundle, slot, instruction)
     meaning = prepare(instruction, target, tables) if computes(instruction) else None

@@ -1,6 +1,6 @@
 """The state of a core: registers, global memory, tensors, and the memory-mapped configuration registers.
 
-Coordinates count elements and are signed; dimension 0 is the fastest and runs along the lanes of a vector. Elements
+Coordinates count elements and are signed; dimension 0 is the fastest, along the lanes of a vector. Elements
 outside the tensor read as the padding value 0 and are dropped by stores (docs/reference/tpc.md section 7.1, tensor
 access).
 """
@@ -55,7 +55,7 @@ GENERATORS = ("LFSR", "S_LFSR")
 
 @dataclass(frozen=True, slots=True)
 class GeneratorRead:
-    """A read of a random generator by name: which one, and whether it steps."""
+    """A read of a random generator by name: the generator, and whether it steps."""
 
     generator: str
     steps: bool
@@ -71,7 +71,7 @@ RANDOM = {
 INCOME = "income"
 """The role under which an instruction reads the old value of its destination."""
 CONSTANT = ("V_LANE_ID_32", "V_LANE_ID_16", "V_LANE_ID_8", "PC")
-"""Names that are read and not held anywhere."""
+"""Names that can be read and are not stored anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Write:
 class RegisterCell:
     """One register: the value that all readers see, and newer ones in the order in which they become visible.
 
-    `file` is its register file, None for one that has a name instead of a number.
+    `file` is its register file, None for a named register.
     """
 
     name: str
@@ -98,9 +98,9 @@ class RegisterCell:
     file: File | None = None
 
     def read(self, now: int, distances: Distances, role: str, reader: InstructionSite, findings: Findings) -> Held:
-        """Return the value that a reader of bundle number `now` gets; report writes that it misses.
+        """Return the value for a reader of bundle number `now`; report writes that it misses.
 
-        What a destination holds before its first write is not meant to be read, and not reported.
+        The content of a destination before its first write is not meant to be read, and not reported.
         """
         pending = self.pending
         if not pending:
@@ -120,35 +120,35 @@ class RegisterCell:
         return self.settled
 
     def write(self, write: Write, horizon: int) -> None:
-        """Put a result on its way."""
+        """Schedule a result."""
         self.settle(write.time, horizon)
         self.pending.append(write)
 
     def write_before(self, write: Write, place: int) -> None:
-        """Put a result on its way that lands before the pending one at `place`."""
+        """Schedule a result that lands before the pending one at `place`."""
         self.pending.insert(place, write)
 
     def settle(self, now: int, horizon: int) -> None:
-        """Forget writes that all readers see."""
+        """Remove writes that all readers see."""
         pending = self.pending
         while pending and now - pending[0].time >= horizon:
             self.settled = pending.pop(0).value
             self.written = True
 
     def set(self, value: Held) -> None:
-        """Give it a value that is visible at once."""
+        """Set a value that is visible immediately."""
         self.settled = value
         self.written = True
         self.pending.clear()
 
     @property
     def newest(self) -> Held:
-        """The value that it will have when everything has landed."""
+        """The final value after all pending writes."""
         return self.pending[-1].value if self.pending else self.settled
 
 
 class Registers:
-    """All registers of a core, each a `RegisterCell`; they start at zero and unwritten, SP0 and VP0 constantly true."""
+    """All registers of a core, each a `RegisterCell`; initially zero and unwritten, SP0 and VP0 constantly true."""
 
     def __init__(self, target: VliwTarget) -> None:
         sizes = target.registers
@@ -172,7 +172,7 @@ class Registers:
         }  # fmt: skip
 
     def cells(self, register: Register | Special) -> tuple[RegisterCell, ...]:
-        """Return the cells of a name: one, or those of a pair or quad."""
+        """Return the cells of a name: a single one, or those of a pair or quad."""
         if isinstance(register, Special):
             name = register.name
             if name not in self._cells:
@@ -186,7 +186,7 @@ class Registers:
 
 
 def vector(held: Held) -> Vector:
-    """Return the bytes of a V register, which `held` is known to be."""
+    """Return the bytes of a V register; `held` must have a value."""
     assert isinstance(held, np.ndarray) and held.dtype == np.uint8
     return held.view(np.uint8)
 
@@ -227,7 +227,7 @@ class Tensor:
     shape: tuple[int, ...]
     codes: Codes
     written: NDArray[np.bool_] | None = None
-    """The elements that stores have written, as `codes`; None where nobody asks."""
+    """A mask of the elements that stores have written; None if it is not needed."""
 
     @property
     def base(self) -> int:
@@ -236,11 +236,11 @@ class Tensor:
 
     @property
     def size(self) -> int:
-        """Bytes that the elements take."""
+        """Number of bytes of the elements."""
         return -(-self.codes.size * self.format.bits // _TENSORS_BYTE)
 
     def position(self, coordinates: Coordinates) -> int:
-        """Return the number of elements before the one at some coordinates, which may be outside."""
+        """Return the index of the element at some coordinates, which may be outside."""
         stride, position = 1, 0
         for extent, coordinate in zip(self.shape, coordinates, strict=False):
             position += coordinate * stride
@@ -257,7 +257,7 @@ class Tensor:
         return self._overlap(coordinates, count)[0] > 0
 
     def read(self, coordinates: Coordinates, count: int) -> Codes:
-        """Return elements along dimension 0, zero where there are none."""
+        """Return elements along dimension 0, zero outside the tensor."""
         found = np.zeros(count, self.codes.dtype)
         inside, start, place = self._overlap(coordinates, count)
         if inside:
@@ -294,8 +294,8 @@ class GlobalMemory:
     """The tensors of a program, and its look-up tables.
 
     Raises:
-        ReadError: a tensor number that the target does not have.
-        LimitError: a tensor that memory cannot hold.
+        ReadError: the target lacks a tensor number.
+        LimitError: a tensor exceeds the memory.
     """
 
     def __init__(
@@ -325,7 +325,7 @@ class GlobalMemory:
         """Return a tensor by its number.
 
         Raises:
-            TileError: the target has no such number, or the program does not declare it.
+            TileError: the target lacks the number, or the program does not declare it.
         """
         if not 0 <= number < self._limit:
             raise TileError(f"tensor {number} does not exist", span=span, legal=self._numbers())
@@ -341,7 +341,7 @@ class GlobalMemory:
         """Return the tensor that contains some bytes, and their offset in it.
 
         Raises:
-            TileError: they are not inside one tensor.
+            TileError: they are not inside a single tensor.
         """
         for tensor in self.tensors.values():
             if tensor.base <= address and address + size <= tensor.base + tensor.size:
@@ -358,12 +358,12 @@ class GlobalMemory:
         return None
 
     def load_bytes(self, address: int, size: int, span: Span) -> Bytes:
-        """Return bytes at a plain address. Errors as `at`."""
+        """Return bytes at a plain address. For errors see `at`."""
         tensor, offset = self.at(address, size, span)
         return _byte_view(tensor, span)[offset : offset + size].copy()
 
     def store_bytes(self, address: int, data: Bytes, mask: NDArray[np.bool_], span: Span) -> None:
-        """Write bytes under a mask at a plain address. Errors as `at`."""
+        """Store bytes under a mask at a plain address. For errors see `at`."""
         tensor, offset = self.at(address, data.size, span)
         _byte_view(tensor, span)[offset : offset + data.size][mask] = data[mask]
         if tensor.written is not None:
@@ -373,7 +373,7 @@ class GlobalMemory:
         """Return the tensor and the position of the element at an address.
 
         Raises:
-            TileError: no tensor is there, its elements are not whole bytes, or the address is inside an element.
+            TileError: there is no tensor, its elements are not whole bytes, or the address is inside an element.
         """
         tensor, offset = self.at(address, 1, span)
         _byte_view(tensor, span)
@@ -413,10 +413,10 @@ _BYTE = 8
 
 
 def packed_lanes(instruction: TpcInstruction, vector_bytes: int) -> Lanes | None:
-    """Return the register's lane of every element in the order of memory; None for a plain access.
+    """Return the register's lane of every element in memory order; None for a plain access.
 
     Raises:
-        IllegalError: a half or a range of the register, or a mask: which elements count then is not documented.
+        IllegalError: it is a half or a range of the register, or has a mask: their elements are not documented.
     """
     widths = packed_widths(instruction)
     if widths is None:
@@ -437,10 +437,10 @@ def packed_lanes(instruction: TpcInstruction, vector_bytes: int) -> Lanes | None
 
 
 def check_packed_tensor(instruction: TpcInstruction, tensor: Tensor) -> None:
-    """Reject a tensor whose elements are not the narrow ones of a packed access.
+    """Reject a tensor whose elements are not narrow, as a packed access requires.
 
     Raises:
-        IllegalError: as said.
+        IllegalError: the elements have another width.
     """
     widths = packed_widths(instruction)
     if widths is not None and tensor.format.bits != widths[1]:
@@ -451,7 +451,7 @@ def check_packed_tensor(instruction: TpcInstruction, tensor: Tensor) -> None:
 
 
 def as_in_register(instruction: TpcInstruction, data: Bytes) -> Bytes:
-    """Return consecutive bytes of memory as the register holds them. Errors as `packed_lanes`."""
+    """Return consecutive bytes of memory in register order. For errors see `packed_lanes`."""
     lanes = packed_lanes(instruction, data.size)
     if lanes is None:
         return data
@@ -463,10 +463,10 @@ def as_in_register(instruction: TpcInstruction, data: Bytes) -> Bytes:
 
 
 def as_in_memory(instruction: TpcInstruction, data: Bytes, mask: Mask) -> tuple[Bytes, Mask]:
-    """Return the bytes of a register, and a mask of them, in the order of memory.
+    """Return the bytes of a register, and a mask of them, in memory order.
 
     Raises:
-        IllegalError: as `packed_lanes`; a mask that parts two elements of one byte.
+        IllegalError: see `packed_lanes`; also a mask that separates two elements of one byte.
     """
     lanes = packed_lanes(instruction, data.size)
     if lanes is None:
@@ -519,7 +519,7 @@ _READABLE = ("words of the descriptors of declared tensors", "registers of the t
 class ConfigurationSpace:
     """Configuration registers by name (from the target description) and by address; an unnamed address is a plain word.
 
-    A store is visible to its dependents a fixed number of bundles later (docs/reference/tpc.md section 6.1, CSR).
+    Dependents see a store after a fixed number of bundles (docs/reference/tpc.md section 6.1, CSR).
     """
 
     def __init__(self, target: VliwTarget, horizon: int) -> None:
@@ -536,7 +536,7 @@ class ConfigurationSpace:
         self._found_at = 0
 
     def describe(self, tensors: Iterable[TensorWords], place: Descriptors) -> None:
-        """Put descriptors of tensors where programs read them.
+        """Write descriptors of tensors to the addresses where programs read them.
 
         Source: docs/reference/tpc.md section 3.1; dimensions that a tensor lacks have size 1 (inferred).
         """
@@ -555,7 +555,7 @@ class ConfigurationSpace:
                     self._cells[name] = RegisterCell(name, word & WORD_MASK, written=True)
 
     def name_at(self, address: int) -> str | None:
-        """Return the name of the register at a byte address; None if the description names none."""
+        """Return the name of the register at a byte address; None for an unnamed one."""
         return self._names.get(address)
 
     def store(self, address: int, value: int | None, writer: InstructionSite, now: int) -> None:
@@ -564,10 +564,10 @@ class ConfigurationSpace:
         self._settled_at = now + self._horizon
 
     def load(self, address: int, reader: InstructionSite, now: int, findings: Findings) -> int | None:
-        """Return the value that a load of bundle number `now` sees at an address.
+        """Return the value at an address for a load of bundle number `now`.
 
         Raises:
-            IllegalError: a word that nothing is known of, and that the program has not written.
+            IllegalError: the program has not written the word, whose initial content is unknown.
         """
         if address not in self._names and f"mmio {address:#x}" not in self._cells:
             message = f"the word at {address:#x} of the configuration space is not modelled"
@@ -575,13 +575,13 @@ class ConfigurationSpace:
         return self._read(self._cell(address), reader, now, findings)
 
     def depend(self, name: str, reader: InstructionSite, now: int, findings: Findings) -> None:
-        """Report stores that an instruction which depends on a register does not see."""
+        """Report stores that a dependent instruction does not see."""
         cell = self._cells.get(name)
         if cell is not None and cell.pending:
             self._read(cell, reader, now, findings)
 
     def visible(self, now: int) -> Mapping[str, int]:
-        """Return the content of all named registers as instructions of bundle number `now` see it."""
+        """Return the content of all named registers for instructions of bundle number `now`."""
         if self._found_at <= self._settled_at or not self._visible:
             self._found_at = now
             self._visible = {
@@ -592,7 +592,7 @@ class ConfigurationSpace:
         return self._visible
 
     def settled(self, now: int) -> bool:
-        """Whether everything sees the same from now on, as long as nothing is stored."""
+        """Whether all readers see the same from now on, as long as nothing is stored."""
         return now >= self._settled_at
 
     def _cell(self, address: int) -> RegisterCell:
@@ -607,7 +607,7 @@ class ConfigurationSpace:
         return value
 
     def distances(self, name: str) -> Distances:
-        """Return the distances from which dependants and loads see a store to a register."""
+        """Return the distances from which dependents and loads see a store to a register."""
         return self._random if name in _RANDOM else self._usual
 
 

@@ -1,17 +1,17 @@
 """Skipping of hardware loop trips that repeat earlier ones, in a run without values.
 
-Such a run computes the path, and places in local memory. After every trip of a loop that continues, the state on which
-the rest of the run can depend is recorded *relative to now*: the registers of the body, with their pending writes, and
-the memories that it stores to. If successive trips leave the same state except for values of registers on which only
-values depend (`induction`), all further trips do the same, as long as the loop's own condition holds:
+Such a run computes the path, and addresses in local memory. After every trip of a loop that continues, the state on
+which the rest of the run can depend is recorded *relative to now*: the registers of the body, with their pending
+writes, and the memories that it stores to. If successive trips leave the same state except for registers that only
+values depend on (`induction`), all further trips are equivalent, as long as the loop's own condition is true:
 
-* they issue the same bundles, touch the same bytes of local memory and find the same stale reads,
-* linear registers change by the same amounts, trip by trip or, where a trip is shorter than a latency, in turns of
+* they issue the same bundles, touch the same bytes of local memory and cause the same stale reads,
+* linear registers change by the same amounts, trip by trip or, if a trip is shorter than a latency, in cycles of
 several trips,
-* loose registers are right again after a few trips, so that as many are left to be walked.
+* loose registers are right again after a few trips, so that many trips are left to be walked.
 
-A place in local memory that moves from trip to trip is not skipped: it leaves the memory after a few thousand trips.
-Neither is a loop whose step is 0, which has no last trip.
+A loop whose local memory address moves from trip to trip is not skipped: it leaves the memory after a few thousand
+trips. Neither is a loop whose step is 0, which has no last trip.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Induction:
 
     @property
     def settling(self) -> int:
-        """The most writes, one after the other, until every loose register is right."""
+        """Maximum number of successive writes until every loose register is right."""
         return len(self.loose)
 
 
@@ -86,9 +86,9 @@ def induction(
 
     Args:
         plans: the instructions of the body.
-        dimensions: how many an index register has.
-        linear: registers known to vary that are S or I.
-        loose: others that are known to vary.
+        dimensions: the number of dimensions of an index register.
+        linear: registers known to vary, of class S or I.
+        loose: other registers known to vary.
     """
     straight, bent = set(linear - loose), set(loose)
     edges: dict[str, set[str]] = {}
@@ -186,15 +186,15 @@ def _has_cycle(edges: Mapping[str, set[str]], among: set[str]) -> bool:
 _HIGHEST, _LOWEST = (1 << 31) - 1, -(1 << 31)
 _ORDERED = ("<", "<=", ">", ">=")
 _FEWEST = 3
-"""Ends of trips without which nothing is known: two differences of each register."""
+"""Minimum number of trip ends: they give two differences of each register."""
 _WORTH = 8
-"""Trips left up to which walking them costs no more than comparing them."""
+"""Number of remaining trips up to which walking costs no more than comparing."""
 _LOOKED_AT = 14
-"""Trips running after which looking is given up for a while."""
+"""Number of successive trips after which comparing pauses."""
 _PATIENCE = 4
 """The factor between the trips at successive comparisons."""
 _LATEST = 1 << 20
-"""Trip at which looking begins at the latest, however often it was in vain when the loop was entered before."""
+"""Latest trip at which comparing begins, however often it failed in earlier executions of the loop."""
 
 Alike = tuple[object, ...]
 """The state that must be equal after two trips."""
@@ -223,7 +223,7 @@ class _End:
 
 
 class _Body:
-    """The body of a loop, looked up: its instructions, its registers by name, and the inductions found for it."""
+    """The body of a loop: its instructions, its registers by name, and its known inductions."""
 
     def __init__(
         self,
@@ -270,7 +270,7 @@ class _Watch:
 
 
 class Trips:
-    """Watches the hardware loops of one run. Everything that it is given is the machine's own state."""
+    """Observer of the hardware loops of one run. All its inputs are the machine's own state."""
 
     def __init__(
         self,
@@ -297,13 +297,13 @@ class Trips:
         self._watched: dict[int, _Watch | None] = {}
 
     def skip(self, turn: RunningLoop, now: int, issued: int, limit: int) -> SkippedTrips:
-        """Go on by as many trips as can be, at the beginning of another trip of a loop, before bundle number `now`.
+        """Skip as many trips as possible, at the beginning of another trip of a loop, before bundle number `now`.
 
         Args:
             turn: the loop.
             now: the time of the next bundle.
-            issued: how many bundles have been issued.
-            limit: how many may be.
+            issued: number of bundles issued so far.
+            limit: maximum number of bundles.
         """
         watch = self._watch(turn)
         if watch is None:
@@ -379,7 +379,7 @@ class Trips:
         return old, cell.pending[count:]
 
     def _varying(self, body: _Body, ends: list[_End]) -> Induction | None:
-        """Return which registers vary between trips that left the same otherwise, None if values may decide."""
+        """Return which registers vary between trips that are otherwise equal, None if values may decide."""
         if len(ends) < _FEWEST or not ends[-1].alike[0] or not self._trace.stands_still:
             return None
         columns = zip(body.cells, *(end.values for end in ends), strict=True)
@@ -407,7 +407,7 @@ class Trips:
 def trips_left(turn: RunningLoop) -> int:
     """Return the number of trips that certainly follow the current one, up to the wrap-around of the iterator.
 
-    0 for a step of 0: such a loop has no last trip.
+    It is 0 for a step of 0: such a loop has no last trip.
     """
     held = turn.iterator.newest
     assert isinstance(held, int)
@@ -453,7 +453,7 @@ def _moved(held: Held, step: tuple[int, ...], times: int) -> Held:
 
 
 def _numbers(held: Held) -> tuple[int, ...]:
-    """Return the content of a linear register, nothing if it is not computed."""
+    """Return the content of a linear register, empty if it is not computed."""
     if isinstance(held, tuple):
         return tuple(part for part in held if isinstance(part, int))
     return (held,) if isinstance(held, int) else ()

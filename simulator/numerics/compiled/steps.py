@@ -1,8 +1,8 @@
 """The reference's steps on one element, for compiled code: unpack, normalise, shift and round, pack.
 
-Everything is an unsigned word, 32 or 64 bits wide, including truth values (0 or 1) and exponents (kept positive by
-`EXPONENT_ZERO`). A significand's leading place is the top bit of the word. The decision to round up is
-`rounding.increment`, the same source as everywhere. `p` is a `Fields`, of constants or of words.
+All values are unsigned words, 32 or 64 bits wide, including truth values (0 or 1) and exponents (made positive by
+`EXPONENT_ZERO`). A significand's leading bit is the top bit of the word. `rounding.increment` decides whether to round
+up, the same source as everywhere. `p` is a `Fields`, of constants or of words.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from castsim.numerics.rounding import U64, UNGUARDED, rule_of
 # The codes of special results come from the functions the reference uses, so there is one definition of each.
 
 EXPONENT_ZERO = 1 << 13
-"""Exponents are kept above zero by this much, beyond the range of f64 scaled by any shift."""
+"""Bias that keeps exponents above zero, beyond the range of f64 scaled by any shift."""
 
 
 class FormatFamily(IntEnum):
-    """Families of formats that unpack or pack alike."""
+    """Family of formats that unpack or pack alike."""
 
     FLOAT = 0
     INTEGER = 1
@@ -57,7 +57,7 @@ class FormatFamily(IntEnum):
 
 
 class Fields(NamedTuple):
-    """One cast, for words of a given width. Names say which side; `rule` and codes as in the reference."""
+    """One cast, for words of a given width. The names identify the side; `rule` and codes as in the reference."""
 
     src_width: int = 0
     src_signed: int = 0
@@ -123,7 +123,7 @@ def family_of(fmt: Format) -> FormatFamily:
 
 
 def word_bits(src: Format, dst: Format, policy: Policy) -> int:
-    """Return the width of the words in which a cast is computed: 32 wherever everything fits."""
+    """Return the word width for computing a cast: 32 if everything fits."""
     wide = max(src.storage_bits, dst.storage_bits) > 32 or (policy.wrap_bits or 0) > 32
     return 64 if wide else 32
 
@@ -273,7 +273,7 @@ def _special_codes(src: Format, dst: Format, policy: Policy) -> dict[str, int]:
 
 
 TABLE_WIDTH = 1 << 8
-"""Entries of a row of `tables_of`: codes of a tapered format without their sign, or its binades."""
+"""Number of entries of a row of `tables_of`: codes of a tapered format without their sign, or its binades."""
 
 
 def tables_of(src: Format | None, dst: Format | None, bits: int) -> U64 | NDArray[np.uint32]:
@@ -301,12 +301,12 @@ _EmitOne = Callable[[ir.IRBuilder, ir.Value], ir.Value]
 _Emit = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
 _Generate = Callable[[BaseContext, ir.IRBuilder, Signature, Sequence[ir.Value]], ir.Value]
 _Typed = tuple[Signature, _Generate]
-"""What numba requires of an intrinsic: its types and its code generator."""
+"""The return type of numba intrinsics: types and code generator."""
 Word = Any
-"""An unsigned word of compiled code, of the width that a kernel is compiled for: numba knows its type, nobody else."""
+"""An unsigned word of compiled code, of the kernel's width, whose type only numba knows."""
 
 KernelFunction = Callable[[Codes, Codes, Codes, Codes], None]
-"""What a kernel is before it is compiled: (codes, results, random words or a table, fields of the cast)."""
+"""A kernel before compilation: (codes, results, random words or a table, fields of the cast)."""
 
 Operation = Callable[..., Word]
 """An operation that compiled code calls."""
@@ -316,7 +316,7 @@ _plain: Callable[[types.Type], types.Type] = types.unliteral
 
 
 def _binary(emit: _Emit) -> Operation:
-    """Make an operation of two words out of what it emits: (LLVM builder, first, second) -> result."""
+    """Return an operation on two words from its emitter: (LLVM builder, first, second) -> result."""
 
     def operation(_context: Context, first: types.Type, second: types.Type) -> _Typed:
         kind = _plain(first)
@@ -353,16 +353,16 @@ sub = _binary(lambda builder, a, b: builder.sub(a, b))
 shl = _binary(lambda builder, a, b: builder.shl(a, b))
 shr = _binary(lambda builder, a, b: builder.lshr(a, b))
 sar = _binary(lambda builder, a, b: builder.ashr(a, b))
-"""Shift right, the top bit staying."""
+"""Arithmetic right shift."""
 band = _binary(lambda builder, a, b: builder.and_(a, b))
 bor = _binary(lambda builder, a, b: builder.or_(a, b))
 bxor = _binary(lambda builder, a, b: builder.xor(a, b))
 lesser = _binary(_choose("<"))
 greater = _binary(_choose(">"))
 above = _binary(lambda builder, a, b: builder.zext(builder.icmp_unsigned(">", a, b), a.type))
-"""1 where the first word is greater, else 0."""
+"""1 if the first word is greater, otherwise 0."""
 equal = _binary(lambda builder, a, b: builder.zext(builder.icmp_unsigned("==", a, b), a.type))
-"""1 where the words are equal, else 0."""
+"""1 if the words are equal, otherwise 0."""
 leading_zeros = _unary(lambda builder, a: builder.ctlz(a, ir.Constant(ir.IntType(1), 0)))
 
 
@@ -395,7 +395,7 @@ def _pick(_context: Context, condition: types.Type, first: types.Type, second: t
 
 
 pick: Operation = intrinsic(_pick)
-"""`pick(condition, first, second)`: the first where the word `condition` is not 0, in the type of `condition`."""
+"""`pick(condition, first, second)`: the first if the word `condition` is not 0, in the type of `condition`."""
 
 
 def _called(name: str, kind: ir.Type) -> _EmitOne:
@@ -425,10 +425,10 @@ to_floor = _unary(_called("llvm.floor", _FLOAT))
 to_ceil = _unary(_called("llvm.ceil", _FLOAT))
 to_zero = _unary(_called("llvm.trunc", _FLOAT))
 signed_of_float = _unary(lambda builder, a: builder.fptosi(a, ir.IntType(32)), types.uint32)
-"""A float in the range of int32, as the bits of that integer."""
+"""The conversion of a float in the range of int32 to the bits of that integer."""
 unsigned_of_float = _unary(lambda builder, a: builder.fptoui(a, ir.IntType(32)), types.uint32)
 float_of_signed = _unary(lambda builder, a: builder.sitofp(a, _FLOAT), types.float32)
-"""The bits of an int32 as a float, to nearest even."""
+"""The conversion of the bits of an int32 to a float, to nearest even."""
 float_of_unsigned = _unary(lambda builder, a: builder.uitofp(a, _FLOAT), types.float32)
 double_bits_of_float = _unary(
     lambda builder, a: builder.bitcast(builder.fpext(a, ir.DoubleType()), ir.IntType(64)), types.uint64
@@ -469,7 +469,7 @@ def _float_at_least(_context: Context, first: types.Type, second: types.Type) ->
 
 
 float_at_least: Operation = intrinsic(_float_at_least)
-"""The word 1 where the first float is at least the second, else 0."""
+"""1 if the first float is at least the second, otherwise 0."""
 
 _Step = TypeVar("_Step", bound=Callable[..., Word])
 
@@ -519,14 +519,14 @@ def unpack_tapered(code: Word, p: Word, tables: Codes) -> Word:
 
 @inline
 def normalise(exponent: Word, significand: Word, last: Word) -> Word:
-    """Move the leading bit to the top; zero gets an exponent below every format. `last` is the top bit's number."""
+    """Shift the leading bit to the top; zero gets an exponent below every format. `last` is the top bit's number."""
     distance = band(leading_zeros(significand), last)
     return pick(significand, sub(exponent, distance), 0), shl(significand, distance)
 
 
 @inline
 def drawn_up(fraction: Word, significand: Word, far: Word, word: Word, p: Word) -> Word:
-    """Compare the first 32 dropped bits with a word; zero never moves."""
+    """Compare the first 32 dropped bits with a word; zero never rounds up."""
     fraction = pick(band(far, p.far_is_zero), 0, fraction)
     up = band(bxor(above(like(word, fraction), fraction), 1), p.draws)
     return pick(significand, up, 0)
@@ -552,7 +552,7 @@ def shift_round(significand: Word, shift: Word, negative: Word, rule: Word, word
 
 @inline
 def pack_float(negative: Word, exponent: Word, significand: Word, word: Word, p: Word, width: Word) -> Word:
-    """Return the code of a finite number in a float format, overflow settled."""
+    """Return the code of a finite number in a float format, with overflow handled."""
     lowest = like(p.dst_lowest, exponent)
     below = sub(greater(lowest, exponent), exponent)
     field = sub(greater(exponent, lowest), lowest)
@@ -568,7 +568,7 @@ def pack_float(negative: Word, exponent: Word, significand: Word, word: Word, p:
 
 @inline
 def settle_sign(code: Word, over: Word, negative: Word, p: Word) -> Word:
-    """Give a magnitude its sign, or replace it if it is beyond the finite range."""
+    """Apply the sign to a magnitude, or replace it if it is beyond the finite range."""
     signs = pick(bor(above(code, 0), p.dst_signed_zero), negative, 0)
     signed = bor(code, shl(signs, sub(like(p.dst_width, code), 1)))
     return pick(over, pick(negative, p.over_negative, p.over), signed)
@@ -578,7 +578,7 @@ def settle_sign(code: Word, over: Word, negative: Word, p: Word) -> Word:
 def pack_tapered(
     negative: Word, exponent: Word, significand: Word, word: Word, p: Word, width: Word, tables: Codes
 ) -> Word:
-    """Return the code of a finite number in a tapered format, overflow settled; tables by binade."""
+    """Return the code of a finite number in a tapered format, with overflow handled; tables by binade."""
     lowest, highest = like(p.dst_lowest, exponent), like(p.dst_highest, exponent)
     below = sub(greater(lowest, exponent), exponent)
     index = sub(greater(lesser(exponent, highest), lowest), lowest)

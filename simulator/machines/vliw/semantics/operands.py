@@ -48,7 +48,7 @@ class OperandValues:
     `sources` maps roles (`src_a`, `src_b`, ..) to the values of register operands; `Prepared.registers` gives the
     registers of a role. Immediates, dimension masks and section numbers are in the instruction and not passed; a mask
     in a register (M0 to M3) is passed under `mask` as an integer. Named registers are passed in the form of the file
-    to or from (PC and hardware registers: int, S_CARRY: bool, V_CARRY: `Mask`, ZP_REG: `Vector`), except random
+    that they belong to (PC and hardware registers: int, S_CARRY: bool, V_CARRY: `Mask`, ZP_REG: `Vector`), but random
     generators and lane numbers, which come from `State` or are constant. `income` is the destination's old value in the
     form of the destination (None only for a random generator). `predicate` has its polarity applied: bool from SP,
     `Mask` from VP.
