@@ -148,7 +148,8 @@ def test_sums_of_repeats_blocks_and_pairs(tmp_path: Path) -> None:
     given_ = np.rint(noise("<f4", 5))  # sums of small integers are exact in any order
     rows = given_[:256].reshape(4, 64)
     for name, wanted in (
-        ("vcadd", rows.sum(1)), ("vcgadd", rows.reshape(-1, 8).sum(1)), ("vcpadd", rows.reshape(-1, 2).sum(1))
+        ("vcadd", rows.sum(1)), ("vcgadd", rows.reshape(-1, 8).sum(1)), ("vcgmax", rows.reshape(-1, 8).max(1)),
+        ("vcgmin", rows.reshape(-1, 8).min(1)), ("vcpadd", rows.reshape(-1, 2).sum(1))
     ):  # fmt: skip
         body = statement(name, ("f32", DST), ("f32", ONE), more="{repeats = 4}")
         found = executed(tmp_path, body, given_).view("<f4")[DST // 4 :][: wanted.size]
@@ -209,6 +210,7 @@ def test_spreads_gathers_and_keeps(tmp_path: Path) -> None:
 
 def test_accumulating_and_scalar_instructions(tmp_path: Path) -> None:
     given_ = np.rint(noise("<f4", 17))
+    given_[given_ == 0] = 4
     one, two, dst = given_[:64], given_[TWO // 4 :][:64], given_[DST // 4 :][:64]
     scalar = "%s = arith.constant 3.0 : f32\n"
     for text, wanted in (
@@ -217,6 +219,7 @@ def test_accumulating_and_scalar_instructions(tmp_path: Path) -> None:
         (scalar + statement("vaxpy", ("f32", DST), ("f32", ONE), "%s : f32"), one * 3 + dst),
         (scalar + statement("vmuls", ("f32", DST), ("f32", ONE), "%s : f32"), one * 3),
         (scalar + statement("vector_dup", ("f32", DST), "%s : f32"), np.full(64, 3, "<f4")),
+        (statement("vrec", ("f32", DST), ("f32", ONE)), np.float32(1) / one),
         (statement("vaddrelu", ("f32", DST), ("f32", ONE), ("f32", TWO)), np.maximum(one + two, 0)),
     ):
         found = executed(tmp_path, text, given_).view("<f4")[DST // 4 :][:64]

@@ -1,7 +1,7 @@
 """The instructions of A2/A3 as statements `pto.strided.NAME`: their table, reading and writing.
 
 An instruction works from buffer to buffer, `repeats` times over 256 bytes of its wider operand; `set_vector_mask`,
-`set_mask_count` and `set_mask_norm` say which lanes. Source: docs/reference/a2a3.md section 2.
+`set_mask_count` and `set_mask_norm` say which lanes. Source: docs/reference/a2a3.md sections 2 and 9.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Statements `pto.strided.NAME` as instructions: streams, lanes, timing rows, and the work of their lanes.
 
-Source: docs/reference/a2a3.md section 2, docs/reference/strided.md.
+Source: docs/reference/a2a3.md sections 2 and 9.
 """
 
 from __future__ import annotations
