@@ -20,6 +20,7 @@ from castsim.isa.pto.strided_statements import REDUCTIONS, STRIDED_ROWS, lanes_o
 from castsim.isa.pto.value_types import PointerType, ScalarType, StridedStatement
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.strided.plan import start_ctrl
+from castsim.machines.strided.statement_work import ACCUMULATING
 from castsim.machines.strided.strided_instructions import DuplicateCode, Stream, StridedInstruction
 from castsim.machines.vector_function.expanded_program import Moves, TreeWriter, framed
 from castsim.machines.vector_function.logical_emitter import Use
@@ -32,8 +33,6 @@ _STRUCTURES = (
     "column_reduction", "column_expansion", "column_broadcast", "part", "gather", "pattern_gather", "sort",
 )  # fmt: skip
 """Structures whose instructions compute what the operation does."""
-_PATTERNS = ("0101", "1010", "0001", "0010", "0100", "1000", "1111")
-"""The patterns of `vreducev2` by their numbers from 1 on; the last digit is the first element."""
 _OPERATIONS = ("taddc", "taddreluconv", "tsubreluconv", "tpairreducesum")
 """Operations of other structures of several instructions or operands that do."""
 _ESTIMATED = "its lowering tells the cycles of its instructions, not what each computes"
@@ -172,8 +171,11 @@ class StatementWriter(TreeWriter):
 
     def _write(self, operation: StridedInstruction, moves: Moves, repeats: int) -> None:
         name = self._name(operation)
-        streams = [(operation.destination, 0), *((each, number + 1) for number, each in enumerate(operation.sources))]
-        if name in ("vmla", "vmadd", "vmaddrelu", "vaxpy"):  # the destination, which is read too
+        streams = [
+            (operation.destination, 0),
+            *((source, number + 1) for number, source in enumerate(operation.sources)),
+        ]
+        if name in ACCUMULATING:  # the destination, which is read too
             streams.pop()
         if name == "vgather":
             streams[1:] = streams[:0:-1]
@@ -187,7 +189,9 @@ class StatementWriter(TreeWriter):
         problem = mismatch(name, STRIDED_ROWS[name], (*kinds, *(kind for _, kind in scalars)))
         if problem:
             raise IllegalError(f"its lowering has a pto.strided.{name}, which {problem}")
-        plain = StridedStatement(name, tuple(each for each, _ in uses), kinds, has_destination=True, repeats=repeats)
+        plain = StridedStatement(
+            name, tuple(operand for operand, _ in uses), kinds, has_destination=True, repeats=repeats
+        )
         if lanes_of(plain) != operation.lanes:
             raise IllegalError(f"its lowering has {name} of {operation.lanes} lanes")
         strides = tuple(
@@ -248,7 +252,7 @@ class StatementWriter(TreeWriter):
         else:
             element = _integer(fmt) if name == "vector_dup" else fmt.name
             bits = fmt.storage_bits
-            signed = code - (1 << bits) if element.startswith("i") and code >> bits - 1 else code
+            signed = code - (1 << bits) if element[0] == "i" and code >> bits - 1 else code
             yield self.out.scalar(signed, ScalarType(element))
 
     def _code(self, name: str, fmt: Format) -> int:
@@ -298,7 +302,7 @@ class StatementWriter(TreeWriter):
         self, name: str, uses: Sequence[Use], words: tuple[tuple[str, str], ...] = (), *, repeats: int = 1,
         has_destination: bool = False, blocks: tuple[int, ...] = (), strides: tuple[int, ...] = (),
     ) -> None:  # fmt: skip
-        names, kinds = tuple(each for each, _ in uses), tuple(kind for _, kind in uses)
+        names, kinds = tuple(operand for operand, _ in uses), tuple(kind for _, kind in uses)
         self.out.add(
             StridedStatement(
                 name, names, kinds, attributes=words, has_destination=has_destination, repeats=repeats, blocks=blocks,

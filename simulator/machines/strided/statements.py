@@ -201,7 +201,7 @@ class StridedRecorder(ProgramRecorder):
 
 def timed(parts: tuple[StridedInstruction, ...]) -> tuple[StridedInstruction, ...]:
     """Return the parts of an instruction as the engines time them: a conversion in count mode is one instruction."""
-    if len(parts) == 2 and parts[0].mnemonic.startswith("vconv"):
+    if len(parts) == 2 and STRIDED_ROWS[parts[0].mnemonic].converts:
         first, last = parts
         return (replace(first, repeats=first.repeats + last.repeats),)
     return parts
