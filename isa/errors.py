@@ -12,6 +12,7 @@ from difflib import SequenceMatcher, get_close_matches
 from enum import StrEnum
 from functools import cache, wraps
 from importlib.util import find_spec
+from itertools import chain
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -468,13 +469,18 @@ def arguments_checked(function: Callable[_Parameters, _Returned]) -> Callable[_P
     """
     signature = inspect.signature(function)
     kinds = {name: _alternatives(str(each.annotation)) for name, each in signature.parameters.items()}
+    accepted: set[tuple[str, type]] = set()
 
     @wraps(function)
     def checked(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Returned:
-        given = {**dict(zip(kinds, args, strict=False)), **kwargs}
-        for name, value in given.items():
+        for name, value in chain(zip(kinds, args, strict=False), kwargs.items()):
+            if (name, type(value)) in accepted:
+                continue
             words = kinds.get(name, ())
-            if words and not any(_is_a(value, word) for word in words):
+            if not words or any(_is_a(value, word) for word in words):
+                if not isinstance(value, float | Mapping):  # of these the value decides
+                    accepted.add((name, type(value)))
+            else:
                 kind = type(value).__name__
                 message = f"{function.__name__}: {name} has type {kind}{' with keys other than str' * (kind == 'dict')}"
                 raise ReadError(message, legal=[word for word in words if word != "None"])

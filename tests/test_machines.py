@@ -184,7 +184,7 @@ def test_a_row_is_complete(name: str, table: MachinePart[Any], offered: type) ->
 def test_a_mechanism_is_a_folder() -> None:
     assert len(FOLDERS) == len(MECHANISMS)
     rows = [machine_of(load_target(name)).parts for name in target_names()]
-    assert {row.cast_elements.split(".")[2] for row in rows} == {folder.name for folder in FOLDERS}
+    assert {row.element_cast.split(".")[2] for row in rows} == {folder.name for folder in FOLDERS}
 
 
 @pytest.mark.parametrize("name", target_names())

@@ -23,7 +23,7 @@ from castsim.isa.value_expressions import format_spelled
 from castsim.lowering.acceptance import parse_specification
 from castsim.lowering.catalogue import PLANNING, Catalogue, Steps, arithmetic_between, catalogue_of
 from castsim.lowering.demand import MOST_STEPS, CastRequest
-from castsim.lowering.planner import Plan, PlanKind, plan, plan_through
+from castsim.lowering.planner import Plan, PlanKind, plan, plan_through, satisfying_plan
 from castsim.lowering.samples import telling_codes
 from castsim.lowering.sharing import Kept, Shared
 from castsim.lowering.steps import LoweringStep
@@ -330,10 +330,9 @@ class _Search:
     def _planned(self, choice: Choice, steps: int, refused: type[CastsimError], *, quick: bool) -> Plan | None:
         request = replace(self.request, target=choice.target, steps=steps)
         try:
-            found = plan(request, self.progress, explain=False, quick=quick)
+            return satisfying_plan(request, self.progress, quick=quick)
         except refused:
             return None
-        return None if found.kind.fails else found
 
 
 @arguments_checked

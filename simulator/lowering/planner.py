@@ -267,11 +267,25 @@ def plan_with(
     task = _Task(catalogue, demand, target, request, progress, quick)
     if not catalogue.leads(demand.src, demand.dst, request.steps):
         return _unreached(task)
-    codes = _TOLD.of((demand.src, demand.dst), lambda: telling_codes(demand.src, (demand.dst,), _RANDOM))
-    found, codes = _proven(task, codes)
+    found, codes = _proven(task, _told(demand))
     if found is None:
         return _none_found(task, codes)
     return _standing(task, *found, refuted=_refuted_natives(task, found[0].chain) if explain else ())
+
+
+def satisfying_plan(request: CastRequest, progress: ProgressCallback, *, quick: bool) -> Plan | None:
+    """Return the best plan as `plan` does, None where it would say which chain fails on the fewest codes."""
+    demand, target = _settled(request)
+    catalogue = catalogue_of(target, demand.src, demand.dst)
+    if not catalogue.leads(demand.src, demand.dst, request.steps):
+        return None
+    task = _Task(catalogue, demand, target, request, progress, quick)
+    found, _ = _proven(task, _told(demand))
+    return None if found is None else _standing(task, *found)
+
+
+def _told(demand: Demand) -> Codes:
+    return _TOLD.of((demand.src, demand.dst), lambda: telling_codes(demand.src, (demand.dst,), _RANDOM))
 
 
 _TOLD: Shared[Codes] = Shared(64)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import installed
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
+from castsim.isa.formats import DETERMINISTIC, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.lowering.demand import Demand, Grading, Verdict
 from castsim.lowering.samples import (
     Substitute,
@@ -33,6 +34,7 @@ from castsim.lowering.steps import (
     FormatCast,
     Integral,
     Primitive,
+    Reread,
     Scaled,
     apply,
     keeps_order,
@@ -41,7 +43,8 @@ from castsim.lowering.steps import (
 )
 from castsim.lowering.tosa_operators import is_nan, order_keys
 from castsim.numerics.blocks import code_dtype
-from castsim.numerics.policy import NanToInteger, Policy
+from castsim.numerics.codec import value_of
+from castsim.numerics.policy import NanToInteger, Policy, is_power_format
 from castsim.numerics.tiers import Tier, convert_codes
 from castsim.targets.specification import Case
 
@@ -294,6 +297,9 @@ def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, progres
     if slow is not None:
         return _remarked(sampled, f"{slow} is too slow to try all 2**32")
     reference = _nearest_reference(demand, chain)
+    if _is_reference(demand, chain, reference, substitutes):
+        evidence = _evidence(_CODES, f"all {_CODES} codes of {demand.src.name}", substitutes)
+        return Judgement(chain, Verdict.EXACT, evidence, np.zeros(0, code_dtype(demand.src)))
     runners = [_Runner(demand, chain, reference, substitutes) for _ in range(os.cpu_count() or 1)]
     with ThreadPoolExecutor(len(runners)) as pool:
         for start in range(0, _CODES // 2, _CHUNK * len(runners)):
@@ -432,6 +438,115 @@ class _Runner:
         smallest magnitude of a block decides; more are tested to be safe.
         """
         return bool(self.demand.sets(codes[:: _BLOCK // 64]).anything.all())
+
+
+# Chains that are the reference by how they are made: nothing of them has to be tried.
+
+
+def _is_reference(demand: Demand, chain: Chain, reference: Policy, substitutes: Substitutes) -> bool:
+    """Whether a chain gives for every code what the reference policy gives, but where anything is accepted."""
+    steps = [step for step in primitives_of(chain) if not isinstance(step, Reread)]
+    if isinstance(demand.dst, IntFormat) and demand.dst.boolean:
+        return _tells_zero(demand, chain, substitutes)
+    casts = [step for step in steps if isinstance(step, FormatCast)]
+    if len(casts) < len(steps) or (casts and casts[0].src != demand.src):
+        return False
+    if not casts:
+        return _keeps_bits(demand.src, demand.dst, reference)
+    if len(casts) == 1 and _same_cast(casts[0], FormatCast(demand.src, demand.dst, reference)):
+        return True
+    return _only_in_range(demand, casts, reference)
+
+
+_ZERO_OR_CONSTANT = ("constant unless zero", "constant unless a zero, kept")
+
+
+def _tells_zero(demand: Demand, chain: Chain, substitutes: Substitutes) -> bool:
+    """Whether a chain to booleans makes one number of all that are not zero, which becomes 1, and 0 of zeros."""
+    first, *others = primitives_of(chain)
+    if not isinstance(first, ConstantArithmetic) or first.src != demand.src or first.constant is None:
+        return False
+    if substitutes[first].shape not in _ZERO_OR_CONSTANT:
+        return False
+    codes = np.array([0, 1 << (first.src.bits - 1), first.constant], code_dtype(first.src))
+    if isinstance(first.src, IntFormat):
+        codes[1] = 0  # which is the number of the sign alone only in floats
+    for primitive in others:
+        codes = apply(primitive, codes)
+    return codes.tolist() == [0, 0, 1]
+
+
+def _keeps_bits(src: Format, dst: Format, reference: Policy) -> bool:
+    """Whether the reference leaves the bits of every code as they are."""
+    if not isinstance(src, IntFormat) or not isinstance(dst, IntFormat) or src.bits != dst.bits:
+        return False
+    return src == dst or (reference.overflow is Overflow.WRAP and reference.wrap_bits is None)
+
+
+def _same_cast(cast: FormatCast, other: FormatCast) -> bool:
+    """Whether two casts of one source give the same bits, by their policies but for what cannot occur.
+
+    Low bits do not tell signed integers from unsigned ones.
+    """
+    first, second = _settled_policy(cast), _settled_policy(other)
+    if isinstance(cast.dst, IntFormat) and isinstance(other.dst, IntFormat) and first.overflow is Overflow.WRAP:
+        return first == second and cast.dst.bits == other.dst.bits == other.dst.storage_bits
+    return first == second and cast.dst == other.dst
+
+
+def _settled_policy(cast: FormatCast) -> Policy:
+    """Return the policy of a cast with the defaults of everything that does not matter to its formats."""
+    src, dst, policy = cast.src, cast.dst, cast.policy
+    usual = Policy(policy.rounding, policy.overflow)
+    if policy.rounding not in DETERMINISTIC or policy.subnormal_rounding is not None:
+        return policy
+    if isinstance(src, IntFormat):
+        kept = replace(policy, nan_to_float=usual.nan_to_float, nan_code=None, nan_to_integer=usual.nan_to_integer)
+        kept = replace(kept, infinity_wrap=usual.infinity_wrap, infinity_to_max=False, keep_infinity=False)
+        policy = replace(kept, flush_source=False)
+        if policy.wrap_bits is not None and src.bits < policy.wrap_bits:
+            policy = replace(policy, wrap_bits=None)
+    if isinstance(dst, IntFormat):
+        policy = replace(policy, flush_result=False, drop_negative_zero=False)
+        policy = replace(policy, nan_to_float=usual.nan_to_float, nan_code=None)
+        if policy.overflow is Overflow.SATURATE:
+            policy = replace(policy, wrap_bits=None, infinity_wrap=usual.infinity_wrap)
+        if isinstance(src, IntFormat):
+            fits = dst.minimum <= src.minimum and src.maximum <= dst.maximum
+            wraps = Overflow.WRAP if fits and policy.wrap_bits is None else policy.overflow
+            policy = replace(policy, rounding=Rounding.RINT, overflow=wraps)
+    elif not is_power_format(dst):
+        policy = replace(policy, nan_to_integer=usual.nan_to_integer, infinity_wrap=usual.infinity_wrap, wrap_bits=None)
+        policy = replace(policy, e8m0_rule=usual.e8m0_rule)
+        if isinstance(src, IntFormat) and value_of(dst.max_finite_code, dst) >= 1 << src.bits:
+            policy = replace(policy, overflow=Overflow.SPECIAL, flush_result=False, drop_negative_zero=False)
+    return policy
+
+
+def _only_in_range(demand: Demand, casts: Sequence[FormatCast], reference: Policy) -> bool:
+    """Whether floats become the right integer where it is one of the destination, and anything goes elsewhere.
+
+    Every integer of the destination must come through unchanged: in formats that have it, or as its low bits at last.
+    """
+    first, last, dst = casts[0], casts[-1], demand.dst
+    free = {Case.NAN, Case.INFINITE, Case.OUT_OF_RANGE} <= set(demand.cast.rule.undefined)
+    if not free or demand.narrowed or not isinstance(dst, IntFormat) or isinstance(first.src, IntFormat):
+        return False
+    modes = {first.policy.rounding, reference.rounding}
+    if len(modes) > 1 or not modes <= set(DETERMINISTIC) or first.policy.flush_source or reference.flush_source:
+        return False
+
+    def keeps(cast: FormatCast) -> bool:
+        to, wraps = cast.dst, cast.policy.overflow is Overflow.WRAP
+        if not isinstance(to, IntFormat) or to.boolean:
+            return False
+        if wraps and cast.policy.wrap_bits is not None and cast.policy.wrap_bits <= dst.bits:
+            return False
+        low_bits = wraps and cast is last and to.bits == dst.bits == dst.storage_bits
+        return low_bits or (to.minimum <= dst.minimum and dst.maximum <= to.maximum)
+
+    chained = all(before.dst == after.src for before, after in pairwise(casts))
+    return chained and last.dst.bits == dst.bits and all(map(keeps, casts))
 
 
 def _nearest_reference(demand: Demand, chain: Chain) -> Policy:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from castsim.isa.errors import ReadError, arguments_checked
-from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, Saturation, format_named
+from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, Saturation, code_bits, format_named
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float
-from castsim.machines.mechanisms import CastAsked, CastForm, TargetCast, machine_of
+from castsim.machines.mechanisms import CastAsked, CastForm, ElementCast, Machine, TargetCast, machine_of
 from castsim.numerics.blocks import check_out, code_dtype, walk
 from castsim.numerics.codec import (
     FormatLike,
@@ -29,9 +29,10 @@ from castsim.numerics.codec import (
     native_dtype,
 )
 from castsim.numerics.policy import Policy, abstract_policy
-from castsim.numerics.tiers import Tier, cast_array
-from castsim.targets.description import with_options
-from castsim.targets.loader import Target, load_target
+from castsim.numerics.tables import LookupTable, look_up
+from castsim.numerics.tiers import Tier, cast_array, convert_codes, why_not_compiled
+from castsim.targets.description import TargetHeader, with_options
+from castsim.targets.loader import Target, load_target, target_names
 
 
 @arguments_checked
@@ -89,51 +90,233 @@ def cast(
         src, dst = None, src
     if dst is None:
         raise ReadError("the format of the results is missing", legal=["cast(x, 'f16')", "cast(x, 'f32', 'f16')"])
-    dst = _name(dst)
-    array, src = _numbers(array, src)
-    random = _words(random, array.shape)
-    of_target = saturation is not None or scratch or form is not None or bool(options)
-    if target is None and not of_target and policy is None:
-        source, destination, policy = _abstract_cast(src, dst, rounding, overflow)
-        return cast_array(array, source, destination, policy, random=random, tier=_tier(tier), out=out)
+    if type(array) is not np.ndarray:
+        array, src = _numbers(array, src)
+    if random is None and tier is None and policy is None:
+        asked = _Asked(rounding, overflow, saturation, scratch, form, options)
+        return _settled(array.dtype, src, dst, target, asked).of(array, out)
+    source, destination = format_named(_name(array.dtype if src is None else src)), format_named(_name(dst))
+    words = _words(random, array.shape)
+    if target is not None:
+        if overflow is not None or policy is not None:
+            raise ReadError(_OVERFLOW_OF_TARGET)
+        raise ReadError("random= and tier= cannot be combined with target=")
+    if saturation is not None or scratch or form is not None or options:
+        raise ReadError(_NEEDS_TARGET)
+    if policy is None:
+        policy = abstract_policy(source, destination, _rounding(rounding), _overflow(overflow))
+    return cast_array(array, source, destination, policy, random=words, tier=_tier(tier), out=out)
+
+
+_OVERFLOW_OF_TARGET = "the target determines overflow; set saturation to on or off instead"
+_NEEDS_TARGET = "saturation, scratch, form and options need a target; the abstract cast takes overflow"
+
+# Casts that are settled, found again by what was asked: reading the words and planning the instructions of a chip takes
+# longer than a small cast.
+
+
+class _Asked(NamedTuple):
+    """What is asked of a cast besides its formats and its target, in the user's words."""
+
+    rounding: str | None
+    overflow: str | None
+    saturation: str | None
+    scratch: bool
+    form: str | None
+    options: Mapping[str, int | str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _SettledCast:
+    """What a cast does to arrays of one dtype.
+
+    `run` takes codes and fills results, both in one contiguous dimension. `codes` is the dtype as which an array holds
+    its codes, None if they must be made or checked; `native` that of the numbers, None where codes come back. `target`
+    is kept so that no other one gets its identity.
+    """
+
+    src: Format
+    dst: Format
+    policy: Policy | None
+    run: Callable[[Codes, Codes], object]
+    codes: np.dtype[Any] | None
+    results: np.dtype[Any]
+    native: np.dtype[Any] | None
+    target: object
+
+    def of(self, array: Codes, out: Codes | None) -> Codes:
+        """Return the array converted; `out`, if given, filled."""
+        if self.codes is not None and out is None and type(array) is np.ndarray and array.flags.c_contiguous:
+            results = np.empty(array.shape, self.results)
+            self.run(array.view(self.codes).reshape(-1), results.reshape(-1))
+            return results if self.native is None else results.view(self.native)
+        if self.policy is not None:
+            return cast_array(array, self.src, self.dst, self.policy, out=out)
+        codes = codes_from_array(array, self.src)
+        written = check_out(None if out is None else codes_of_out(out, self.dst), codes, self.dst)
+        walk(lambda results, block: self.run(block, results), written, codes, size=_BLOCK)
+        if out is not None:
+            finish_out(out, self.dst)
+            return out
+        return written if is_codes(array, self.src) else array_from_codes(written, self.dst)
+
+
+_KEPT = 1024
+_SETTLED: dict[tuple[object, ...], _SettledCast] = {}
+
+
+def _settled(
+    dtype: np.dtype[Any], src: FormatLike | None, dst: FormatLike, target: str | Path | Target | None, asked: _Asked
+) -> _SettledCast:
+    """Return what a cast of arrays of a dtype does; errors as `cast`."""
+    given = None if asked.options is None else tuple((name, str(value)) for name, value in asked.options.items())
+    chip = target if target is None or type(target) is str else id(target)
+    key = (dtype, src, dst, chip, *asked[:5], given)
+    try:
+        found = _SETTLED.get(key)
+    except TypeError:  # something without a hash, which names no format
+        found = None
+    if found is None:
+        found = _settle(dtype, _name(dtype if src is None else src), _name(dst), target, asked)
+        # A description in a file may have changed when it is asked for again.
+        if target is None or isinstance(target, TargetHeader) or str(target).lower() in target_names():
+            if len(_SETTLED) >= _KEPT:
+                _SETTLED.clear()
+            _SETTLED[key] = found
+    return found
+
+
+def _settle(
+    dtype: np.dtype[Any], src: str, dst: str, target: str | Path | Target | None, asked: _Asked
+) -> _SettledCast:
     source, destination = format_named(src), format_named(dst)
     if target is None:
-        if of_target:
-            raise ReadError("saturation, scratch, form and options need a target; the abstract cast takes overflow")
-        if policy is None:
-            policy = abstract_policy(source, destination, _rounding(rounding), _overflow(overflow))
-        return cast_array(array, source, destination, policy, random=random, tier=_tier(tier), out=out)
-    if overflow is not None or policy is not None:
-        raise ReadError("the target determines overflow; set saturation to on or off instead")
-    if random is not None or tier is not None:
-        raise ReadError("random= and tier= cannot be combined with target=")
-    chip = load_target(target)
-    chip = with_options(chip, options) if options else chip
-    chosen = None if form is None else _form(form)
-    codes = codes_from_array(array, source)
-    written = check_out(None if out is None else codes_of_out(out, destination), codes, destination)
-
-    def fill(result: Codes, block: Codes) -> None:
-        converted = cast_on_target(
-            block,
-            source,
-            destination,
-            chip,
-            rounding=rounding,
-            saturation=_saturation(saturation),
-            scratch=scratch,
-            form=chosen,
-        )
-        result[...] = converted.codes
-
-    if codes.size > _BLOCK:
-        walk(fill, written, codes, size=_BLOCK)
+        if asked.saturation is not None or asked.scratch or asked.form is not None or asked.options:
+            raise ReadError(_NEEDS_TARGET)
+        rounding, overflow = _rounding(asked.rounding), _overflow(asked.overflow)
+        policy: Policy | None = abstract_policy(source, destination, rounding, overflow)
+        found = None
     else:
-        fill(written, codes)
-    if out is not None:
-        finish_out(out, destination)
-        return out
-    return written if is_codes(array, source) else array_from_codes(written, destination)
+        if asked.overflow is not None:
+            raise ReadError(_OVERFLOW_OF_TARGET)
+        found = _of_chip(source, destination, target, asked)
+        policy = found.policy
+    example: Codes = np.empty(0, dtype)
+    codes_from_array(example, source)  # refuses dtypes
+    numbers = not is_codes(example, source)
+    plain = source.bits == source.storage_bits and dtype.isnative
+    return _SettledCast(
+        source,
+        destination,
+        policy,
+        partial(_convert, source, destination, policy) if found is None else _loop_of(found, source, destination),
+        code_dtype(source) if plain else None,
+        code_dtype(destination),
+        native_dtype(destination) if numbers else None,
+        target,
+    )
+
+
+def _of_chip(src: Format, dst: Format, target: str | Path | Target, asked: _Asked) -> ElementCast:
+    chip = load_target(target)
+    chip = with_options(chip, asked.options) if asked.options else chip
+    chosen = None if asked.form is None else _form(asked.form)
+    request = CastAsked(src, dst, asked.rounding, _saturation(asked.saturation), asked.scratch, chosen)
+    return _machine_of(chip, chosen).element_cast(request)
+
+
+def _convert(src: Format, dst: Format, policy: Policy, codes: Codes, results: Codes) -> None:
+    convert_codes(codes, src, dst, policy, out=results)
+
+
+# How arrays go through a chip's cast: by the loops of `castsim.numerics` where it is one conversion, else in blocks.
+
+
+def _loop_of(found: ElementCast, src: Format, dst: Format) -> Callable[[Codes, Codes], object]:
+    if found.policy is not None:
+        return partial(_convert, src, dst, found.policy)
+    policy = found.integral
+    if policy is not None and src.name == "f32" and policy.rounding in _WHOLE and not _flushes(policy):
+        return partial(_round_whole, found.run, _WHOLE[policy.rounding])
+    if src.storage_bits <= _INDEX_BITS:
+        boolean = isinstance(src, IntFormat) and src.boolean
+        every = np.arange(1 << (src.storage_bits if boolean else code_bits(src)), dtype=code_dtype(src))
+        return _TableLoop(found.run(every), src, dst).run
+    return partial(_in_blocks, found.run)
+
+
+_INDEX_BITS = 16
+
+
+def _flushes(policy: Policy) -> bool:
+    """Whether zeros or subnormal numbers become something else than rounding makes of them."""
+    return policy.flush_source or policy.flush_result or policy.drop_negative_zero
+
+
+def _in_blocks(run: Callable[[Codes], Codes], codes: Codes, results: Codes) -> None:
+    for start in range(0, codes.size, _BLOCK):
+        results[start : start + _BLOCK] = run(codes[start : start + _BLOCK])
+
+
+def _away(numbers: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    """Round to the nearest integral value, ties away from zero."""
+    np.trunc(numbers, out=out)
+    out += np.copysign(np.abs(numbers - out) >= np.float32(0.5), numbers)
+
+
+_WHOLE: Mapping[Rounding, Callable[..., object]] = {
+    Rounding.RINT: np.rint,
+    Rounding.ROUND: _away,
+    Rounding.FLOOR: np.floor,
+    Rounding.CEIL: np.ceil,
+    Rounding.TRUNC: np.trunc,
+}
+"""Functions of numbers and the array of their results."""
+
+
+def _round_whole(run: Callable[[Codes], Codes], whole: Callable[..., object], codes: Codes, results: Codes) -> None:
+    """Round f32 to integral values as processors do; infinities and NaN go through the chip's own step."""
+    for start in range(0, codes.size, _BLOCK):
+        block, made = codes[start : start + _BLOCK], results[start : start + _BLOCK]
+        numbers = block.view(np.float32)
+        with np.errstate(invalid="ignore"):
+            whole(numbers, out=made.view(np.float32))
+        finite = np.isfinite(numbers)
+        if not finite.all():
+            made[~finite] = run(block[~finite])
+
+
+@dataclass(slots=True)
+class _TableLoop:
+    """Look-up of the results of all codes of a source of up to 16 bits."""
+
+    entries: Codes
+    src: Format
+    dst: Format
+    looked_up: int = 0
+    code: Callable[..., None] | None = None
+
+    def run(self, codes: Codes, results: Codes) -> None:
+        """Fill the results; in machine code where numba is there already, or arrays were large enough to load it."""
+        self.looked_up += codes.size
+        if self.code is None and (_COMPILED in sys.modules or self.looked_up > _LOADS) and why_not_compiled() is None:
+            from castsim.numerics import compiled  # noqa: PLC0415 - imports numba
+
+            dtypes = code_dtype(self.src), code_dtype(self.dst)
+            types = compiled.signature(*dtypes, dtypes[1], np.dtype(np.uint32))
+            self.code = compiled.compiled(
+                lambda: compiled.lookup_kernel(False, np.uint32(0), compiled.source_stamp()), types
+            )
+        if self.code is None or np.may_share_memory(codes, results):
+            look_up(LookupTable(self.entries, 0), codes, self.src, self.dst, out=results)
+        else:
+            self.code(codes, results, self.entries, _NOTHING_DROPPED)
+
+
+_COMPILED = "castsim.numerics.compiled"
+_LOADS = 1 << 26
+"""Look-ups that take as long by NumPy as numba takes to be imported."""
+_NOTHING_DROPPED = np.zeros(1, np.uint32)
 
 
 def format_given(given: FormatLike) -> Format:
@@ -239,15 +422,8 @@ def _held(array: Codes, name: str, native: np.dtype[Any] | None) -> Codes:
     return held
 
 
-_BLOCK = 1 << 17
+_BLOCK = 1 << 16
 """The number of elements per step of a chip's cast, whose instructions exchange whole arrays."""
-
-
-@lru_cache(maxsize=256)
-def _abstract_cast(src: str, dst: str, rounding: str | None, overflow: str | None) -> tuple[Format, Format, Policy]:
-    """Return formats and policy of a cast without a chip, the same objects every time."""
-    source, destination = format_named(src), format_named(dst)
-    return source, destination, abstract_policy(source, destination, _rounding(rounding), _overflow(overflow))
 
 
 def cast_on_target(
@@ -267,12 +443,21 @@ def cast_on_target(
         ReadError: the word is not a rounding mode, or the chip has no such form.
         IllegalError: the chip lacks the pair, or its instructions cannot name the mode.
     """
+    asked = CastAsked(src, dst, rounding, saturation, scratch, form)
+    result = _machine_of(target, form).cast_elements(codes.reshape(1, -1), asked)
+    return replace(result, codes=result.codes.reshape(codes.shape))
+
+
+def _machine_of(target: Target, form: CastForm | None) -> Machine:
+    """Return the machine model of a target that has a form of casts.
+
+    Raises:
+        ReadError: it has not.
+    """
     machine = machine_of(target)
     if form is not None and form not in machine.cast_forms:
         raise ReadError(f"{target.name} casts tiles of all shapes the same way; leave out form {form}", legal=("none",))
-    asked = CastAsked(src, dst, rounding, saturation, scratch, form)
-    result = machine.cast_elements(codes.reshape(1, -1), asked)
-    return replace(result, codes=result.codes.reshape(codes.shape))
+    return machine
 
 
 def _rounding(name: str | None) -> Rounding | None:

@@ -5,7 +5,7 @@ It also defines the request and the result of a single cast, and the names of ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -18,6 +18,7 @@ from castsim.isa.pto.program import RoundMode, TileType
 from castsim.isa.pto.value_types import element_format
 from castsim.machines.registry import MachinePart, loaded
 from castsim.numerics.codec import value_of
+from castsim.numerics.policy import Policy
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.loader import Target, TileTarget
 
@@ -203,7 +204,7 @@ class MechanismParts:
     forms of a tile cast, the usual one first; empty if all casts run the same code.
     """
 
-    cast_elements: str
+    element_cast: str
     lowerer: str | None = None
     compute: str | None = None
     vector_units: str | None = None
@@ -213,20 +214,20 @@ class MechanismParts:
 
 _ROOM = "castsim.machines"
 STRIDED_REPEAT = MechanismParts(
-    cast_elements=f"{_ROOM}.strided.plan:cast_elements",
+    element_cast=f"{_ROOM}.strided.plan:element_cast",
     lowerer=f"{_ROOM}.strided.strided_lowering:StridedLowerer",
     compute=f"{_ROOM}.strided.values:compute",
     vector_units=f"{_ROOM}.strided.statements:StridedUnits",
 )
 VECTOR_FUNCTION = MechanismParts(
-    cast_elements=f"{_ROOM}.vector_function.lowering:cast_elements",
+    element_cast=f"{_ROOM}.vector_function.lowering:element_cast",
     lowerer=f"{_ROOM}.vector_function.function_lowering:VectorFunctionLowerer",
     compute=f"{_ROOM}.vector_function.values:compute",
     vector_units=f"{_ROOM}.vector_function.micro_unit:LaneUnits",
     launches=f"{_ROOM}.vector_function.function_launches",
     cast_forms=("1d", "2d"),
 )
-VLIW = MechanismParts(cast_elements=f"{_ROOM}.vliw.semantics:cast_elements")
+VLIW = MechanismParts(element_cast=f"{_ROOM}.vliw.semantics:element_cast")
 
 MACHINES: MachinePart[MechanismParts] = MachinePart(
     "machine",
@@ -293,14 +294,19 @@ class Machine:
         """The forms of a tile cast, the usual one first; empty if all casts run the same code."""
         return self.parts.cast_forms
 
-    def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
-        """Convert codes of any shape like the chip.
+    def element_cast(self, asked: CastAsked) -> ElementCast:
+        """Return the conversion of the elements of any array on the chip.
 
         Raises:
             ReadError: the rounding mode is unknown.
             IllegalError: the type pair does not exist, or the chip's instructions cannot name the mode.
         """
-        return cast("TargetCast", loaded(self.parts.cast_elements)(self.target, codes, asked))
+        return cast("ElementCast", loaded(self.parts.element_cast)(self.target, asked))
+
+    def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
+        """Convert codes of any shape like the chip; errors as in `element_cast`."""
+        found = self.element_cast(asked)
+        return TargetCast(found.run(codes), found.rounding, found.saturation, found.overflow, found.warnings)
 
 
 def machine_of(target: Target) -> Machine:
@@ -357,7 +363,7 @@ def vector_units_of(target: Target) -> VectorUnits:
     return machine_of(target).vector_units
 
 
-# A cast of loose elements, asked and answered: words of rounding modes, `cast_elements` of every mechanism.
+# A cast of loose elements, asked and answered: words of rounding modes, `element_cast` of every mechanism.
 
 CastForm = Literal["1d", "2d"]
 """The code variant of a tile cast: one loop over all elements, or one over rows that are only partly valid.
@@ -378,6 +384,23 @@ class CastAsked:
     saturation: Saturation | None = None
     scratch: bool = False
     form: CastForm | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ElementCast:
+    """What a chip makes of elements, whatever their number: `run` takes codes of any shape through its instructions.
+
+    `policy` is that of the conversion where a single one is all that happens, `integral` that of a rounding to integral
+    values of the same format. The modes are those of `TargetCast`.
+    """
+
+    run: Callable[[Codes], Codes]
+    rounding: str
+    saturation: str
+    overflow: Overflow
+    warnings: Warnings
+    policy: Policy | None = None
+    integral: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True)

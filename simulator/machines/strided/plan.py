@@ -29,7 +29,7 @@ from castsim.isa.formats import (
     format_named,
 )
 from castsim.isa.pto.program import RoundMode
-from castsim.machines.mechanisms import DEFAULT_MODE, CastAsked, TargetCast, lacks_pair, saturation_in_force, tile_mode
+from castsim.machines.mechanisms import DEFAULT_MODE, CastAsked, ElementCast, lacks_pair, saturation_in_force, tile_mode
 from castsim.machines.strided.strided_instructions import (
     Action,
     BitwiseAnd,
@@ -41,8 +41,9 @@ from castsim.machines.strided.strided_instructions import (
     StridedInstruction,
     StridedOperation,
 )
-from castsim.machines.strided.values import apply_action
+from castsim.machines.strided.values import SCALE_FORMAT, apply_action
 from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import Scale, scale_of
 from castsim.numerics.codec import value_of
 from castsim.numerics.policy import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.strided_repeat import RepeatInstruction, ScratchInstructions, StridedCast, StridedRepeatTarget
@@ -472,8 +473,8 @@ _SOURCE, _SCRATCH, _DESTINATION = 0, 1 << 20, 1 << 21
 """Addresses that separate the three operands of a sequence."""
 
 
-def cast_elements(target: StridedRepeatTarget, codes: Codes, asked: CastAsked) -> TargetCast:
-    """Convert codes of any shape like the chip's tile cast.
+def element_cast(target: StridedRepeatTarget, asked: CastAsked) -> ElementCast:
+    """Return the conversion of elements by the chip's tile cast.
 
     Raises:
         ReadError, IllegalError: see `castsim.machines.mechanisms.tile_mode`.
@@ -482,20 +483,35 @@ def cast_elements(target: StridedRepeatTarget, codes: Codes, asked: CastAsked) -
     src, dst, mode = asked.src, asked.dst, tile_mode(asked.rounding, target.name)
     plan = plan_cast(target, src, dst, mode, asked.saturation, scratch=asked.scratch)
     saturation = saturation_in_force(src, dst, overflow_of(plan), switched_saturation(target, plan))
+    modes = plan.rounding.value, saturation, overflow_of(plan), plan.warnings
     if plan.sequence is None:
-        converted = apply_action(plan.action, [codes], src, dst, codes.shape)
-        return _outcome(plan, saturation, converted)
+
+        def at_once(codes: Codes) -> Codes:
+            return apply_action(plan.action, [codes], src, dst, codes.shape)
+
+        match plan.action:
+            case ElementwiseCast(policy):
+                return ElementCast(at_once, *modes, policy=policy)
+            case RoundToIntegral(policy):
+                return ElementCast(at_once, *modes, integral=policy)
+            case ScaledConvert(scale, policy) if scale_of(scale, SCALE_FORMAT) == Scale(1):
+                return ElementCast(at_once, *modes, policy=policy)
+        return ElementCast(at_once, *modes)
     call = ConversionCall(1, _DESTINATION, _SOURCE, 0, 0, 1)
     sequence = Lowered(0, Block(tuple(emit_call(target, plan, call, _SCRATCH))))
-    held = {_SOURCE: codes}
-    for operation in operations(sequence, None):
-        if isinstance(operation, StridedInstruction):
+    issued = [each for each in operations(sequence, None) if isinstance(each, StridedInstruction)]
+
+    def by_steps(codes: Codes) -> Codes:
+        held = {_SOURCE: codes}
+        for operation in issued:
             sources = [held[source.address] for source in operation.sources]
             from_format = operation.sources[0].format if operation.sources else None
             to_format = operation.destination.format
             result = apply_action(operation.action, sources, from_format, to_format, codes.shape)
             held[operation.destination.address] = result
-    return _outcome(plan, saturation, held[_DESTINATION])
+        return held[_DESTINATION]
+
+    return ElementCast(by_steps, *modes)
 
 
 def told_by_scratch(target: StridedRepeatTarget, asked: CastAsked) -> str:
@@ -505,7 +521,7 @@ def told_by_scratch(target: StridedRepeatTarget, asked: CastAsked) -> str:
     two.
     """
     codes = _probes(asked.src)
-    without, with_tmp = (cast_elements(target, codes, replace(asked, scratch=given)).codes for given in (False, True))
+    without, with_tmp = (element_cast(target, replace(asked, scratch=given)).run(codes) for given in (False, True))
     where = np.flatnonzero(without != with_tmp)
     found = {
         value_of(int(codes[at]), asked.src): [value_of(int(one[at]), asked.dst) for one in (without, with_tmp)]
@@ -540,10 +556,6 @@ def _telling(found: Mapping[Number, list[Number]]) -> Iterator[tuple[Number, lis
 
 def _word(number: Number) -> str:
     return str(number) if isinstance(number, float) or number.denominator == 1 else str(float(number))
-
-
-def _outcome(plan: CastPlan, saturation: str, codes: Codes) -> TargetCast:
-    return TargetCast(codes, plan.rounding.value, saturation, overflow_of(plan), plan.warnings)
 
 
 def overflow_of(plan: CastPlan) -> Overflow:

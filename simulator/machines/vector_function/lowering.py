@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from castsim.execution.pipe_operations import ControlWrite, check_equal_regions, check_overlap, check_tile
 from castsim.execution.tree import Block, Node, Tile, TileCast
 from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
-from castsim.isa.formats import Codes, Format
+from castsim.isa.formats import Format
 from castsim.isa.pto.micro_words import ROUNDINGS
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.value_types import MicroOperation, vector
-from castsim.machines.mechanisms import CastAsked, CastForm, TargetCast, form_of, saturation_in_force, tile_mode
+from castsim.machines.mechanisms import CastAsked, CastForm, ElementCast, form_of, saturation_in_force, tile_mode
 from castsim.machines.vector_function.function_operations import (
     Nest,
     VectorFunction,
@@ -27,7 +28,7 @@ from castsim.machines.vector_function.function_operations import (
     with_words,
 )
 from castsim.machines.vector_function.plan import FunctionCastPlan, plan_cast, step_policy, switched_saturation
-from castsim.machines.vector_function.values import MaskStep, apply_chain, trace_nest
+from castsim.machines.vector_function.values import ConvertStep, IntegralStep, MaskStep, apply_chain, trace_nest
 from castsim.numerics.policy import Policy
 from castsim.targets.vector_function import Counter, KernelText, VectorFunctionTarget
 
@@ -291,8 +292,8 @@ def _dropped_columns(plan: FunctionCastPlan, cast: TileCast) -> Warnings:
 _HERE = Span("<cast>", 1, 1)
 
 
-def cast_elements(target: VectorFunctionTarget, codes: Codes, asked: CastAsked) -> TargetCast:
-    """Convert codes of any shape like the chip's cast of a tile: contiguous, or in the 2-D form of padded rows.
+def element_cast(target: VectorFunctionTarget, asked: CastAsked) -> ElementCast:
+    """Return the conversion of elements by a cast of a tile: contiguous, or in the 2-D form of padded rows.
 
     Raises:
         ReadError, IllegalError: see `castsim.machines.mechanisms.tile_mode`.
@@ -310,7 +311,14 @@ def cast_elements(target: VectorFunctionTarget, codes: Codes, asked: CastAsked) 
     plan = lowered.plan
     overflow = next(step.policy.overflow for step in reversed(chain) if not isinstance(step, MaskStep))
     saturation = saturation_in_force(src, dst, overflow, switched_saturation(target, plan))
-    return TargetCast(apply_chain(chain, codes), plan.rounding.value, saturation, overflow, lowered.warnings)
+    modes = plan.rounding.value, saturation, overflow, lowered.warnings
+    run = partial(apply_chain, chain)
+    match chain:
+        case (ConvertStep(_, _, policy),):
+            return ElementCast(run, *modes, policy=policy)
+        case (IntegralStep(_, policy),):
+            return ElementCast(run, *modes, integral=policy)
+    return ElementCast(run, *modes)
 
 
 def _tile(name: str, fmt: Format, address: int, valid: int, form: CastForm | None) -> Tile:

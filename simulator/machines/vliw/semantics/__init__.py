@@ -15,7 +15,7 @@ import numpy as np
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, WarningKind, WarningText
 from castsim.isa.formats import Codes, Format, Overflow, Rounding, Saturation
 from castsim.isa.tpc.program import File, Register, TpcInstruction
-from castsim.machines.mechanisms import CastAsked, TargetCast, saturation_in_force
+from castsim.machines.mechanisms import CastAsked, ElementCast, saturation_in_force
 from castsim.machines.vliw.semantics.convert import (
     ConvertInteger,
     FormNotice,
@@ -125,8 +125,8 @@ _FAMILIES: dict[str, Callable[[TpcInstruction, VliwTarget], Unit]] = {
 # the chip's own words (`rhne`, `rz`) or by the abstract ones (`rint`, `trunc`).
 
 
-def cast_elements(target: VliwTarget, codes: Codes, asked: CastAsked) -> TargetCast:
-    """Convert codes of any shape like the vector unit.
+def element_cast(target: VliwTarget, asked: CastAsked) -> ElementCast:
+    """Return the conversion of elements by the vector unit.
 
     Raises:
         ReadError: the word is not a rounding mode.
@@ -136,7 +136,7 @@ def cast_elements(target: VliwTarget, codes: Codes, asked: CastAsked) -> TargetC
     _check_loose_pair(target, src, dst)
     word, mode = _loose_mode(target, asked.rounding)
     policy = policy_of(src, dst, mode, False, target)
-    result = converted(codes, src, dst, policy, None, target.special_values.intermediate)
+    through = target.special_values.intermediate
     clamps = Saturation.ON if policy.overflow is Overflow.SATURATE else Saturation.OFF
     warnings = []
     if asked.saturation not in (None, clamps):
@@ -145,7 +145,11 @@ def cast_elements(target: VliwTarget, codes: Codes, asked: CastAsked) -> TargetC
     if asked.scratch:
         warnings.append(WarningText(WarningKind.SCRATCH, "the tmp tile is ignored: CONVERT works on registers"))
     saturation = saturation_in_force(src, dst, policy.overflow, None)
-    return TargetCast(result, word, saturation, policy.overflow, tuple(warnings))
+
+    def run(codes: Codes) -> Codes:
+        return converted(codes, src, dst, policy, None, through)
+
+    return ElementCast(run, word, saturation, policy.overflow, tuple(warnings), policy=policy)
 
 
 def _check_loose_pair(target: VliwTarget, src: Format, dst: Format) -> None:
