@@ -7,12 +7,12 @@ are refused. Loaded targets are frozen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.targets.validated import (
     AfterValidator,

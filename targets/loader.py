@@ -9,13 +9,13 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
+from castsim.isa.dataclass import dataclass, fields
 from castsim.isa.errors import IllegalError, ReadError, Span, TargetDataError, arguments_checked, closest
 from castsim.isa.formats import Format, format_named
 from castsim.isa.reading import is_file

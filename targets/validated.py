@@ -10,10 +10,11 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
+
+from castsim.isa.dataclass import dataclass
 
 DATA = Path(__file__).with_name("validated.pickle")
 VALIDATED = DATA.is_file()

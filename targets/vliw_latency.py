@@ -11,10 +11,10 @@ and what `LatencyRules` holds changes it, in the order of that class. Facts: doc
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple
 
+from castsim.isa.dataclass import dataclass
 from castsim.targets.description import LIST_SEPARATOR, Fact, Table
 from castsim.targets.validated import AfterValidator, BeforeValidator, Field, PydanticCustomError
 

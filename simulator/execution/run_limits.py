@@ -8,9 +8,9 @@ The engines keep the limit of cycles; all others come before any cycle is counte
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import MAX_STATEMENTS, LimitError, ReadError, Span
 
 MAX_WALK = 200_000

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.timing import ProgressCallback
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import installed
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.lowering.demand import Demand, Grading, Verdict

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.tree import Access, Instruction, Lowered, Tree, strided
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import Span, TileError, Warnings
 from castsim.isa.pto.micro_forms import LOOP_REGISTERS
 from castsim.isa.pto.program import Barrier, External, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag

@@ -7,7 +7,6 @@ at issue, so an operation carries the policy that held when it was issued, and n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from castsim.execution.pipe_operations import (
     Transfer,
 )
 from castsim.execution.tree import Deltas
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, TargetDataError
 from castsim.isa.formats import Format
 from castsim.numerics.policy import Policy

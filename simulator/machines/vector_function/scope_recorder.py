@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import product
 from math import isfinite
 
@@ -23,6 +22,7 @@ from castsim.execution.pipe_operations import (
 )
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree, widened
 from castsim.execution.vector_operations.shapes import BUFFER
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import Span, WarningKind, Warnings, WarningText
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import OPAQUE
