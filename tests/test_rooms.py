@@ -54,14 +54,14 @@ evidence          12   4600
 execution         38  15400
 exploration       16   7000
 files              1    300
-isa               32  15000
+isa               33  15300
 lowering          25  10700
 machines          61  27700
 numerics          12   3900
 pto_cpp            3   1800
 reports           52  15800
 running           19   7500
-targets           14   5800
+targets           14   6000
 testing            1    100
 tilelang           7   3300
 tpc_compiler      28  14300
@@ -74,7 +74,7 @@ ONE_IMPORTER = 30
 SAME_NAMES = 21
 """Names, at most, that several files have."""
 
-LONGEST_CHAIN = 25
+LONGEST_CHAIN = 26
 """Files, at most, of which each imports the next when it is loaded; those of packages count."""
 
 
