@@ -7,7 +7,6 @@ import re
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher, get_close_matches
 from enum import StrEnum
 from functools import cache, wraps
@@ -17,6 +16,8 @@ from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from typing import ClassVar, ParamSpec, Self, TypeVar
+
+from castsim.isa.dataclass import dataclass, field
 
 # Places in a source text: offsets into the one text, from which line and column are made on demand.
 

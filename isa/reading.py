@@ -13,12 +13,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ import csv
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import Span, TargetDataError
 from castsim.isa.reading import is_file
 from castsim.targets.description import LIST_SEPARATOR

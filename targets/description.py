@@ -7,13 +7,14 @@ are refused. Loaded targets are frozen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
+from castsim.targets import validated
 from castsim.targets.validated import (
     AfterValidator,
     BaseModel,
@@ -21,7 +22,6 @@ from castsim.targets.validated import (
     ConfigDict,
     Field,
     PrivateAttr,
-    ValidationError,
     model_validator,
 )
 
@@ -79,7 +79,7 @@ class SourceKind(StrEnum):
 
 
 class Table(BaseModel):
-    """Base of all tables: frozen, no unknown keys; the check of a table is built when a description needs it."""
+    """Base of all tables: frozen, no unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -396,7 +396,7 @@ def with_facts(target: _Target, facts: Mapping[str, object]) -> _Target:
         try:
             target = _edited(target, path.split("."), value)
             target._lineage = lineage
-        except ValidationError as error:
+        except validated.ValidationError as error:
             reason = error.errors()[0]["msg"]
             raise TargetDataError(f"{target.name}: {path} cannot be {value}: {reason}") from None
         except (AttributeError, KeyError):

@@ -9,19 +9,20 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
+from castsim.isa.dataclass import dataclass, fields
 from castsim.isa.errors import IllegalError, ReadError, Span, TargetDataError, arguments_checked, closest
 from castsim.isa.formats import Format, format_named
 from castsim.isa.reading import is_file
+from castsim.targets import validated
 from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile, place_of, read_toml
 from castsim.targets.description import Fact, Lineage, SourceKind, TargetHeader, TargetKind
-from castsim.targets.validated import VALIDATED, BaseModel, ValidationError, validated
+from castsim.targets.validated import BaseModel, can_validate, checked
 
 # Spellings of formats in tables of measurements that `castsim.isa.formats` does not take: those of C++ and of
 # packed pairs.
@@ -176,7 +177,6 @@ def _same(one: object, other: object) -> bool:
 # Reading target descriptions: TOML files with inheritance and CSV tables, validated as a whole.
 
 if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
 
     from castsim.targets.specification import Specification
@@ -286,7 +286,7 @@ def _user_file(name: str | Path, what: str, legal: tuple[str, ...]) -> Path | No
     if not is_file(path):
         fault = "is a folder" if path.is_dir() else "does not exist"
         raise ReadError(f"{what} file '{text}' {fault}", legal=legal)
-    if VALIDATED:
+    if not can_validate():
         raise ReadError(f"'{text}' cannot be checked here: only the shipped ones can be used", legal=legal)
     return path.resolve()
 
@@ -315,18 +315,14 @@ def target_for_architecture(architecture: str) -> Target | None:
 
 @cache
 def _load_shipped(name: str) -> Target:
-    if VALIDATED:
-        target: Target = validated("target", name)
-        return target
-    return _load(SHIPPED / f"{name}.toml")
+    target: Target | None = checked(name)
+    return target or _load(SHIPPED / f"{name}.toml")
 
 
 @cache
 def _load_shipped_specification(name: str) -> Specification:
-    if VALIDATED:
-        specification: Specification = validated("specification", name)
-        return specification
-    return _load_specification(SHIPPED / f"{name}.toml")
+    specification: Specification | None = checked(name)
+    return specification or _load_specification(SHIPPED / f"{name}.toml")
 
 
 def _load_specification(path: Path) -> Specification:
@@ -337,7 +333,7 @@ def _load_specification(path: Path) -> Specification:
         raise TargetDataError(f"{path}describes a chip, not a specification")
     try:
         found = Specification.model_validate(data)
-    except ValidationError as error:
+    except validated.ValidationError as error:
         raise _refusal(path, error, data, Specification) from None
     _check_said(overlay)
     return found
@@ -356,7 +352,7 @@ def _load(path: Path) -> Target:
     model = _model_of(mechanism)
     try:
         found = model.model_validate(data, context={"shipped": path.parent == SHIPPED})
-    except ValidationError as error:
+    except validated.ValidationError as error:
         raise _refusal(path, error, data, model) from None
     _check_said(overlay)
     if path.parent != SHIPPED:
@@ -477,8 +473,10 @@ def _merged(path: Path, seen: tuple[Path, ...], overlay: Overlay) -> dict[str, A
     return overlay.merged(_merged(base_path, (*seen, path), overlay), data, lambda keys: place_of(path, keys))
 
 
-def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any], model: type[BaseModel]) -> TargetDataError:
-    """Return errors with file, key and reason, each at the position of its key; the first one carries the others.
+def _refusal(
+    path: Path, error: validated.ValidationError, data: Mapping[str, Any], model: type[BaseModel]
+) -> TargetDataError:
+    """Describe errors as file, key and reason, each at the place of its key; the first one carries the others.
 
     Rows of CSV files are named by file and line. An error in inherited contents has no position in the file itself.
     """
@@ -527,7 +525,7 @@ def _alternatives(kind: object) -> Iterator[object]:
         yield kind
 
 
-def _fields(kind: object) -> Mapping[str, FieldInfo]:
+def _fields(kind: object) -> Mapping[str, Any]:
     return kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
 
 

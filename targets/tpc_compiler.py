@@ -15,9 +15,10 @@ from typing import Annotated, ClassVar, TypeVar
 
 from castsim.isa.errors import TargetDataError
 from castsim.isa.tpc.forms import Feature
+from castsim.targets import validated
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import LIST_SEPARATOR, Listed, Status, Table
-from castsim.targets.validated import VALIDATED, BeforeValidator, Field, TypeAdapter, ValidationError, key_of, validated
+from castsim.targets.validated import BeforeValidator, Field, checked, validator
 from castsim.targets.vliw import VliwTarget
 
 # Tables of facts that belong to no single description: CSV files beside the targets, one model per row.
@@ -39,19 +40,20 @@ def csv_rows(model: type[_Row]) -> tuple[_Row, ...]:
     Raises:
         TargetDataError: the model rejects a cell; the message names the row, counted from 0, and the column.
     """
-    if VALIDATED:
-        rows: tuple[_Row, ...] = validated("rows", key_of(model))
+    rows: tuple[_Row, ...] | None = checked(model.__name__)
+    if rows is not None:
         return rows
     name = model.csv_file
     with (SHIPPED / name).open(newline="", encoding="utf-8") as file:
         texts = list(csv.DictReader(file, strict=True))
     try:
-        return TypeAdapter(tuple[model, ...]).validate_python(texts)  # type: ignore[valid-type]
-    except ValidationError as error:
+        rows = validator(tuple[model, ...]).validate_python(texts)  # type: ignore[valid-type]
+    except validated.ValidationError as error:
         first = error.errors()[0]
         row, *column = first["loc"]
         place = ".".join(map(str, column))
         raise TargetDataError(f"{name}: row {row}: {place}: {first['msg']}") from None
+    return rows
 
 
 _BETWEEN = {">": True, "~": False}

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import FORMATS, Format, IntFormat, Rounding
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,

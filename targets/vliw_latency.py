@@ -11,12 +11,13 @@ and what `LatencyRules` holds changes it, in the order of that class. Facts: doc
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple
 
+from castsim.isa.dataclass import dataclass
+from castsim.targets import validated
 from castsim.targets.description import LIST_SEPARATOR, Fact, Table
-from castsim.targets.validated import AfterValidator, BeforeValidator, Field, PydanticCustomError
+from castsim.targets.validated import AfterValidator, BeforeValidator, Field
 
 # Schema of the stage tables of an exposed pipeline: when results are committed and operands are read.
 #
@@ -279,8 +280,8 @@ def _refuse_doubles(table: str, keys: Iterable[Hashable], message: str) -> None:
         seen.add(key)
 
 
-def _bad_row(table: str, row: int, message: str) -> PydanticCustomError:
-    return PydanticCustomError("bad_row", "{message}", {"message": message, "table": table, "row": row})
+def _bad_row(table: str, row: int, message: str) -> validated.PydanticCustomError:
+    return validated.PydanticCustomError("bad_row", "{message}", {"message": message, "table": table, "row": row})
 
 
 _WIDTHS = frozenset((RowMark.F16, RowMark.F8, RowMark.X2))

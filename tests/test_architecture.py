@@ -256,7 +256,10 @@ def test_public_names_are_listed_and_exist() -> None:
         tree = tree_of(path)
         defined = {
             name.split(".")[0]
-            for node in (*tree.body, *(inner for each in tree.body if isinstance(each, ast.Try) for inner in each.body))
+            for node in (
+                *tree.body,
+                *(inner for each in tree.body if isinstance(each, ast.Try | ast.If) for inner in each.body),
+            )
             for name in (
                 [alias.asname or alias.name for alias in node.names]
                 if isinstance(node, ast.Import | ast.ImportFrom)

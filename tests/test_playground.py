@@ -27,7 +27,6 @@ from chromium import NEEDED
 from castsim.__main__ import main
 from castsim.commands import run_views
 from castsim.reports.pairs import pair_rows
-from castsim.targets import validated
 from castsim.targets.loader import load_target
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,8 +101,6 @@ for name in ("pydantic", "pydantic_core", "ml_dtypes"):
     sys.modules[name] = None
 sys.meta_path = [finder for finder in sys.meta_path if "__editable__" not in repr(finder)]
 import session
-from castsim.targets import validated
-assert validated.VALIDATED
 print(json.dumps([session.execute(*request) for request in json.load(sys.stdin)]))
 """
 INDICES_OF_32_BITS = """
@@ -128,12 +125,11 @@ print(json.dumps([session.execute(*request) for request in json.load(sys.stdin)]
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with castsim as the browser has it: its tables are in `validated.pickle`."""
+    """A folder with castsim as the browser has it."""
     folder = tmp_path_factory.mktemp("packages")
     shutil.copytree(ROOT / "simulator", folder / "castsim")
     for name in ("isa", "targets"):
         shutil.copytree(ROOT / name, folder / "castsim" / name)
-    (folder / "castsim" / "targets" / validated.DATA.name).write_bytes(build.validated_tables())
     return folder
 
 

@@ -61,7 +61,7 @@ numerics          12   3900
 pto_cpp            3   1800
 reports           52  15800
 running           19   7500
-targets           14   5800
+targets           14   6000
 testing            1    100
 tilelang           7   3300
 tpc_compiler      28  14300
@@ -74,7 +74,7 @@ ONE_IMPORTER = 31
 SAME_NAMES = 21
 """Names, at most, that several files have."""
 
-LONGEST_CHAIN = 25
+LONGEST_CHAIN = 26
 """Files, at most, of which each imports the next when it is loaded; those of packages count."""
 
 

@@ -542,6 +542,7 @@ def test_changed_facts_are_shown(tmp_path, capsys):
 )
 def test_a_wrong_cell_is_named(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tpc_compiler, "SHIPPED", tmp_path)
+    monkeypatch.setattr(tpc_compiler, "checked", lambda name: None)
     (tmp_path / CType.csv_file).write_text("name,element,promotion,status,source\n" + text)
     with pytest.raises(TargetDataError, match=rf"^tpc_c_types\.csv: {message}"):
         tpc_compiler.csv_rows.__wrapped__(CType)
@@ -549,6 +550,7 @@ def test_a_wrong_cell_is_named(text: str, message: str, tmp_path: Path, monkeypa
 
 def test_a_cell_without_a_column_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tpc_compiler, "SHIPPED", tmp_path)
+    monkeypatch.setattr(tpc_compiler, "checked", lambda name: None)
     (tmp_path / BuiltinRounding.csv_file).write_text(
         "generation,mode,build_options,status,source\ngoya,rhne,,documented,x,y\n"
     )

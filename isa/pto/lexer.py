@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate, compress, islice, repeat
 from operator import sub
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError, SourceText, Span, too_many_statements
 from castsim.isa.value_expressions import Expression, Value, read_value, read_values
 

@@ -6,9 +6,9 @@ Source: docs/reference/micro.md section 1.3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, WarningKind
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro_forms import BURSTS, COPIES, GROUPS, ROWS

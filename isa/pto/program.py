@@ -8,10 +8,10 @@ format names of `castsim.isa.formats` (`i16` for both `i16` and `si16`). Grammar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Any
 
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, Located, Span, Warnings
 from castsim.isa.formats import Saturation
 from castsim.isa.pto.value_types import (

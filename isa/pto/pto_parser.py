@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 
+from castsim.isa.dataclass import dataclass, field, fields, replace
 from castsim.isa.errors import (
     MAX_STATEMENTS,
     CastsimError,

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import WarningKind, closest
 from castsim.isa.formats import Saturation
 from castsim.isa.pto.lexer import TokenKind

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
 from typing import NamedTuple, NoReturn, Protocol, TypeVar
 
+from castsim.isa.dataclass import dataclass, field, fields
 from castsim.isa.errors import (
     MAX_STATEMENTS,
     CastsimError,

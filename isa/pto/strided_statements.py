@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import Operation, nodes
 from castsim.isa.pto.statement_forms import Attribute, format_attributes, read_attributes, unknown_key, values_text

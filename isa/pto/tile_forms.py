@@ -6,8 +6,8 @@ Source: docs/reference/pto.md section 7.8.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import TileError, closest
 from castsim.isa.formats import Saturation
 from castsim.isa.pto.lexer import TokenKind

@@ -6,9 +6,9 @@ Source: docs/reference/pto.md sections 3, 3.5 and 7.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import prod
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import Span, TileError, WarningKind, closest
 from castsim.isa.pto.program import (
     AllocTile,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import ReadError, Span, TileError, WarningKind, closest
 from castsim.isa.formats import format_named
 from castsim.isa.pto.lexer import PtoSource

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import Located
 from castsim.isa.formats import FloatFormat, Format, Specials, format_named
 

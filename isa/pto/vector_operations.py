@@ -10,10 +10,10 @@ Source: docs/reference/pto.md section 7.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, closest
 from castsim.isa.reading import table_rows
 

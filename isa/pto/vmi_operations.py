@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import NoReturn
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError, WarningKind
 from castsim.isa.formats import FORMATS, IntFormat
 from castsim.isa.pto.lexer import TokenKind

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.reading import ELF_MAGIC
 from castsim.isa.tpc.bundle_encoding import Decoded, UnknownBundle, assumed_items, decode_bundle, encode_bundle

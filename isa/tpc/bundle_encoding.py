@@ -6,8 +6,8 @@ Source: docs/reference/tpc.md section 1 (bundle conflicts) and 8 (encoding).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.encoding_tables import (

@@ -8,9 +8,9 @@ per slot, and the position of each operand and switch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc.forms import Dialect, Form, OperandSpec, ShortImmediates, Value
 from castsim.isa.tpc.program import (

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from functools import lru_cache
 from typing import Any
+
+from castsim.isa.dataclass import dataclass, replace
 
 # The differences between the instruction set generations that show in the text of a program.
 #

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 
+from castsim.isa.dataclass import replace
 from castsim.isa.tpc.forms import (
     ROUNDING,
     TARGET_SPELLINGS,

@@ -6,10 +6,10 @@ stopped; the refusal that got furthest is reported, with the alternatives of all
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import zip_longest
 
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc.forms import SELECTORS, TYPE_ALIASES, TYPES, Dialect, Form, OperandSpec, Predication, Switch, Value
 from castsim.isa.tpc.instructions import ALIASES, UNMODELLED, available, forms_of, mnemonics

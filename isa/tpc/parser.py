@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import MAX_STATEMENTS, CastsimError, ErrorList, ReadError, Span, too_many_statements
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.tpc.forms import SELECTORS, Dialect, Feature, OperandSpec, Show

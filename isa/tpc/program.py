@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from fractions import Fraction
 from functools import cached_property
 from operator import eq, ge, gt, le, lt, ne
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import Located, ReadError, SourceText, Span
 from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.tpc.forms import ROUNDING, Dialect, Form, OperandSpec, Value

@@ -20,7 +20,6 @@ examples:
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import replace
 from pathlib import Path
 
 from castsim.commands.option_parsers import output_folder, refuse_workers, workers_of
@@ -30,6 +29,7 @@ from castsim.commands.shared_options import OptionParser
 from castsim.evidence.accuracy_assessment import accuracy, measured_targets
 from castsim.evidence.left_out import LeftOut, cross_validate, together, write_record
 from castsim.evidence.measured_rows import read_table
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.reports.accuracy import accuracy_document, cross_validation_document
 from castsim.reports.pages.page_of_result import accuracy_page, cross_validation_page

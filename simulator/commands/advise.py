@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from castsim.commands.shared_options import OptionParser
 from castsim.exploration.advice_search import Advice, advice_on
 from castsim.exploration.equivalence import original
 from castsim.exploration.program_edits import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import CPP_SUFFIXES, Language, Source, read_source
 from castsim.reports.progress import stage_progress

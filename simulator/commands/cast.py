@@ -25,7 +25,6 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from castsim.commands.option_parsers import assignments, refuse_given, take_word
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.outcomes import Judge
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import IllegalError, ReadError, WarningText
 from castsim.isa.formats import DETERMINISTIC, Format, IntFormat, Overflow, Rounding, Saturation
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float, mode_named

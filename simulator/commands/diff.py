@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ from castsim.commands.option_parsers import GRAPHS, assignments, most_cycles, op
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.run_views import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import CPP_SUFFIXES, STDIN
 from castsim.reports.comparing import SideRequest, diff_sides, difference_document, difference_text

@@ -10,7 +10,6 @@ import re
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +31,7 @@ from castsim.commands.option_parsers import (
 from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.execution.run_limits import Limits
 from castsim.execution.synchronisation.race_findings import IGNORE
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes
 from castsim.isa.reading import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source, read_source

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from castsim.commands.asm import named_bytes
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, ReadError, SourceText, Span
 from castsim.isa.reading import STDIN
 from castsim.isa.tpc.forms import Dialect

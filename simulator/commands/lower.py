@@ -33,7 +33,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +50,7 @@ from castsim.commands.run_views import (
 )  # fmt: skip
 from castsim.commands.shared_options import OptionParser
 from castsim.files import file_names
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FloatFormat, format_named
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, TILE_SUFFIX

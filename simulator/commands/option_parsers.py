@@ -6,11 +6,11 @@ import re
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.execution.run_limits import MAX_CYCLES, Limits
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import MAX_STATEMENTS, LimitError, ReadError
 from castsim.isa.reading import file_limit, limit_of
 

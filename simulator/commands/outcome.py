@@ -8,11 +8,11 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.files import is_coloured, whole_file
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 
 if TYPE_CHECKING:

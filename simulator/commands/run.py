@@ -28,7 +28,6 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +62,7 @@ from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.exploration.lifted_limits import gains, limits_asked_for
 from castsim.exploration.program_edits import with_inserted_flags
 from castsim.files import file_names
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
 from castsim.isa.pto.lexer import PtoSource, parameters, unknown_parameter, with_values
 from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, read_source

@@ -8,7 +8,6 @@ import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from castsim.commands.option_parsers import assignments, run_limits_of, scalars_
 from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain, write_file
 from castsim.engines import observe
 from castsim.files import whole_file
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, EngineError, ReadError
 from castsim.isa.reading import Language, Source
 from castsim.reports.views.recording import SegmentRecorder, Window

@@ -8,7 +8,6 @@ from __future__ import annotations
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from castsim.commands.option_parsers import TILELANG, assignments, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.execution.input_data import ArgumentUse, from_memory, make_inputs, read_input
 from castsim.execution.synchronisation.race_findings import STOP
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes
 from castsim.running.program_loading import load

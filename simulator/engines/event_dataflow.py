@@ -13,7 +13,6 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
@@ -68,6 +67,7 @@ from castsim.execution.transfer_timing import (
     transfer_end,
 )
 from castsim.execution.tree import Access, Operation, Tree, accesses, instances, operations
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import EngineError
 from castsim.targets.dataflow import DataflowTarget
 

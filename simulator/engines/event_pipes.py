@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from simpy import Environment, Event
@@ -15,6 +14,7 @@ from castsim.execution.pipe_operations import BLOCK, FlagWait, operation_name
 from castsim.execution.timing import Cause, Execution, Listener, Observer, OperationTiming, PipeTiming
 from castsim.execution.transfer_timing import SharedMemory, latency_ahead
 from castsim.execution.tree import Operation
+from castsim.isa.dataclass import dataclass, field
 from castsim.targets.dataflow import DataflowTarget
 
 # The order of events within a cycle.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from simpy import AnyOf, Environment, Event, Store
@@ -17,6 +16,7 @@ from simpy import AnyOf, Environment, Event, Store
 from castsim.engines.event_pipes import PipeAccount
 from castsim.execution.timing import Cause, Execution, Listener, Observer, OperationTiming, Timing, Watcher
 from castsim.execution.tree import Lowered, Tree, elements, instances, operations
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import EngineError, IllegalError
 from castsim.machines.vliw.stage_latency import (
     ELEMENT_FACT,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
@@ -34,6 +33,7 @@ from castsim.execution.distributing import (
 from castsim.execution.origins import ResultOrigin, Task, origin
 from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import ProgressCallback
+from castsim.isa.dataclass import dataclass, field, fields, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, arguments_checked
 from castsim.machines.mechanisms import vector_units_of
 from castsim.running.estimating import estimate

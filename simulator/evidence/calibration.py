@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_EVEN, Decimal
 from fnmatch import fnmatchcase
 from math import inf
@@ -20,6 +19,7 @@ from castsim.evidence.accuracy_assessment import assess_row
 from castsim.evidence.measured_rows import TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.execution.timing import ProgressCallback
 from castsim.files import whole_file
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, ReadError, Span, TargetDataError, installed, missing_package
 from castsim.targets.description import Fact, Table, with_facts
 from castsim.targets.loader import Target, load_target, target_names

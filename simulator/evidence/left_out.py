@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields, replace
 from decimal import Decimal
 from enum import StrEnum
 from math import ceil, floor, inf
@@ -22,6 +21,7 @@ from castsim.evidence.measured_rows import KERNEL, LAUNCH, TRANSFERS, MeasuredRo
 from castsim.evidence.measured_rows import SCOPE as SCOPE_OPERATION
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.timing import ProgressCallback
+from castsim.isa.dataclass import astuple, dataclass, fields, replace
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import CastAsked, lowerer_of, tiles_of

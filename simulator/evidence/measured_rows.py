@@ -16,7 +16,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,6 +23,7 @@ from castsim.execution.interpreter.vector_unit import LOAD as BODY_LOAD
 from castsim.execution.interpreter.vector_unit import STORE as BODY_STORE
 from castsim.execution.interpreter.vector_unit import Body
 from castsim.execution.run_limits import MAX_CYCLES
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import CastsimError, ReadError, Span, closest
 from castsim.isa.formats import Format
 from castsim.isa.pto.micro_words import BARRIERS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from math import gcd, prod
 from typing import Generic, Protocol, TypeVar
 
@@ -31,6 +30,7 @@ from castsim.execution.tree import (
 )
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.shapes import tile_view
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind

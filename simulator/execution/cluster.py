@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic
 
@@ -24,6 +23,7 @@ from castsim.execution.origins import (
     origin,
     refuse_another,
 )
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import EngineError, ReadError, missing_package
 
 try:

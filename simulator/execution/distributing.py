@@ -15,7 +15,6 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -33,6 +32,7 @@ from castsim.execution.origins import (
     installation,
     origin_of,
 )
+from castsim.isa.dataclass import asdict, dataclass, field, fields, is_dataclass
 from castsim.isa.errors import ReadError
 from castsim.targets.loader import Target, load_target, target_names
 from castsim.targets.validated import BaseModel

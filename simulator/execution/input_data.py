@@ -14,7 +14,6 @@ import re
 import stat
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.files import whole_file
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import LimitError, ReadError, Span, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Codes, Format, IntFormat, code_bits, format_named
 from castsim.isa.pto import program as pto

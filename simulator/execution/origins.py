@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 import numpy as np
 
 import castsim
+from castsim.isa.dataclass import asdict, dataclass
 from castsim.isa.errors import EngineError
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import castsim
+from castsim.isa.dataclass import dataclass, field, fields
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Rounding, code_bits
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import decode_to_float64, value_of

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Self
 
 from castsim.execution.timing import Cause
@@ -28,6 +27,7 @@ from castsim.execution.tree import (
     loop_of,
     strided,
 )
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import EngineError, IllegalError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.pto.types import element_spelling, format_tile

@@ -8,9 +8,9 @@ The engines enforce the limit of cycles; all others apply before any cycle is co
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import MAX_STATEMENTS, LimitError, ReadError, Span
 
 MAX_WALK = 200_000

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from castsim.execution.buffer_values import Unknown
 from castsim.execution.input_data import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, PASS_ON, TOOLCHAIN, ProgramChoice
@@ -41,6 +40,7 @@ from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.regions import over_destination
 from castsim.execution.vector_operations.shapes import as_rows, row_bytes
 from castsim.execution.vector_operations.target_rules import behaviour_of
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Saturation
 from castsim.isa.pto import program as pto

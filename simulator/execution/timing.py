@@ -7,9 +7,10 @@ cycles from the start of the program. The causes of a pipe partition [0, total):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeVar, runtime_checkable
+
+from castsim.isa.dataclass import dataclass
 
 
 class Cause(StrEnum):

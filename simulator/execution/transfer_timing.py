@@ -6,13 +6,13 @@ compiles them. The engines decide who waits for whom.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import prod
 
 from castsim.execution.pipe_operations import BLOCK, Transfer
 from castsim.execution.tree import GlobalSpace, Tree, issued, moved_accesses, run_length
+from castsim.isa.dataclass import dataclass
 from castsim.targets.dataflow import MEMORY_OPTIONS, DataflowTarget
 from castsim.targets.description import TransferTiming
 

@@ -9,11 +9,11 @@ time third). Operation kinds of a mechanism are defined beside its lowering; thi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
 from typing import Protocol, TypeVar, runtime_checkable
 
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode, TileType

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from time import process_time
@@ -38,6 +37,7 @@ from castsim.exploration.program_edits import (
     written_by,
 )
 from castsim.exploration.rewrites import MERGING
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import arguments_checked
 from castsim.isa.formats import Codes
 from castsim.isa.pto import program as pto

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from castsim.execution.interpreter.arguments import core_numbers, in_buffer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.synchronisation.race_findings import REPORT
 from castsim.execution.synchronisation.race_findings import RaceFinding as OrderFinding
+from castsim.isa.dataclass import dataclass, fields, replace
 from castsim.isa.errors import (
     CastsimError,
     EngineError,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from enum import StrEnum
 from fractions import Fraction
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from castsim.execution.input_data import digest
 from castsim.execution.timing import Cause, occupied
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Codes, Format
 from castsim.numerics.codec import codes_from_array

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
@@ -21,6 +20,7 @@ from castsim.exploration.program_edits import (
     diff_of,
 )
 from castsim.exploration.symbolic_values import same_outputs
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, EngineError, WarningKind
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, format_named
 from castsim.isa.reading import Source

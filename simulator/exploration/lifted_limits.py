@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from castsim.engines import simulate
 from castsim.execution.run_limits import MAX_CYCLES, Limits
 from castsim.execution.timing import WAITING, Cause, Timing, repeated
 from castsim.execution.tree import Instruction, Tree, without
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import MAX_STATEMENTS, CastsimError, EngineError, ReadError
 from castsim.isa.formats import Codes
 from castsim.running.loaded import LoadedProgram

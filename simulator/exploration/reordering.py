@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from time import process_time
 
@@ -22,6 +21,7 @@ from castsim.exploration.program_edits import (
     used,
     written_by,
 )
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES

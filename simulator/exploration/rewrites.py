@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from castsim.exploration.program_edits import (
     Edited,
@@ -24,6 +23,7 @@ from castsim.exploration.program_edits import (
     used,
     written_by,
 )
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import WarningKind
 from castsim.isa.formats import Saturation
 from castsim.isa.pto import program as pto

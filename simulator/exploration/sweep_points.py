@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -38,6 +37,7 @@ from castsim.exploration.sweep_specification import (
     is_option,
     is_target_file,
 )
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, EngineError, ReadError, missing_package
 from castsim.isa.pto.lexer import PtoSource, parameters, with_values
 from castsim.isa.reading import STDIN, Language, Source, read_source

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -28,6 +27,7 @@ from castsim.exploration.sweep_points import (
 )
 from castsim.exploration.sweep_specification import SweepSpecification, is_argument
 from castsim.files import LEDGER, whole_file
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import ReadError
 
 if TYPE_CHECKING:

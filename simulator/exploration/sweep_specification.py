@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from math import isfinite, prod
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError, SourceText, Span, TargetDataError
 from castsim.isa.formats import Saturation, format_named
 from castsim.isa.reading import is_file, read_bytes

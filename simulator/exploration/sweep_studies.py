@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.execution.distributing import MOST_WORKERS, Workers
 from castsim.execution.timing import ProgressCallback
 from castsim.exploration.sweep_specification import read_specification
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError, arguments_checked, installed, missing_package
 
 if TYPE_CHECKING:

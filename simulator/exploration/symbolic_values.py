@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 import numpy as np
@@ -31,6 +30,7 @@ from castsim.execution.vector_operations.accesses import work_accesses
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.shapes import is_column, vector_operand
 from castsim.execution.vector_operations.target_rules import float_route
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import product
 from math import prod
@@ -17,6 +16,7 @@ from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
 from castsim.execution.timing import Cause, Timing, occupied
 from castsim.execution.tree import Block, Lowered, Node, Tree, buffer_use, issued
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, EngineError, ReadError, SourceText, Span
 from castsim.isa.formats import Codes
 from castsim.isa.pto.lexer import with_values

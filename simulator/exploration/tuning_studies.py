@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Self
 
@@ -27,6 +26,7 @@ from castsim.exploration.tuning_candidates import (
     read_condition,
     refused,
 )
+from castsim.isa.dataclass import dataclass, fields, replace
 from castsim.isa.errors import CastsimError, EngineError, ReadError, arguments_checked
 from castsim.isa.formats import Codes
 from castsim.isa.pto.lexer import PtoSource, parameters, unknown_parameter

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import (
     FORMATS,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain as all_of
 from typing import Protocol
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.timing import ProgressCallback
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
 from castsim.lowering.demand import Demand, grading_of
 from castsim.lowering.sharing import Kept, Numbers, Shared

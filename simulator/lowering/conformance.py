@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -28,6 +27,7 @@ from castsim.execution.distributing import (
 from castsim.execution.origins import ResultOrigin, Task
 from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import ProgressCallback
+from castsim.isa.dataclass import asdict, dataclass, field, replace
 from castsim.isa.errors import IllegalError, arguments_checked
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.lowering.acceptance import SpecifiedCast, specified_cast

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import DETERMINISTIC, Codes, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.lowering.acceptance import SpecifiedCast, acceptance, exact_policies, specified_cast

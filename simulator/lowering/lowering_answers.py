@@ -7,7 +7,6 @@ found.kind, found.plan.verdict, found.settings   # OPTIONS, CONFORMS, (("ctrl_48
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations, product
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 
 from castsim.execution.outcomes import NotebookMixin
 from castsim.execution.timing import ProgressCallback
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, arguments_checked
 from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.value_expressions import format_spelled

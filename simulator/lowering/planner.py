@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice, product
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from castsim.execution.timing import ProgressCallback
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import Codes, IntFormat, format_named
 from castsim.lowering.catalogue import (

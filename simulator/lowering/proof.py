@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.timing import ProgressCallback
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import installed
 from castsim.isa.formats import DETERMINISTIC, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.lowering.demand import Demand, Grading, Verdict

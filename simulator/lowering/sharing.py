@@ -12,13 +12,13 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
+from castsim.isa.dataclass import MISSING, dataclass, fields
 from castsim.isa.formats import IntFormat, Overflow, Rounding, format_named
 from castsim.lowering.steps import And, FormatCast, Integral, Primitive, Scaled
 from castsim.numerics.cast import Scale

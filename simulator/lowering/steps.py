@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 
 import numpy as np
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.formats import (
     Codes,
     FloatFormat,

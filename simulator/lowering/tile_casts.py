@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -15,6 +14,7 @@ from castsim.execution.vector_operations.arithmetic import constant_codes
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.shapes import BLOCK
 from castsim.execution.vector_operations.target_rules import behaviour_of
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, Span
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Saturation, format_named
 from castsim.isa.pto.program import PartitionType, PointerType, RoundMode, ScalarType, TileType, ViewType

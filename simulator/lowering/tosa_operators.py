@@ -6,7 +6,6 @@ Definitions: type_conversion.adoc and RESCALE.tosac of the TOSA specification (d
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, TaperedFormat, code_bits, format_named
 from castsim.numerics.blocks import check_codes, code_dtype

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache, partial
 
 import numpy as np
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Rounding, format_named
 from castsim.isa.tpc.forms import TARGET_SPELLINGS

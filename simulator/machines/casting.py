@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import ReadError, arguments_checked
 from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, Saturation, code_bits, format_named
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float

@@ -6,12 +6,12 @@ It also defines the request and the result of a single cast, and the names of ro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from castsim.execution.timing import Cause, Timing
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError, Warnings
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, Saturation, TaperedFormat
 from castsim.isa.pto.program import RoundMode, TileType

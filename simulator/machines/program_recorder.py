@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from itertools import product
 
 from castsim.execution.interpreter.vector_unit import BytePointer, Copy, Value
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier, ScalarElementAccess, Transfer
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree
 from castsim.execution.vector_operations.shapes import BUFFER
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, Warnings
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.value_types import MicroOperation, StridedStatement

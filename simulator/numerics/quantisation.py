@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, ReadError, arguments_checked
 from castsim.isa.formats import (
     FORMATS,

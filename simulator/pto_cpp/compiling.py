@@ -8,9 +8,9 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import ReadError, SourceText, Span, closest
 
 # The text of a C++ kernel: what the host's compiler does not read, and which functions could be the entry.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 from castsim.execution.outcomes import Outcome
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import Warnings
 from castsim.isa.formats import Format, IntFormat, Overflow, Saturation, TaperedFormat
 from castsim.lowering.acceptance import SpecifiedCast

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby, zip_longest
 from pathlib import Path
@@ -17,6 +16,7 @@ from rich.text import Text
 
 from castsim.evidence.user_conversions import CAST_WORDS, BinadeErrors, Comparison, ConversionCounterexample
 from castsim.execution.outcomes import Outcome
+from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import FORMATS, Codes, Format
 from castsim.numerics.codec import codes_from_array, value_of
 from castsim.numerics.quantisation import RULES, Quantised

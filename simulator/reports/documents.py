@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
 from operator import attrgetter
@@ -13,6 +12,7 @@ from types import UnionType
 from typing import Annotated, Any, ClassVar, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from castsim.execution.timing import Cause
+from castsim.isa.dataclass import dataclass, field, fields, is_dataclass
 from castsim.isa.formats import Format
 from castsim.targets.description import Table, TargetHeader
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from castsim.isa import formats as rows_of_formats
+from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
 from castsim.machines.registry import MachinePart
 from castsim.reports.documents import CommandDocument, Keys, says

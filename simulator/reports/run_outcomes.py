@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from math import isfinite, prod
@@ -16,6 +15,7 @@ from castsim.execution.interpreter.memory import Origin, ReadElement
 from castsim.execution.outcomes import CastPlace, Outcome, Outcomes
 from castsim.execution.timing import Timing
 from castsim.execution.tree import Tree
+from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import IntFormat, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.reports.documents import ABSENT, Document, Keys, says

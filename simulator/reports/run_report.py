@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
@@ -15,6 +14,7 @@ from castsim.execution.input_data import digest
 from castsim.execution.timing import Limiter, limiter
 from castsim.execution.tree import BufferUse, buffer_use
 from castsim.exploration.lifted_limits import LineCost, costliest_line, limit_behind, longest_line
+from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import Codes
 from castsim.reports.documents import Keys, says
 from castsim.reports.numbers import doubtful_facts

@@ -6,11 +6,11 @@ import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.audit import ScratchAudit, ScratchAuditor
 from castsim.reports.documents import CommandDocument, Document, Keys, says

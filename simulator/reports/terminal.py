@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import wraps
 from io import StringIO
 from itertools import pairwise
@@ -23,6 +22,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from castsim.files import is_coloured
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import escaped
 
 _Given = ParamSpec("_Given")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 
 import castsim
 from castsim.execution.input_data import make_inputs, same_elements
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes, Format, IntFormat, format_named
 from castsim.numerics.blocks import code_dtype

@@ -6,10 +6,10 @@ Rules: docs/quantisation.md; operations: docs/reference/pto.md section 7.12.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto import program as pto

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from castsim.engines import simulate
 from castsim.execution import run_limits
 from castsim.execution.input_data import ArgumentUse, check_elements
 from castsim.execution.interpreter.interpreter import Executed
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import ReadError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Codes
 from castsim.isa.reading import Language, Source

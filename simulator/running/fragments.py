@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, SourceText, Span, closest
 from castsim.isa.formats import FORMATS, FloatFormat, Format, format_named
 from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -18,6 +17,7 @@ from castsim.execution.synchronisation.flags import Synchronised
 from castsim.execution.synchronisation.race_detector import find_races
 from castsim.execution.synchronisation.race_findings import IGNORE, SLOTS, STOP, RaceFinding, RaceKind, refusal
 from castsim.execution.tree import Tree
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import WarningKind, Warnings, WarningText
 from castsim.isa.formats import Codes
 from castsim.isa.reading import Language

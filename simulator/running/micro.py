@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from castsim.execution.interpreter.memory import put_elements
 from castsim.execution.interpreter.micro_interpreter import Walked, argument_format, walk_function
 from castsim.execution.interpreter.vector_unit import MicroMemory, PathOnly, ReadElements, RecordingUnit, VectorUnit
 from castsim.execution.outcomes import CastTally
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError, ReadError, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Codes
 from castsim.isa.pto import program as pto

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +45,7 @@ from castsim.execution.synchronisation.flags import (
 from castsim.execution.synchronisation.race_findings import RaceFinding
 from castsim.execution.tree import Block, InstructionRole, Node, Tree
 from castsim.execution.vector_operations.quantising import FORMS
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.formats import Codes
 from castsim.isa.pto import program as pto

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from math import prod
 from tempfile import SpooledTemporaryFile
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.vector_unit import BytePointer, Copy, MicroMemory, Value, VectorIssue, VectorUnit
 from castsim.execution.tree import Deltas, GlobalSpace, Instruction, Lowered, Part, Tile, accesses
 from castsim.execution.vector_operations.shapes import is_column
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.formats import Codes, Format
 from castsim.isa.pto import program as pto

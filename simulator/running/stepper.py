@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +19,7 @@ from castsim.execution.pipe_operations import NO_VALUES, Idle
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.timing import Cause, IgnoresBlocks
 from castsim.execution.tree import GlobalSpace, Instruction, Lowered, Tile, Tree, instances
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.pto.value_types import MaskType, MicroOperation, VectorType, element_format, held_element

@@ -7,7 +7,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -18,6 +17,7 @@ from castsim.execution.interpreter.arguments import bind_arguments
 from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.interpreter.scalar_values import constant, evaluate
 from castsim.execution.timing import Cause
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.pto import program as pto

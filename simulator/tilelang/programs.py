@@ -11,7 +11,6 @@ import runpy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FrameType
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import CastsimError, Located, ReadError, Span, missing_package
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from importlib import import_module
 from math import inf
 from types import SimpleNamespace
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.synchronisation.race_findings import STOP
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded

@@ -10,7 +10,6 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partialmethod
 from importlib import import_module
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError
 
 # The text of a micro program while it is written: values and their types, constants, regions, places of statements.

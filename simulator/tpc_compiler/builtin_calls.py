@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from struct import pack, unpack
@@ -13,6 +12,7 @@ import numpy as np
 from castsim.execution.input_data import arrayed
 from castsim.execution.timing import Timing
 from castsim.execution.tree import Tree, issued
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError, WarningKind, Warnings, WarningText, arguments_checked
 from castsim.isa.formats import FORMATS, Codes, format_named
 from castsim.isa.tpc.program import Slot, TpcProgram

@@ -9,10 +9,10 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.tpc.forms import Feature

@@ -9,9 +9,9 @@ width is written as both steps, `trunc(fptoi)`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, IntFormat, format_named
 from castsim.targets.description import Status

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
 from struct import pack, unpack
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.tpc.parser import parse

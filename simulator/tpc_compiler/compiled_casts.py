@@ -12,7 +12,6 @@ conversion, reinterpret_cast). Values are those of the emitted assembly in the m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path as File
@@ -20,6 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS, Codes
 from castsim.isa.tpc.program import Slot

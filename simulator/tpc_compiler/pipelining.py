@@ -8,9 +8,9 @@ of an iterator that the body reads; a loop whose iterator something reads behind
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.tpc.program import File, Immediate, LabelUse, Register, Slot
 from castsim.machines.vliw.control import LoopShape, innermost, trips_of
 from castsim.tpc_compiler.placing import (

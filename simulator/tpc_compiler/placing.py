@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import JUMPS, Bundle, File, LabelUse, Slot, TpcInstruction, TpcProgram

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import CastsimError, IllegalError, Span
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.forms import LOCAL, STORES, TENSORS, Family, Half, MemoryOperation

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import prod
 from time import process_time
 
 from castsim.execution.tree import issued
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import MAX_STATEMENTS, CastsimError, EngineError, IllegalError, Span
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.forms import LOCAL, LOCAL_VECTORS, STORES, Feature

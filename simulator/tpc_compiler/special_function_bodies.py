@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, field
 from struct import pack, unpack
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.program import Slot
 from castsim.targets.vliw import VliwTarget

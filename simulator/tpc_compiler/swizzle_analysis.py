@@ -6,12 +6,12 @@ Bundles are taken in order: a block that reads early has another meaning than th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.parser import print_head, print_item

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Codes
 from castsim.isa.tpc.forms import Family

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import MAX_STATEMENTS, CastsimError, IllegalError, ReadError, Span, too_many_statements
 from castsim.isa.tpc.forms import Dialect, MemoryOperation
 from castsim.isa.tpc.matching import read_instruction

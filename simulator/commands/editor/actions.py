@@ -8,12 +8,12 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from castsim.commands.editor.program_slice import EditedText, Settings, excerpt, findings_in, node_at, target_of_text
 from castsim.commands.editor.symbols import TileIndex
 from castsim.exploration.checking import Finding, Severity, check_text
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto import pto_parser

@@ -10,7 +10,6 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +19,7 @@ from castsim.execution.input_data import entries
 from castsim.execution.interpreter.arguments import core_numbers
 from castsim.execution.synchronisation.race_findings import IGNORE
 from castsim.exploration.checking import Finding, check_text, of_error
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, EngineError, WarningKind
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from castsim.commands.editor.hover import OTHERS, ROUNDINGS, SHAPES
 from castsim.commands.editor.program_slice import EditedText, Settings, target_of_text
+from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import FORMATS, Rounding
 from castsim.isa.pto.control_flow import HANDLERS
 from castsim.isa.pto.micro_forms import ROWS

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from castsim.commands.editor.checker import CheckedLine
 from castsim.commands.editor.program_slice import EditedText, Settings, excerpt, node_at, target_of_text, work
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, IllegalError, legal_text
 from castsim.isa.formats import (
     FORMATS,

@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from castsim.commands.editor.symbols import (
     TileIndex,
     TokenType,
 )
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import ReadError
 from castsim.tpc_compiler.tpc_c.language import call_named, constants, type_named
 

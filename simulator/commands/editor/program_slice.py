@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lsprotocol.types import Position, Range
@@ -17,6 +16,7 @@ from lsprotocol.types import Position, Range
 from castsim.execution.input_data import choose_target
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.exploration.checking import Finding, in_order, of_errors, of_warnings
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Operation, nodes

@@ -9,7 +9,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -47,6 +46,7 @@ from castsim.commands.editor.navigation import (
 from castsim.commands.editor.program_slice import EditedText, Settings, TextPlaces, change, normalised
 from castsim.commands.editor.symbols import SymbolIndex
 from castsim.exploration.checking import Finding, Severity
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, ReadError, legal_text
 
 if sys.platform == "linux":

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import ReadError
 from castsim.isa.pto.lexer import PtoSource, TokenKind, Tokens, scan
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, SCALARS

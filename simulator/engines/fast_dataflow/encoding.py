@@ -7,7 +7,6 @@ whole turns of the addresses around the banks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import repeat
 from math import gcd, lcm
 from typing import Protocol
@@ -59,6 +58,7 @@ from castsim.execution.tree import (
     elements,
     width,
 )
+from castsim.isa.dataclass import dataclass, field
 from castsim.targets.dataflow import DataflowTarget
 
 # What a mechanism adds to the fast engine: its operations as rows of numbers, its banks.

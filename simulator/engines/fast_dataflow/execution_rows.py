@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import accumulate, starmap
 from operator import attrgetter
@@ -18,6 +17,7 @@ from castsim.engines.fast_dataflow.pipe_steps import execution_of, over
 from castsim.engines.fast_dataflow.state import EntryRow, ExecutionRow, MachineState, NodeRow, chain
 from castsim.engines.fast_dataflow.state_rows import BEGUN, MARKER, NONE, SCALAR_END, STALE, WIDTH, names_of
 from castsim.execution import pipe_operations, timing, transfer_timing
+from castsim.isa.dataclass import dataclass, replace
 from castsim.machines.strided import strided_instructions as strided_timing
 from castsim.machines.vector_function import function_timing
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from castsim.engines.fast_dataflow import state_rows
 from castsim.engines.fast_dataflow.encoding import Encoder, UnitOperation
 from castsim.engines.fast_dataflow.execution_rows import MachineMemory
 from castsim.engines.fast_dataflow.state import PortsRow
 from castsim.engines.fast_dataflow.state_rows import CAUSES, FUNCTION, NONE
 from castsim.execution.tree import Operation
+from castsim.isa.dataclass import dataclass, replace
 from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function, timed, turn_bytes
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.targets.vector_function import VectorFunctionTarget

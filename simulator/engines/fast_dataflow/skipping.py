@@ -7,7 +7,6 @@ skipped trips is later by `offset` than the machine's own clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -48,6 +47,7 @@ from castsim.engines.fast_dataflow.state_rows import (
 from castsim.execution.pipe_operations import operation_name
 from castsim.execution.timing import Cause, Execution, OperationTiming
 from castsim.execution.transfer_timing import TICKS
+from castsim.isa.dataclass import dataclass, field
 from castsim.machines.vector_function.function_timing import words_of_cycle
 
 # The state of a machine relative to now, as far as anything later depends on it.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from castsim.engines.fast_dataflow.encoding import Encoder, UnitOperation
 from castsim.engines.fast_dataflow.execution_rows import MachineMemory
 from castsim.engines.fast_dataflow.state import PortsRow, VectorRow, WalkRow
 from castsim.engines.fast_dataflow.state_rows import MASK, VECTOR
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import Operation
+from castsim.isa.dataclass import dataclass
 from castsim.machines.strided.strided_instructions import (
     StridedInstruction,
     always_fills,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
@@ -56,6 +55,7 @@ from castsim.execution.pipe_operations import (
 from castsim.execution.timing import Listener, OperationTiming, PipeTiming, Timing, Watcher
 from castsim.execution.tree import Operation, Tree
 from castsim.files import folder_of
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import EngineError
 from castsim.machines.registry import MachinePart
 from castsim.targets.loader import TileTarget

@@ -11,7 +11,6 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from importlib import import_module
 from itertools import islice
@@ -41,6 +40,7 @@ from castsim.execution.distributing import ALONE, HandedTargets, Workers, distri
 from castsim.execution.origins import FinishedPiece, Origins, ResultOrigin, Task, origin
 from castsim.execution.timing import ProgressCallback
 from castsim.files import PARTIAL
+from castsim.isa.dataclass import asdict, dataclass, field, replace
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Codes, Format, format_named
 from castsim.lowering.catalogue import Assembly, assembly_of, catalogue_of
@@ -259,7 +259,7 @@ class LoweringRecord(KeptRecord):
         Raises:
             ReadError: it is missing or not such a record, or the planner has changed since.
         """
-        found = super(LoweringRecord, cls).load(path)
+        found = super().load(path)
         if found.sources != planner_digest():
             raise ReadError(f"record '{path}' is stale, start a new one: the planner has changed since")
         return found

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
 from itertools import product
 from pathlib import Path
 from types import FrameType
@@ -42,6 +41,7 @@ from castsim.evidence.verification.kept import (
 )
 from castsim.execution.distributing import Workers, distributed, here
 from castsim.execution.origins import Origins, ResultOrigin, Task
+from castsim.isa.dataclass import asdict, dataclass, field, fields
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import DETERMINISTIC, Format, Overflow, Rounding, format_named
 from castsim.isa.reading import read_text

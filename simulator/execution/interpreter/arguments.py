@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import prod
 
 from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import argument_value
 from castsim.execution.tree import Part, Tile
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import ReadError, Span, TileError
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto

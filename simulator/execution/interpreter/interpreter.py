@@ -8,7 +8,6 @@ trip, and runs of equal trips folded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from castsim.execution.input_data import TOOLCHAIN, ArgumentUse, ProgramChoice
@@ -69,6 +68,7 @@ from castsim.execution.tree import (
     TileTransfer,
     Tree,
 )
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, ReadError, Span, WarningKind, Warnings, WarningText, closest
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
 from typing import Protocol
 
 from castsim.execution.input_data import MAKE_SCRATCH, TOOLCHAIN, ArgumentUse, ProgramChoice
@@ -26,6 +25,7 @@ from castsim.execution.tree import (
     TileTransfer,
     elements,
 )
+from castsim.isa.dataclass import dataclass, field, fields
 from castsim.isa.errors import CastsimError, LimitError, ReadError, Span, Warnings, WarningText
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto

@@ -7,7 +7,6 @@ read. A walk without values replaces unknown elements by 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -20,6 +19,7 @@ from castsim.execution.interpreter.rerolling import DependentScalar, LoopDepende
 from castsim.execution.interpreter.scalar_values import bits_of, from_bits
 from castsim.execution.run_limits import MAX_ELEMENTS
 from castsim.execution.tree import Access, GlobalSpace, Node, ScalarElement, Tile
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText
 from castsim.isa.pto import program as pto
 

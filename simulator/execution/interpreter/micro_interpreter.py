@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NoReturn
 
 from castsim.execution.input_data import ArgumentUse
@@ -33,6 +32,7 @@ from castsim.execution.interpreter.vector_unit import (
     store,
 )
 from castsim.execution.tree import Lowered
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import (
     EngineError,
     IllegalError,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import lcm
 
 from castsim.execution.tree import Block, Deltas, Loop, Lowered, Node, elements, loop_of, width
+from castsim.isa.dataclass import dataclass
 
 # Values of a program, and how they depend on the loops of which only some trips are walked.
 #

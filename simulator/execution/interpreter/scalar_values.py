@@ -11,7 +11,6 @@ import operator
 import struct
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import gcd
@@ -19,6 +18,7 @@ from math import gcd
 import numpy as np
 
 from castsim.execution.interpreter.rerolling import Bounds, DependentScalar, LoopDependence, affine, unknown
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto

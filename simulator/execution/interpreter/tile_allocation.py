@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect, insort
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from castsim.execution.interpreter.arguments import Allocator, slot_bytes
 from castsim.execution.interpreter.lowerer import Lowerer, has_addresses
 from castsim.execution.interpreter.scalar_values import bits_of
 from castsim.execution.tree import ResolvedTileOp, Tile
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError, WarningKind, WarningText
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto

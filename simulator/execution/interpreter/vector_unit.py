@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Protocol, TypeVar
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.tree import Access, Instruction, Lowered, Tree, run_length, strided
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import Span, TileError, Warnings
 from castsim.isa.pto.micro_forms import LOOP_REGISTERS
 from castsim.isa.pto.program import Barrier, External, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag

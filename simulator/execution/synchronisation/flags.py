@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from castsim.execution.interpreter.interpreter import Executed
@@ -37,6 +36,7 @@ from castsim.execution.synchronisation.removing import (
 )
 from castsim.execution.synchronisation.sync_reading import ElementReading, read
 from castsim.execution.tree import issued
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
 from castsim.targets.dataflow import DataflowTarget

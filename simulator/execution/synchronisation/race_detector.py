@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
@@ -44,6 +43,7 @@ from castsim.execution.tree import (
     run_length,
     scratch_reads,
 )
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import Span
 from castsim.isa.pto.strided_statements import REPEAT, STRIDED_ROWS
 from castsim.targets.dataflow import DataflowTarget, Hazard, Pipes

@@ -7,7 +7,6 @@ even if this run would not show it. Trips of loops are not unrolled; see `unfold
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
 
@@ -25,6 +24,7 @@ from castsim.execution.tree import (
     widened,
     width,
 )
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import EngineError, RaceError, Span
 from castsim.targets.dataflow import Hazard
 

@@ -10,9 +10,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from enum import Enum
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.targets.dataflow import Pipes
 
 # A program as the vendor's tool numbers it: operations, and where loops and branches begin and end.

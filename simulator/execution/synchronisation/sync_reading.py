@@ -6,7 +6,6 @@ Source: docs/reference/pto.md section 5.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 from castsim.execution.interpreter.arguments import Allocator, slot_bytes
 from castsim.execution.interpreter.lowerer import Lowerer, gathers, pipe_of
@@ -14,6 +13,7 @@ from castsim.execution.interpreter.rerolling import DependentScalar, LoopDepende
 from castsim.execution.interpreter.scalar_values import constant, evaluate
 from castsim.execution.interpreter.tile_allocation import TileNode, is_foreign, share_bytes
 from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.statement_forms import scratch_of

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from castsim.execution.pipe_operations import check_tile
 from castsim.execution.tree import Access, ResolvedTileOp, Tile, common_bytes, strided
 from castsim.execution.vector_operations.quantising import (
@@ -49,6 +47,7 @@ from castsim.execution.vector_operations.target_rules import (
     compared_format,
     float_route,
 )
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import IllegalError, ReadError, TileError, closest
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.vector_operations import NARROWER, PAIR_BYTES, VECTOR_OPERATIONS, Kind, VectorOperation

@@ -8,13 +8,13 @@ logarithm are rounded from the double-precision library function. No source stat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from castsim.execution.outcomes import Judge, tell_change
 from castsim.execution.vector_operations.shapes import Numbers, encoded, numbers
 from castsim.execution.vector_operations.target_rules import Behaviour
+from castsim.isa.dataclass import replace
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Rounding, format_named
 from castsim.isa.pto.vector_operations import COMPOSITIONS
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +33,7 @@ from castsim.execution.vector_operations.shapes import (
     widens,
 )
 from castsim.execution.vector_operations.target_rules import Behaviour, float_route
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.numerics.policy import NanToInteger, Policy, abstract_policy

@@ -6,7 +6,6 @@ Source: docs/reference/pto.md section 7.12.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -36,6 +35,7 @@ from castsim.execution.vector_operations.target_rules import (
     cleared_bytes,
     fill_boxes,
 )
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import Codes, Format, Overflow, Rounding, format_named
 from castsim.isa.pto.value_types import held_format

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.quantising import FLAT_NV, FORMS, check_block_quantisation
 from castsim.execution.vector_operations.rearranging import GROUP, block_elements, gathered_elements, pairs_of
 from castsim.execution.vector_operations.shapes import BLOCK, is_column, region, shape_text, tile_error, vector_operand
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import TileError
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind, VectorOperation

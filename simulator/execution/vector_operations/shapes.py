@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from castsim.execution.outcomes import Judge, tell_change
 from castsim.execution.tree import Access, ResolvedTileOp, Tile, strided
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from castsim.execution.tree import Access, ResolvedTileOp, Tile, strided
 from castsim.execution.vector_operations.shapes import (
@@ -16,6 +15,7 @@ from castsim.execution.vector_operations.shapes import (
     tile_error,
     transposes_by_blocks,
 )
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError, ScratchError, TileError
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto.value_types import held_format

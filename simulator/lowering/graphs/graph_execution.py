@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ import numpy as np
 from castsim.execution.input_data import random_codes, read_input, seed_of
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.timing import ProgressCallback
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError, legal_text
 from castsim.isa.formats import Codes, Format
 from castsim.isa.reading import read_text

@@ -8,13 +8,13 @@ kernel.output("y", kernel.convert(kernel.combine("mul", x, constant), chain))
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from castsim.execution.timing import ProgressCallback
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, IntFormat, Rounding, format_named
 from castsim.lowering.catalogue import PLANNING, Catalogue, catalogue_of, search

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.formats import Codes, Format
 from castsim.numerics.codec import array_from_codes, codes_from_array

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Rounding, TaperedFormat
 from castsim.lowering.demand import Verdict

@@ -7,9 +7,8 @@ its format.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from castsim.execution.vector_operations.target_rules import saturates
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import TileError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.pto.program import PartitionType, ViewType

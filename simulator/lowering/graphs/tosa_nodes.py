@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Codes, Format, IntFormat, Rounding
 from castsim.lowering.acceptance import acceptance

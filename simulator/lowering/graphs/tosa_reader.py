@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import CastsimError, ErrorList, IllegalError, ReadError, Span
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, code_bits
 from castsim.isa.pto.lexer import PtoSource

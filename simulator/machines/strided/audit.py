@@ -6,10 +6,10 @@ The extents come from the address fields of the executed operations, never from 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from castsim.execution.pipe_operations import ControlWrite, PipeBarrier, check_equal_regions, check_overlap, check_tile
 from castsim.execution.tree import Block, Deltas, Loop, Node, Tile, TileCast, loop_of
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ScratchError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, Saturation, format_named
 from castsim.isa.pto.program import RoundMode, TileType

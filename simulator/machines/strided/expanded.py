@@ -7,12 +7,12 @@ operation. An operation whose lowering only estimates cycles is refused.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from castsim.execution.pipe_operations import BLOCK, ControlWrite, ScalarWork
 from castsim.execution.tree import Block, Lowered, Operation, ResolvedTileOp, Tree, width
 from castsim.execution.vector_operations.arithmetic import apply, constant_codes
 from castsim.execution.vector_operations.effect import TileEffect
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto

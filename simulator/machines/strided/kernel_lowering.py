@@ -8,12 +8,12 @@ in the module of the structure.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import Block, ResolvedTileOp, Tile, TileCast, loop_of
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs, pairs_of
 from castsim.execution.vector_operations.shapes import is_column
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, Saturation, format_named
 from castsim.isa.pto.program import RoundMode

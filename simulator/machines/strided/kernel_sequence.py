@@ -13,11 +13,11 @@ patterns are those that the published issue cycles and the model's own predictio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from castsim.execution.pipe_operations import BLOCK, ControlWrite, FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.execution.tree import Block, Node, ResolvedTileOp, Tile, loop_of
 from castsim.execution.vector_operations.target_rules import extreme_scratch
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.machines.strided.plan import start_ctrl, with_bit

@@ -10,10 +10,10 @@ one call: assumed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from castsim.execution.tree import Block, ResolvedTileOp, Tile, loop_of
 from castsim.execution.vector_operations.shapes import BLOCK, transposes_by_blocks, widens
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS

@@ -9,13 +9,13 @@ docs/reference/a2a3.md section 1 (modes and fallbacks), 3.1, 3.2 (instructions t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from castsim.execution.pipe_operations import BLOCK, ControlWrite, PipeBarrier
 from castsim.execution.tree import Block, Lowered, Node, loop_of, operations
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import (
     Codes,

@@ -6,7 +6,6 @@ Source: docs/reference/a2a3.md sections 2 and 9.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from castsim.execution.vector_operations.effect import COMPARISONS, UNORDERED
 from castsim.execution.vector_operations.rearranging import GROUP, ranks_of
 from castsim.execution.vector_operations.shapes import BUFFER, numbers
 from castsim.execution.vector_operations.target_rules import LANE_OPTIONS, Behaviour, lane_behaviour
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.isa.pto.strided_statements import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from itertools import product
 
 from castsim.execution.interpreter.lowerer import Lowerer
@@ -20,6 +19,7 @@ from castsim.execution.interpreter.vector_unit import (
 from castsim.execution.outcomes import CastPlace, CastTally, Judge, Listener, changes, heard_by
 from castsim.execution.tree import Access, Tree
 from castsim.execution.vector_operations.shapes import BUFFER
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Codes, format_named
 from castsim.isa.pto import program as pto

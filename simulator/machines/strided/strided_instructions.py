@@ -8,7 +8,6 @@ captured at issue, so an operation carries the policy in force when it was issue
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from castsim.execution.pipe_operations import (
     Transfer,
 )
 from castsim.execution.tree import Deltas
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, TargetDataError
 from castsim.isa.formats import Codes, Format
 from castsim.numerics.policy import Policy

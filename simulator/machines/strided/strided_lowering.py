@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from castsim.execution.input_data import MAKE_SCRATCH
 from castsim.execution.interpreter.lowerer import LoweredInstruction, is_binary
@@ -23,6 +22,7 @@ from castsim.execution.tree import (
 )
 from castsim.execution.vector_operations.shapes import is_column, transposes_by_blocks
 from castsim.execution.vector_operations.target_rules import scratch_bytes
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, Span, WarningKind, Warnings, WarningText, closest
 from castsim.isa.formats import Format, IntFormat, Overflow, Saturation, format_named
 from castsim.isa.pto import program as pto

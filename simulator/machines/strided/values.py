@@ -7,7 +7,6 @@ one call if `natural_map` proves that the operations are equivalent.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from castsim.execution.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import Operation, Tile
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format, IntFormat, format_named
 from castsim.machines.strided.strided_instructions import (

@@ -7,7 +7,6 @@ is the constant of the operation. Source: docs/reference/micro.md sections 3.6 t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from castsim.execution.tree import ResolvedTileOp
 from castsim.execution.vector_operations.arithmetic import constant_codes, neutral_code
 from castsim.execution.vector_operations.shapes import numbers, vector_operand
 from castsim.execution.vector_operations.target_rules import Behaviour, compared_format
+from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import MaskType, MicroOperation, ScalarType, vector

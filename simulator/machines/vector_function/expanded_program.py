@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 from castsim.execution.pipe_operations import (
     BLOCK,
@@ -16,6 +15,7 @@ from castsim.execution.pipe_operations import (
 )
 from castsim.execution.tree import Block, Deltas, Instruction, Loop, Lowered, Node, Operation, Tree, width
 from castsim.execution.vector_operations.effect import TileEffect
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
 
 from castsim.execution.interpreter.arguments import ArgumentPointer, partition
 from castsim.execution.interpreter.arguments import View as SettledView
@@ -27,6 +26,7 @@ from castsim.execution.interpreter.tile_allocation import (
 from castsim.execution.pipe_operations import MAXIMUM, MINIMUM, ZERO, pad_code
 from castsim.execution.tree import Block, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Part as SettledPart
+from castsim.isa.dataclass import dataclass, field, fields, replace
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Function, nodes, regions_of, with_regions

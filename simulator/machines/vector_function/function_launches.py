@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from castsim.execution.pipe_operations import BLOCK, Unaddressed
 from castsim.execution.timing import Cause, Timing, repeated
 from castsim.execution.transfer_timing import TICKS, ticks
 from castsim.execution.tree import Instruction, Lowered, Tree, elements, instances, operations
+from castsim.isa.dataclass import dataclass, field, fields, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.value_types import MicroOperation
 from castsim.machines.mechanisms import InstructionLaunches, LaunchSlice, LineLaunches, LineWait

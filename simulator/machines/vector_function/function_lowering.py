@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from castsim.execution.input_data import BACKEND, ProgramChoice
 from castsim.execution.interpreter.lowerer import LoweredInstruction
@@ -19,6 +18,7 @@ from castsim.execution.vector_operations.quantising import MX_GROUP, grouping_of
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs
 from castsim.execution.vector_operations.shapes import as_rows
 from castsim.execution.vector_operations.target_rules import exponent_shape, is_exponents
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, IllegalError, closest
 from castsim.isa.formats import Format, Overflow, Saturation, format_named
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind

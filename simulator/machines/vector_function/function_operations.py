@@ -12,7 +12,6 @@ a register; a lane of w bytes is governed by the bit of its first byte.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -27,6 +26,7 @@ from castsim.execution.pipe_operations import (
     Transfer,
 )
 from castsim.execution.tree import Deltas
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.value_types import MaskType, MicroOperation, Type, VectorType, vector
 from castsim.numerics.policy import Policy

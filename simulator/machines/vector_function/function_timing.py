@@ -7,10 +7,10 @@ scoreboard and the event engine call the functions, the fast engine compiles tho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.execution.transfer_timing import NO_TICK, TICKS, cycle_from, rounded, ticks
+from castsim.isa.dataclass import dataclass
 
 if TYPE_CHECKING:
     from castsim.targets.vector_function import VectorFunctionTarget

@@ -9,12 +9,12 @@ from array import array
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from heapq import heappush, heapreplace
 
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.timing import Cause
 from castsim.execution.transfer_timing import NO_TICK, TICKS, cycle_from, ticks
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.machines.vector_function.function_timing import (
     ACCESS_BITS,
     GROUP_BITS,

@@ -8,10 +8,10 @@ value) are ready in time and omitted. Values are computed elsewhere: see `castsi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import ResolvedTileOp, Tile
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.value_types import MicroOperation

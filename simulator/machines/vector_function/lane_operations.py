@@ -7,13 +7,13 @@ verifier and the execution of programs read the rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from castsim.execution.vector_operations.arithmetic import apply, clamped, neutral_code, reduce_lanes
 from castsim.execution.vector_operations.shapes import Numbers, encoded, numbers
 from castsim.execution.vector_operations.target_rules import LANE_OPTIONS, Behaviour, lane_behaviour
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat
 from castsim.machines.vector_function.function_operations import Index, interleave_maps

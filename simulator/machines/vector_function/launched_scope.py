@@ -8,11 +8,11 @@ Source: docs/reference/micro.md 6.1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum, auto
 
 from castsim.execution.transfer_timing import TICKS, ticks
+from castsim.isa.dataclass import dataclass, field
 from castsim.machines.vector_function.function_timing import FunctionTicks
 from castsim.machines.vector_function.trip_timing import division_ticks
 from castsim.targets.vector_function import VectorFunctionTarget

@@ -7,12 +7,12 @@ index into that array. The caller updates pointers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from castsim.execution.buffer_values import Bytes
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import MicroOperation, VectorType

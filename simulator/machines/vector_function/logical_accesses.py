@@ -6,9 +6,9 @@ Source: docs/reference/micro.md section 9.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from math import gcd
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import LEGACY

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import NOWHERE, Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.statement_forms import FLOATS

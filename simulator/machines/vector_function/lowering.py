@@ -7,11 +7,11 @@ include/pto/npu/a5/TCvt.hpp @ 3186c381; the kernels themselves are data of the t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import partial
 
 from castsim.execution.pipe_operations import ControlWrite, check_equal_regions, check_overlap, check_tile
 from castsim.execution.tree import Block, Node, Tile, TileCast
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format
 from castsim.isa.pto.micro_words import ROUNDINGS

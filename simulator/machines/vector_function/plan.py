@@ -7,9 +7,9 @@ docs/reference/a5.md section 4 (rounding, saturation, CTRL) and section 5 (value
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from castsim.execution.input_data import BACKEND, MICRO
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, IntFormat, Overflow, Rounding, Saturation, format_named
 from castsim.isa.pto.program import RoundMode

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import isfinite
 
 import numpy as np
@@ -17,6 +16,7 @@ from castsim.execution.pipe_operations import (
 )
 from castsim.execution.tree import Access, widened
 from castsim.execution.vector_operations.shapes import BUFFER
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import Span, WarningKind, WarningText
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import OPAQUE

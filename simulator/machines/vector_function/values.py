@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from castsim.execution.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
 from castsim.execution.tree import Tile
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.pto.micro_words import ROUNDINGS

@@ -7,13 +7,13 @@ the bit of a lane's first byte governs the lane (docs/reference/micro.md section
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.buffer_values import Bytes, pack_nibbles, unpack_nibbles
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.isa.pto.micro_words import HALVES, ROUNDINGS, Conversion, check_truncation, plain_word

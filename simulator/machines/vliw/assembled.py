@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from castsim.execution.input_data import ArgumentUse, check_known, make_inputs, read_array, to_memory
 from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.tree import Tree
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import (
     MAX_STATEMENTS,
     EngineError,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from castsim.execution.timing import Cause, Listener
 from castsim.execution.tree import Block, Instruction, Lowered, Node, operations
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import EngineError
 from castsim.machines.vliw.stage_latency import ELEMENT_FACT, LATENCY_FACT, SLOTS, BundleOperation, MemoryTiming
 

@@ -6,11 +6,11 @@ Meaning of LOOP, JMPR, JMPA and HALT: docs/reference/tpc.md section 7.1, control
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from operator import is_
 
 from castsim.execution.interpreter.rerolling import address_steps
 from castsim.execution.tree import Block, Deltas, Loop, Node
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import EngineError, IllegalError, Span
 from castsim.isa.tpc.assembler import BYTE, COMPRESSED
 from castsim.isa.tpc.parser import print_instruction

@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate
 from operator import eq
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from castsim.execution.run_limits import MAX_CYCLES
 from castsim.execution.timing import Cause, Execution, Listener, OperationTiming, PipeTiming, Timing
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.machines.vliw.bundle_recurrence import (
     IssueHistory,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import Span, StaleReadError
 from castsim.isa.tpc.program import Slot, TpcInstruction
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from castsim.execution.timing import WAITING, Timing, repeated, share
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, Span
 from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import GROUPED, Register, Slot, Special, TpcInstruction, TpcProgram

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import replace
 
+from castsim.isa.dataclass import replace
 from castsim.isa.tpc.forms import LOCAL_VECTORS, STORES, TENSORS, Family, Half, MemoryOperation, ShortImmediates
 from castsim.isa.tpc.program import (
     PREDICATES,

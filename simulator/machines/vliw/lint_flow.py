@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import product
 
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import Span
 from castsim.isa.tpc.program import (
     WORD_MASK,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.formats import FORMATS, Codes
 from castsim.isa.tpc.forms import Feature

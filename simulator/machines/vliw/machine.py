@@ -7,7 +7,6 @@ operation tree. Without values only the scalar side is computed (design: path fi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, changes, heard_by
 from castsim.execution.run_limits import walk_limit
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Tree
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import CastsimError, EngineError, Span, WarningKind, WarningText
 from castsim.isa.formats import FORMATS, Codes, Format, Overflow, Rounding
 from castsim.isa.tpc.forms import LOADS, Family, MemoryOperation

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.tree import Access
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, Span, TileError
 from castsim.isa.formats import FORMATS, Format, format_named
 from castsim.isa.tpc.forms import Feature, Half

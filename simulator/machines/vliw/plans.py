@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.forms import LOADS, STORES, TENSORS, Family, MemoryOperation, OperandSpec

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Self
 
 from castsim.execution.tree import Deltas
+from castsim.isa.dataclass import dataclass
 from castsim.isa.tpc.instructions import FORMS
 from castsim.isa.tpc.program import GROUPED, VECTOR_FILES, File, Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.targets.vliw import VliwTarget

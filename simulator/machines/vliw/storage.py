@@ -8,13 +8,13 @@ access).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, LimitError, ReadError, Span, TileError
 from castsim.isa.formats import FORMATS, Format, format_named
 from castsim.isa.tpc.instructions import packed_widths

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 
+from castsim.isa.dataclass import dataclass, field
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.forms import LOCAL, Family, MemoryOperation
 from castsim.isa.tpc.program import WORD_BITS, WORD_MASK, DimensionMask, File, Register

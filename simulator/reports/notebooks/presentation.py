@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from castsim.execution.timing import Cause
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError, installed, missing_package
 from castsim.reports import notebooks
 from castsim.reports.numbers import CAUSE_COLOURS, TONES

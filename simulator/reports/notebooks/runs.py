@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from castsim.execution.input_data import arrayed
 from castsim.execution.timing import WAITING, Cause, OperationTiming
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import EngineError, LimitError, ReadError
 from castsim.reports import notebooks
 from castsim.reports.documents import identifier

@@ -6,7 +6,6 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -19,6 +18,7 @@ from rich.table import Table as TextTable
 from rich.text import Text as StyledText
 
 from castsim.execution.timing import Cause
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import escaped
 from castsim.reports.documents import Document, Json, document, identifier
 from castsim.reports.numbers import SERIES, TONES, grouped

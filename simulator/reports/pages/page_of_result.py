@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePath
 from statistics import fmean, median
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from castsim.exploration.differences import Difference, ProgramSide, by_effect
 from castsim.exploration.tuning_candidates import ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
+from castsim.isa.dataclass import replace
 from castsim.lowering.conformance import ConformanceEntry, Matrix
 from castsim.lowering.graphs.kernel_runner import NodeVerdict
 from castsim.lowering.graphs.model import TEXT

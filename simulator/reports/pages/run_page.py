@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from castsim.execution.timing import WAITING, Cause, repeated, share
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.reports.documents import Document, Json, identifier, shortened
 from castsim.reports.numbers import clock, described, duration, grouped
 from castsim.reports.pages.blocks import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from castsim.engines import observe
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Access, Tree, accesses, instances
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.formats import Codes, Format, IntFormat
 from castsim.numerics.codec import codes_from_array, decode_to_float64, is_codes
 from castsim.reports.documents import Json, identifier

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from castsim.execution.timing import Cause
+from castsim.isa.dataclass import dataclass
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.reports.documents import Keys, identifier, says
 from castsim.targets.description import Status

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from castsim.execution.timing import WAITING, Cause, Limiter, Timing, limiter, share
 from castsim.execution.tree import Access, Lowered, Tree, accesses, elements, instances, moved_accesses, scratch_reads
+from castsim.isa.dataclass import dataclass, field
 from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LineLaunches, machine_of
 from castsim.reports.documents import Keys, says
 from castsim.reports.numbers import grouped

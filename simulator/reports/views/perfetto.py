@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 
 from castsim.execution.timing import Cause, Timing
 from castsim.execution.tree import Access, Block, Deltas, Loop, Lowered, Node, Tree, accesses, instances, width
+from castsim.isa.dataclass import dataclass
 from castsim.machines.mechanisms import LaunchSlice
 from castsim.reports.views.recording import PipeSegment, free_tracks
 from castsim.reports.views.timeline import Dependence, DrawnOperation, ExecutionSpan, Timeline

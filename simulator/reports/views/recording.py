@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Self
 
 from castsim.execution.timing import WAITING, Cause, IgnoresBlocks, Listener, OperationTiming, Timing
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError
 
 # The part of a run that a view shows.

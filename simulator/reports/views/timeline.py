@@ -9,13 +9,13 @@ executed too. Waits for flags, barriers, and operations that take no pipe time s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from textwrap import wrap
 
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.timing import WAITING, Cause, Execution, OperationTiming, Timing, repeated
 from castsim.execution.tree import Access, Lowered, Tree, accesses, instances, operations
+from castsim.isa.dataclass import dataclass
 from castsim.reports.views.recording import PipeSegment, SegmentRecorder, Window, cut_segment
 from castsim.running.program_runs import listed
 

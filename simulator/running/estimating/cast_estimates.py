@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import partial
@@ -18,6 +17,7 @@ from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, b
 from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import WAITING, Cause, Timing, repeated
 from castsim.execution.tree import Block, Instruction, InstructionRole, Lowered, Tile, TileCast, Tree, without
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, EngineError, Span, TileError
 from castsim.isa.formats import Format, Saturation, format_named
 from castsim.isa.pto.program import Pipe, RoundMode, TileType

@@ -10,12 +10,12 @@ the banks and kernels that first clear their destination, are simulated shape by
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.timing import Cause
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import CastAsked, lowerer_of
 from castsim.machines.vector_function.function_launches import EarlyEnd, FunctionLaunch, time_trips

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.quantising import MX_GROUP
 from castsim.execution.vector_operations.shapes import whole_units
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError, TileError, closest
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.program import TileType

@@ -10,12 +10,12 @@ same cycle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Block
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import Format, Rounding
 from castsim.machines.mechanisms import CastAsked

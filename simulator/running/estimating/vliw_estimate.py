@@ -10,12 +10,12 @@ begin steps of their own; the size of local memory is not checked.
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from castsim.engines import simulate
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree, width
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
 from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.parser import parse

@@ -5,11 +5,11 @@ of declarations, and what can be said of a tree of C without compiling it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.formats import format_named
 from castsim.numerics.codec import codes_from_array

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, Span
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c.code import (

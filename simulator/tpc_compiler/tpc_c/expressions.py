@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import ReadError
 from castsim.tpc_compiler.tpc_c.arithmetic import OPERATORS
 from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, Declared, Value, member_text, names_of

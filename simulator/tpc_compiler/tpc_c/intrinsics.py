@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.tpc.forms import Feature
 from castsim.tpc_compiler.tpc_c.arithmetic import Arithmetic
 from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, WORD, Value

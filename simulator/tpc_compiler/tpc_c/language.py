@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.tpc.instructions import forms_of
 from castsim.targets.description import Status

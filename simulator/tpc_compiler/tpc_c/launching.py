@@ -9,12 +9,12 @@ import math
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.program import Bundle, File, Item, Register, RegisterDeclaration, TpcProgram

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.tpc.program import COMPARISONS
 from castsim.tpc_compiler.tpc_c.code import Value, assigned_in, leaves, member_text, names_of, walked
 from castsim.tpc_compiler.tpc_c.expressions import Expressions, Variable

@@ -11,12 +11,12 @@ import difflib
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, missing_package
 from castsim.isa.reading import is_file, read_text
 from castsim.tpc_compiler.tpc_c.language import GENERATIONS, MACROS, constants, names_in, type_names

@@ -8,10 +8,10 @@ Memory accesses and control flow are excluded; see `computes`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
 
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, WarningKind, WarningText
 from castsim.isa.formats import Codes, Format, Overflow, Rounding, Saturation
 from castsim.isa.tpc.program import File, Register, TpcInstruction

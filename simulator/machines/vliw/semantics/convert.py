@@ -6,7 +6,6 @@ Source: docs/reference/tpc.md sections 2.1 to 2.4 and 5.2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.outcomes import Judge, tell_change
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.isa.tpc.program import GROUPED, File, Immediate, Register, TpcInstruction

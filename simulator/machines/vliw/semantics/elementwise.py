@@ -7,7 +7,6 @@ Values: docs/reference/tpc.md section 5.1; operands: section 7.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.outcomes import Judge, tell_change
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.isa.tpc.program import File, TpcInstruction

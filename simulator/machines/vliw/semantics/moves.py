@@ -6,11 +6,11 @@ Source: docs/reference/tpc.md sections 2.5, 5.4 and 7.1.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.tpc.program import WORD_BITS, DimensionMask, File, Immediate, Register, Special, TpcInstruction

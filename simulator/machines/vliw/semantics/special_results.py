@@ -6,7 +6,6 @@ Source: docs/reference/tpc.md sections 5.4 to 5.6; results by class follow IEEE 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from itertools import product
@@ -14,6 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format
 from castsim.isa.tpc.program import File, Immediate, Register, TpcInstruction
