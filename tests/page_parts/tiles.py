@@ -84,9 +84,10 @@ def operations() -> str:
     for operation in VECTOR_OPERATIONS.values():
         kinds.setdefault(first[operation.name], {})[operation.name] = None
     named = {f"pto.{name}" for name in (*VECTOR_OPERATIONS, *ROWS)}
+    levels = f"pto.{PREFIX}", f"pto.{STRIDED}"
     others = sorted(
         name for name in HANDLERS
-        if name.startswith(("pto.", "scf.", "func.")) and not name.startswith((f"pto.{PREFIX}", f"pto.{STRIDED}")) and name not in named
+        if name.startswith(("pto.", "scf.", "func.")) and not name.startswith(levels) and name not in named
     )  # fmt: skip
     single = ", ".join(f"{kind} {codes(names)}" for kind, names in kinds.items() if len(names) == 1)
     several = "\n".join(f"* {kind}: {codes(names)}" for kind, names in kinds.items() if len(names) > 1)
