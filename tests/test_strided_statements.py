@@ -229,6 +229,21 @@ def test_accumulating_and_scalar_instructions(tmp_path: Path) -> None:
     assert same(found, np.maximum(one + two, np.float32(0)).astype("<f2"))
 
 
+def test_tile_operations_and_run_time_repeats_stand_beside_statements(tmp_path: Path) -> None:
+    given_, tile = noise("<f4", 19), "!pto.tile_buf<vec, 4x64xf32>"
+    body = f"""%t = pto.alloc_tile addr = %c{TWO} : {tile}
+    %u = pto.alloc_tile addr = %c{DST} : {tile}
+    pto.texp ins(%t : {tile}) outs(%u : {tile})
+    pto.barrier #pto.pipe<PIPE_V>
+    %n = arith.constant 3 : index
+    """
+    body += statement("vabs", ("f32", ONE), ("f32", DST), "%n : index")
+    wanted = given_[: 3 * 64].copy()
+    wanted[:] = np.exp(given_[TWO // 4 :][: 3 * 64].astype("<f8"))
+    found = executed(tmp_path, body, given_).view("<f4")
+    assert same(found[: 3 * 64], wanted) and same(found[3 * 64 :][:64], given_[3 * 64 :][:64])
+
+
 # ----------------------------------------------------------------------------------------------------------- cycles
 
 

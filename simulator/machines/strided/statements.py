@@ -17,7 +17,7 @@ from castsim.execution.interpreter.vector_unit import (
     mark,
 )
 from castsim.execution.outcomes import CastPlace, CastTally, Judge, Listener, changes, heard_by
-from castsim.execution.tree import Access, Tree
+from castsim.execution.tree import Access, Instruction, Lowered, Tree
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
@@ -26,7 +26,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import ROWS, SCOPES, Place
 from castsim.isa.pto.strided_statements import PREFIX, STRIDED_ROWS
 from castsim.isa.pto.value_types import MicroOperation, StridedStatement
-from castsim.machines.program_recorder import ProgramRecorder
+from castsim.machines.program_recorder import ProgramRecorder, execute_tile
 from castsim.machines.strided.expanded import expanded
 from castsim.machines.strided.kernel_sequence import Operand
 from castsim.machines.strided.plan import start_ctrl
@@ -127,6 +127,11 @@ class StridedUnit(Followed):
                 tally.add(CastPlace(node.span.line, f"{node.mnemonic} {src} -> {dst}", src, dst), counts)
 
         return hear
+
+    def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
+        """Execute a tile operation between statements."""
+        del node
+        execute_tile(self.target, self.memory, lowered, instruction, self.casts)
 
     def execute(self, issue: VectorIssue) -> tuple[Value, ...]:
         """Refuse an instruction of registers."""
