@@ -155,7 +155,7 @@ class Maker:
             self._warn(WarningKind.OPERATION, " ".join(rest))
 
     def function(self, name: str, used: Sequence[int]) -> pto.Function:
-        """Return the function of what was taken in; `used` are the positions of the arguments that point to memory."""
+        """Return the function of the processed lines; `used` are the positions of arguments that point to memory."""
         ends = self.body
         if any(isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for node in ends):
             ends = [*ends, pto.Barrier(pto.Pipe.ALL)]

@@ -404,7 +404,7 @@ class ScalarTranslator:
         return result
 
     def _cut(self, value: Number, dtype: str, *, signed: bool = False) -> Number:
-        """Return a whole number within the range of its type; `signed` is whether signed ones are assumed in range."""
+        """Return a whole number cut to the range of its type; signed ones are assumed in range unless `signed`."""
         if dtype == "bool" or dtype.endswith("64") or not (dtype.startswith("uint") or signed):
             return value
         bits = int(dtype.lstrip("uint"))

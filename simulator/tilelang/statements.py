@@ -80,7 +80,7 @@ class Walk(VectorTranslator):
         self.tables = False
         """Whether memory is accessed through tables of pointers."""
         self.externals: dict[str, tuple[str, Callable[..., None], str]] = {}
-        """Functions that the program declares: why they have no cycles, what computes them, the types they take."""
+        """Declared functions: the reason for unknown cycles, the function that computes them, their parameter types."""
         self.atomics: dict[str, Any] = {}
         self.leaving: object = None
         """The innermost loop that a value may end: its cells include whether it has been left, and its index."""

@@ -70,7 +70,7 @@ class SequenceWriter:
         then: SequenceRegister | int,
         other: SequenceRegister | int,
     ) -> SequenceRegister:
-        """Append a select: `then` where the condition on a and b is true; at most one constant is an immediate."""
+        """Append a select: `then` where the condition on a and b is true; constants except one immediate are loaded."""
         loaded = [self.constant(each) if isinstance(each, int) else each for each in (then, other)]
         return self.do(head, a, b, *loaded)
 

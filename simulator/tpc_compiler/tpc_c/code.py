@@ -382,7 +382,7 @@ class Declared(Emitter):
     functions: dict[str, Any]
 
     def is_pure(self, node: Any) -> bool:
-        """Whether an expression changes nothing, cannot fail, and is cheap enough to be computed in vain."""
+        """Return whether an expression has no side effect, cannot fail, and is cheap enough to evaluate needlessly."""
         for each in walked(node):
             name = type(each).__name__
             if name == "ArrayRef" and not self.in_registers(each):

@@ -312,7 +312,7 @@ class Printing:
         self._last = (machine, index) if index in self._moves else None
 
     def lines(self) -> tuple[str, ...]:
-        """Return what was printed, `kernel.c:12: text`, in order; without a line break the next call goes on."""
+        """Return the printed lines, `kernel.c:12: text`, in order; text without a line break is continued."""
         self._take()
         found: list[str] = []
         open_ = False
