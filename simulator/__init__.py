@@ -11,7 +11,7 @@
     castsim.accuracy("a5").to_frame("curves")
     castsim.diff("before.pto", "after.pto", inputs={"x": "random:1"}).lines
 
-Every refusal is a `castsim.CastsimError`. Nothing heavy is imported before one of the names is used.
+Every error is a `castsim.CastsimError`. Large modules are imported only when one of the names is used.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The command line: `castsim COMMAND ...`, also `python -m castsim`.
 
-Only what is needed to read the command is imported here; a command imports the rest when it runs.
+Only the modules for reading the command are imported here; a command imports the rest when it runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ There are about 100,000 objects when a short run ends.
 
 
 LEAST_ADDRESS_SPACE = 224 << 20
-"""Bytes of address space without which NumPy cannot be loaded; its libraries then end the process themselves."""
+"""Minimum address space in bytes for loading NumPy; with less, its libraries end the process themselves."""
 
 
 def address_space() -> int | None:
@@ -55,7 +55,7 @@ _NO_SPACE = b"error: not enough memory: `ulimit -v` leaves too little address sp
 
 
 def _lacks_space(error: Exception) -> bool:
-    """Whether an error may come of too little address space: what cannot be mapped or compiled fails in many ways."""
+    """Return whether an error may result from too little address space: mapping or compiling fails in many ways."""
     if isinstance(error, OSError):
         return error.errno in (None, errno.ENOMEM)
     return isinstance(error, MemoryError | ImportError | SystemError) and not isinstance(error, ModuleNotFoundError)
@@ -64,7 +64,7 @@ def _lacks_space(error: Exception) -> bool:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    0: done. 1: well-formed, but refused or failed. 2: what was typed, or the form of a file. 130: interrupted.
+    0: success. 1: well-formed, but rejected or failed. 2: malformed command or file. 130: interrupted.
     Bad input never gives a traceback; an internal error gives one only with CASTSIM_DEBUG=1.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
@@ -134,11 +134,11 @@ def _run(arguments: list[str]) -> int:
 
 
 INTERACTIVE = ("debug", "lsp", "view")
-"""Commands that wait for somebody, so that a bar would show nothing but their patience."""
+"""Commands that wait for a person, so that a progress bar would only show the time of waiting."""
 
 
 def _executed(name: str, options: Namespace) -> CommandOutcome:
-    """Do what a command is for; on a terminal, a bar appears if that takes long."""
+    """Execute a command; on a terminal, a progress bar appears if that takes long."""
     if name in INTERACTIVE or not sys.stderr.isatty():
         return _bounded(name, options)
     from castsim.reports.progress import stage_progress  # noqa: PLC0415 - for terminals
@@ -157,7 +157,7 @@ def _bounded(name: str, options: Namespace) -> CommandOutcome:
 
 
 def _at_its_options(name: str, options: Namespace) -> CommandOutcome:
-    """Do what a command is for; an error that quotes what was typed names the option."""
+    """Execute a command; an error that quotes an argument names the option."""
     try:
         return command_line.execute(name, options)
     except Exception as error:
@@ -172,14 +172,14 @@ def _at_its_options(name: str, options: Namespace) -> CommandOutcome:
 # left; a second one does not wait.
 
 RETRY_SECONDS = 0.05
-"""The interval, in seconds, between checks whether the compiler has been left."""
+"""The interval, in seconds, between checks whether the compiler has returned."""
 
 _COMPILERS = ("numba", "llvmlite")
 
 
 @contextmanager
 def kept_interrupts() -> Iterator[None]:
-    """Deliver interrupts for sure while the block lasts; does nothing in other threads and without timers."""
+    """Guarantee delivery of interrupts during the block; has no effect in other threads and without timers."""
     usual = signal.getsignal(signal.SIGINT)
     if not hasattr(signal, "setitimer") or usual is not signal.default_int_handler:
         yield

@@ -1,7 +1,7 @@
 """The pytest plugin: fixtures `castsim_cast` and `castsim_kernel`.
 
-pytest loads this module in every run of an environment that has castsim, so it imports nothing but pytest: what a
-fixture needs is imported when a test asks for it.
+pytest loads this module in every run of an environment with castsim, so it imports only pytest: the modules of a
+fixture are imported when a test requests it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def castsim_cast() -> CastChecker:
 def castsim_kernel(request: pytest.FixtureRequest) -> KernelRunner:
     """Run a kernel, and compare outputs, cycles and order: see `castsim.running.assertions.KernelRunner`.
 
-    A relative path that the current folder lacks is looked for beside the file of the test.
+    A relative path that does not exist in the current folder is resolved beside the file of the test.
     """
     from castsim.running.assertions import KernelRunner  # noqa: PLC0415 - as above
 

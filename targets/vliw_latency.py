@@ -5,7 +5,7 @@ With P the stage of the result, C that of the operand and S that of the operand'
     max(1, S - C + 1)   if S > P
     max(1, P - C + 1)   otherwise
 
-and what `LatencyRules` holds changes it, in the order of that class. Facts: docs/reference/tpc.md section 6.1.
+and the fields of `LatencyRules` change it, in the order of that class. Facts: docs/reference/tpc.md section 6.1.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from castsim.targets.validated import AfterValidator, BeforeValidator, Field
 
 SlotName = Literal["load", "spu", "vpu", "store"]
 FileName = Literal["V", "S", "I", "AD", "SP", "VP", "imm", "hw"]
-"""Register files of the stage tables; `hw` are registers that have a name instead of a number."""
+"""Register files of the stage tables; `hw` are registers with a name instead of a number."""
 
 RESULT = "dst"
 DESTINATION_KINDS = 4
-"""Maximum number of kinds of destinations that a rule distinguishes, by their number modulo this."""
+"""Maximum number of kinds of destinations that a rule distinguishes: the destination number modulo this."""
 WHOLE_SLOT = "*"
 PREDICATE = "predicate"
 
@@ -41,16 +41,16 @@ _NAMES = {number: name for name, number in _STAGES.items()}
 
 
 class RowMark(StrEnum):
-    """The marks that tell two rows of one operand apart."""
+    """The marks that distinguish rows of the same operand."""
 
     FLOAT = "float"
-    """The element type is a float."""
+    """The element type is floating-point."""
     F16 = "f16"
     F8 = "f8"
     INDEX = "index"
     """The destination is in file I."""
     VECTOR = "vector"
-    """A source that the vector pipe takes."""
+    """A source that is read by the vector pipe."""
     PAIR = "pair"
     """Two S registers are written."""
     X2 = "x2"
@@ -110,7 +110,7 @@ class StageRow(Table):
 
     @property
     def is_result(self) -> bool:
-        """Whether the row is about a result."""
+        """Return whether the row describes a result."""
         return self.operand.partition("_")[0] == RESULT
 
 
@@ -126,13 +126,13 @@ InstructionName = Annotated[str, Field(pattern=r"^(load|spu|vpu|store)\.([a-z0-9
 
 
 class DefaultDistance(Fact):
-    """Distance of a pair of which the stage tables do not have both."""
+    """Distance of a pair for which the stage tables lack a row."""
 
     distance: int
 
 
 class ImplicitRandom(Fact):
-    """Stage in which a conversion with stochastic rounding commits the state of the generator that it steps."""
+    """Stage in which a conversion with stochastic rounding commits the generator state that it advances."""
 
     stage: Stage
 
@@ -152,7 +152,7 @@ class MaskedStore(Fact):
 
 
 class EventConsumer(Fact):
-    """An EVENT that waits for all results: a distance, and another behind an opcode, whatever its slot."""
+    """An EVENT that waits for all results: a distance, and a second one after a given opcode in any slot."""
 
     consumers: tuple[InstructionName, ...]
     distance: int
@@ -161,21 +161,21 @@ class EventConsumer(Fact):
 
 
 class LookupProducer(Fact):
-    """Look-ups whose results come later than their stage says, unless they take pairs (x2)."""
+    """Look-ups whose results are later than their stage implies, except those of pairs (x2)."""
 
     producers: tuple[InstructionName, ...]
     added: int
 
 
 class AddressIncrement(Fact):
-    """Accesses that pass their incremented address on: a consumer of the same family sees it at `distance`."""
+    """Accesses that forward their incremented address: a consumer of the same family sees it at `distance`."""
 
     families: tuple[tuple[InstructionName, ...], ...]
     distance: int
 
 
 class IntegerAccumulator(Fact):
-    """Operand c of integer products, which arrives sooner behind commit stages of the same slot."""
+    """Operand c of integer products, which arrives earlier after commit stages of the same slot."""
 
     consumers: tuple[InstructionName, ...]
     stages: tuple[Stage, ...]
@@ -189,7 +189,7 @@ def _told_apart(count: int) -> int:
 
 
 class ForwardedDestinations(Fact):
-    """Numbers of destinations that forwarding of f32 accumulators in the VPU tells apart; for other floats 1."""
+    """Number of destinations that the forwarding of f32 accumulators in the VPU distinguishes; 1 for other floats."""
 
     f8: Annotated[int, AfterValidator(_told_apart)]
     half: Annotated[int, AfterValidator(_told_apart)]
@@ -198,9 +198,9 @@ class ForwardedDestinations(Fact):
 class FloatAccumulator(Fact):
     """The accumulator path of float products and sums.
 
-    `products` take the accumulator as operand c; `sums` as operand a, if their type is among `sum_types` or they take
-    pairs. All of them and `factors` pass it on. Behind one of `late_producers` an accumulator comes `added` bundles
-    later; a pair of accumulators at distance `direct` is at `forwarded` if the forwarding fits, else at `otherwise`.
+    `products` take the accumulator as operand c; `sums` as operand a if their type is among `sum_types` or they take
+    pairs. All of them and `factors` forward it. After one of `late_producers` an accumulator arrives `added` bundles
+    later; a pair of accumulators at distance `direct` is at `forwarded` if forwarding applies, else at `otherwise`.
     """
 
     products: tuple[InstructionName, ...]
@@ -217,9 +217,9 @@ class FloatAccumulator(Fact):
 
 
 class LatencyRules(Table):
-    """The rules on the distance of a pair beyond the stages; a missing table is a rule that does not hold.
+    """The rules beyond the stages for the distance of a pair; a rule without a table does not apply.
 
-    The order of the fields is that in which the rules apply (docs/reference/tpc.md section 6.1).
+    The rules apply in the order of the fields (docs/reference/tpc.md section 6.1).
     """
 
     default: DefaultDistance
@@ -234,10 +234,10 @@ class LatencyRules(Table):
 
 
 def refuse_unknown_instructions(rules: LatencyRules, known: Set[tuple[str, str]]) -> None:
-    """Reject rules that name an instruction that its slot does not have; `known` are slots and mnemonics.
+    """Reject rules with an instruction that its slot does not have; `known` are slots and mnemonics.
 
     Raises:
-        ValueError: names the rule and the instruction.
+        ValueError: a rule has such an instruction; the message names both.
     """
     for rule in LatencyRules.model_fields:
         for name in _instructions_of(getattr(rules, rule)):
@@ -247,7 +247,7 @@ def refuse_unknown_instructions(rules: LatencyRules, known: Set[tuple[str, str]]
 
 
 def _instructions_of(rule: Fact | None) -> Iterator[str]:
-    """Yield the instructions that a rule names; they alone stand in tuples of words."""
+    """Yield the instructions in a rule; only instructions are in tuples of words."""
     for field in type(rule).model_fields if rule is not None else ():
         value = getattr(rule, field)
         for each in value if isinstance(value, tuple) else ():
@@ -255,10 +255,10 @@ def _instructions_of(rule: Fact | None) -> Iterator[str]:
 
 
 def refuse_bad_rows(stages: tuple[StageRow, ...], ports: tuple[EntryPort, ...]) -> None:
-    """Reject rows that only the whole tables show to be wrong: the same key twice, an operand without a known port.
+    """Reject rules that only the whole tables show to be wrong: duplicate keys, operands without a known port.
 
     Raises:
-        PydanticCustomError: names the table and the row, counted from 0, as `table` and `row` of its context.
+        PydanticCustomError: a rule is wrong; its context has `table` and `row`, counted from 0.
     """
     _refuse_doubles("entry_ports", (port.name for port in ports), "port '{key}' is listed twice")
     _refuse_doubles("stages", (row.key for row in stages), "the same slot, opcode, operand, file and marks twice")
@@ -291,7 +291,7 @@ _VECTOR_SLOT, _SCALAR_SLOT = "vpu", "spu"
 
 
 class DistanceRule(StrEnum):
-    """The rule that decides a distance; in the order in which the rules apply."""
+    """The rule that decides a distance, in the order in which the rules apply."""
 
     RESEED = "a use of the random generator behind a reseed"
     UNLISTED = "the stage tables do not have the pair"
@@ -310,10 +310,10 @@ class DistanceRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OperandKey:
-    """A result or an operand of an instruction, as far as distances depend on it.
+    """A result or an operand of an instruction, with everything that determines its distances.
 
-    `operand` and `file` are those of the stage tables; `acc_fp32` whether a product accumulates in f32, `index` the
-    number of the instruction's destination; `random` marks a generator's state that a conversion steps.
+    `operand` and `file` are those of the stage tables; `acc_fp32` is whether a product accumulates in f32, `index` the
+    number of the instruction's destination; `random` marks a generator state that a conversion advances.
     """
 
     slot: str
@@ -327,21 +327,21 @@ class OperandKey:
 
     @property
     def row(self) -> RowKey:
-        """The key of its row in the stage table; accumulator and destination take no part."""
+        """The key of its row in the stage table, which is independent of accumulator and destination."""
         return RowKey(self.slot, self.opcode, self.operand, self.file, self.marks)
 
     @property
     def is_float(self) -> bool:
-        """Whether the element type is a float."""
+        """Return whether the element type is floating-point."""
         return RowMark.FLOAT in self.marks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Commit:
-    """The stage in which a result becomes visible, with what exceptions ask about the producer.
+    """The stage in which a result becomes visible, and the producer's properties for the exceptions.
 
-    One object per target and kind of result, so that it may key the distances of an operand. `listed` says whether
-    the stage tables have it; otherwise `number` is the stage that the default distance amounts to.
+    There is one object per target and kind of result, so it can be the key of an operand's distances. `listed` is
+    whether the stage tables have it; otherwise `number` is the stage equivalent to the default distance.
     """
 
     key: OperandKey | None
@@ -351,10 +351,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class SmallestDistance:
-    """The smallest distance of a pair in bundles, and why.
+    """The smallest distance of a pair in bundles, and its reason.
 
-    Stages are numbered (d2 = 0, e1 = 1), None where the tables do not have the pair; `consumer_stage` is the one that
-    counts, which the index bypass may change. `rule` decided; `steps` are all rules that took part.
+    Stages are numbered (d2 = 0, e1 = 1), None where the tables lack the pair; `consumer_stage` is the effective one,
+    which the index bypass may change. `rule` is the deciding rule; `steps` are all rules that applied.
     """
 
     distance: int
@@ -377,7 +377,7 @@ class _Pair:
 
 
 class CommitDistances(dict[Commit, int]):
-    """Smallest distance in bundles by the producer's commit; found when it is asked for."""
+    """Smallest distances in bundles by the producer's commit, computed on demand."""
 
     def __init__(self, latencies: Latencies, consumer: OperandKey) -> None:
         super().__init__()
@@ -394,10 +394,10 @@ class CommitDistances(dict[Commit, int]):
 class Latencies:
     """The distances of one generation.
 
-    `reseed` is the distance from a MOV to a random generator to whatever uses it.
+    `reseed` is the distance from a MOV to a random generator to any instruction that uses it.
 
-    `unmarked` is asked about an operand that the tables do not list for its width, or for floats: whether it is read
-    in the row without these marks; otherwise the default distance holds for it.
+    `unmarked` decides for an operand that the tables do not list for its width or for floats: whether the row without
+    these marks applies; otherwise the default distance does.
     """
 
     def __init__(
@@ -422,7 +422,7 @@ class Latencies:
         self._distances: dict[OperandKey, CommitDistances] = {}
 
     def commit(self, key: OperandKey) -> Commit:
-        """Return the time at which a result becomes visible; the same object for the same key."""
+        """Return the commit of a result; the same object for the same key."""
         found = self._commits.get(key)
         if found is None:
             row = self.row(key)
@@ -433,19 +433,19 @@ class Latencies:
         return found
 
     def distances(self, key: OperandKey) -> CommitDistances:
-        """Return the distances of an operand from whatever produces it."""
+        """Return the distances of an operand from all producers."""
         found = self._distances.get(key)
         if found is None:
             found = self._distances[key] = CommitDistances(self, key)
         return found
 
     def port_stage(self, key: OperandKey) -> int | None:
-        """Return the stage of an operand's entry port, None if the tables do not have the operand."""
+        """Return the stage of an operand's entry port, None if the tables lack the operand."""
         row = self.row(key)
         return None if row is None or row.entry_port is None else self._ports[row.entry_port]
 
     def row(self, key: OperandKey) -> StageRow | None:
-        """Return the row of a result or operand, None if the tables have none."""
+        """Return the row of a result or operand, None if the tables lack it."""
         wanted = key.row
         if self._among("lookups", key) and wanted.operand == RESULT:  # pairs only count for what a rule adds
             wanted = wanted._replace(marks=wanted.marks - {RowMark.X2})
@@ -482,7 +482,7 @@ class Latencies:
         return SmallestDistance(distance, commit.number, operand, row.entry_port, steps[-1], steps)
 
     def longest(self, instructions: frozenset[tuple[str, str]]) -> int:
-        """Return a distance that no pair of these instructions (slot and mnemonic) exceeds."""
+        """Return an upper bound on the distance of any pair of these instructions (slot and mnemonic)."""
         found = self._longest.get(instructions)
         if found is None:
             found = self._longest[instructions] = self._find_longest(instructions)
@@ -541,7 +541,7 @@ class Latencies:
         return distance + self.rules.lookup.added, DistanceRule.LOOKUP
 
     def _increment(self, pair: _Pair, distance: int) -> tuple[int, DistanceRule] | None:
-        """A family's own next access; files tell the address from data that it loads."""
+        """Return the distance to the next access of the same family; files distinguish the address from loaded data."""
         increment = self.rules.address_increment
         if increment is None or pair.consumer.operand != "src_a" or pair.producer.file != pair.consumer.file:
             return None
@@ -630,7 +630,7 @@ def _place(row: StageRow) -> str:
 
 
 def _forwards(producer: OperandKey, consumer: OperandKey, rule: FloatAccumulator) -> bool:
-    """Whether an accumulator reaches the next one on the short way."""
+    """Return whether an accumulator is forwarded to the next one."""
     same_type = (RowMark.F16 in producer.marks) == (RowMark.F16 in consumer.marks)
     if producer.acc_fp32 != consumer.acc_fp32 or not same_type:
         return False

@@ -1,4 +1,4 @@
-"""Writing files so that each is complete or absent; whether a stream is coloured."""
+"""Atomic writing of files, so that each is complete or absent; the choice of colour for a stream."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from threading import Lock
 from typing import Any, BinaryIO, TextIO
 
 PARTIAL = ".partial"
-"""Suffix of a file that is still being written: `.NAME.castsim-XXXXXXXX.partial` beside NAME. A writer that is killed
+"""Suffix of an incomplete file: `.NAME.castsim-XXXXXXXX.partial` beside NAME. A killed writer
 leaves it behind; no other process needs it."""
 
 LEDGER = ".ledger"
-"""What `castsim sweep` appends to the name of its results for the ledger beside them."""
+"""Suffix that `castsim sweep` appends to the name of its results for the ledger beside them."""
 
 _LONGEST_NAME = 200
 """Bytes of NAME in it: a name has 255 on most file systems."""
@@ -36,16 +36,16 @@ _RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("
 
 
 def file_name(name: str) -> str:
-    """Return a name without what a file system takes for something else: no folder, device, hidden or too long file."""
+    """Return a name that a file system cannot misread: no folder, device, hidden file or too long name."""
     plain = "".join(char if char.isalnum() or char in "_-." else "_" for char in name.lstrip("%."))
     plain = plain.encode()[:_LONGEST_NAME].decode(errors="ignore") or "value"
     return f"{plain}_" if plain.partition(".")[0].casefold() in _RESERVED else plain
 
 
 def file_names(names: Iterable[str]) -> dict[str, str]:
-    """Return `file_name` of each name, no two alike: not on a file system that ignores case or composes letters either.
+    """Return `file_name` of each name, all different, even on a file system that ignores case or composes letters.
 
-    Where two would be, the later one gets a number behind.
+    A later name that would be equal gets a number appended.
     """
     found: dict[str, str] = {}
     taken: set[str] = set()
@@ -63,14 +63,14 @@ def _key(name: str) -> str:
 
 @contextmanager
 def whole_file(path: Path, *, synchronised: bool = False) -> Iterator[BinaryIO]:
-    """Give a file to write to that takes the name `path` once it is complete, with the permissions of a new file.
+    """Open a file for writing that takes the name `path` when complete, with the permissions of a new file.
 
-    A failure, in the block or later, leaves what was at `path` as it was. A pipe or a device cannot be replaced, so it
-    is written to as it is. A symbolic link stays one: what it points to is written. `synchronised` waits until the disk
-    has it, so that also a machine that fails keeps the old or the new content.
+    After a failure, in the block or later, `path` is unchanged. A pipe or a device cannot be replaced, so it
+    is written directly. A symbolic link stays: its target is written. `synchronised` waits until the data is on the
+    disk, so that the old or the new content survives a failure of the machine.
 
     Raises:
-        OSError: the folder is missing or cannot be written, links lead round in a circle, or the disk is full.
+        OSError: the folder is missing or not writable, links form a cycle, or the disk is full.
     """
     if path.exists() and not path.is_file():  # asked of the link: where that of an open pipe leads has no name
         with path.open("wb") as device:
@@ -92,7 +92,7 @@ def whole_file(path: Path, *, synchronised: bool = False) -> Iterator[BinaryIO]:
 
 
 def _new_beside(path: Path) -> tuple[int, Path]:
-    """Create a file beside `path`; the system applies the umask to its permissions, so that it need not be read."""
+    """Create a file beside `path`; the system applies the umask to its permissions, so it need not be read."""
     name = os.fsdecode(os.fsencode(path.name)[:_LONGEST_NAME])
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     for _ in range(_ATTEMPTS):
@@ -108,10 +108,10 @@ def _new_beside(path: Path) -> tuple[int, Path]:
 
 
 def is_coloured(stream: TextIO) -> bool:
-    """Whether text for a stream is coloured.
+    """Return whether text for a stream is coloured.
 
-    NO_COLOR, if not empty, says no (no-color.org) and is stronger than the rest. FORCE_COLOR or CLICOLOR_FORCE, if
-    neither empty nor 0, say yes also for a pipe; CLICOLOR=0 says no (bixense.com/clicolors). Else a terminal is.
+    A non-empty NO_COLOR disables colour (no-color.org) and has priority. FORCE_COLOR or CLICOLOR_FORCE, if neither
+    empty nor 0, enables it even for a pipe; CLICOLOR=0 disables it (bixense.com/clicolors). Default: for a terminal.
     """
     set_ = {name: os.environ.get(name, "") for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")}
     if set_["NO_COLOR"]:
@@ -130,13 +130,13 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _SUPERUSER = 0
 
 _setting = Lock()
-"""Held while numba is told of the folder: its setting is one for the process."""
+"""Held while numba's cache folder is set: the setting is one per process."""
 
 
 def folder_of(package: Path) -> Path | None:
-    """Return the folder for the code of a package; None where none is this user's alone.
+    """Return the folder for the code of a package; None if no folder is private to this user.
 
-    It lies in NUMBA_CACHE_DIR or, without that, among the user's caches; it may not be there yet.
+    It is in NUMBA_CACHE_DIR or, without that, in the user's cache folder; it may not exist yet.
 
     Args:
         package: folder of the modules whose functions are compiled.
@@ -158,7 +158,7 @@ def folder_of(package: Path) -> Path | None:
 
 
 def compiled(function: Callable[..., Any], signature: Any, **options: Any) -> tuple[Any, bool]:
-    """Return the machine code of a function, and whether it is kept on disk.
+    """Return the machine code of a function, and whether it is cached on disk.
 
     Args:
         function: as written in a module.
@@ -205,13 +205,13 @@ def _made(folder: Path | None) -> Path | None:
 
 
 def _is_ours_alone(folder: Path) -> bool:
-    """Whether only this user and the superuser can write a folder, what lies in it and what leads to it.
+    """Return whether only this user and the superuser can write a folder, its contents and its parents.
 
-    Links that the superuser made may lead to it (`/home` is one on some machines), but neither it nor the folder above
-    it nor a file in it may be a link.
+    Links that the superuser made may be on the way to it (`/home` is one on some machines), but neither it nor its
+    parent nor a file in it may be a link.
 
     Raises:
-        OSError, RuntimeError: that cannot be found out.
+        OSError, RuntimeError: the owners cannot be determined.
     """
     if sys.platform == "win32":  # caches lie in the profile, which Windows gives to its user alone
         return True
@@ -235,9 +235,9 @@ def _is_ours_alone(folder: Path) -> bool:
 
 
 def _is_our_file(entry: os.DirEntry[str], folder: Path, ours: int) -> bool:
-    """Whether only this user can have written a file; its mode does not count where nobody else gets at it.
+    """Return whether only this user can have written a file; its mode is irrelevant if nobody else can reach it.
 
-    A file that is gone by now is nobody's: numba renames what it has written, in other processes too.
+    A deleted file is nobody's: numba renames the files it has written, in other processes too.
     """
     try:
         found = entry.stat(follow_symlinks=False)

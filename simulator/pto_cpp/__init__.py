@@ -1,7 +1,7 @@
 """PTO C++ kernels: compiled by the system's compiler, run once on the host in a child process, recorded as a program.
 
-The recorder is a header of castsim's own (`include/`), which has the names of the vendor's library and sends what a
-kernel does: tiles with their addresses, transfers, flags. Nothing here runs unless a command names a C++ file.
+The recorder is castsim's own header (`include/`), which has the names of the vendor's library and sends the actions
+of a kernel: tiles with their addresses, transfers, flags. This code runs only if a command names a C++ file.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ from castsim.targets.loader import Target, TileTarget
 # Values while a kernel runs: what it reads of tiles and of global memory is what castsim computes up to there.
 
 PAGE = 4096
-"""Bytes of global memory that are asked for at once; as in the header."""
+"""Bytes of global memory that are requested at once; the same number is in the header."""
 
 
 @dataclass(slots=True)
 class Lockstep:
-    """The buffer and global memory as far as the kernel has come.
+    """The contents of the buffer and global memory at the kernel's current position.
 
     `given` are the bytes of the inputs by position.
     """
@@ -71,7 +71,7 @@ class Lockstep:
     _memory: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
 
     def note(self, line: str) -> None:
-        """Take in what the kernel has done."""
+        """Record an action of the kernel."""
         self.pending.append(line)
         kind, _, *rest = line.split(" ")
         if kind == "o" and rest[0] == "tstore":
@@ -80,10 +80,10 @@ class Lockstep:
             self.stored.add(int(rest[0]))
 
     def answer(self, line: str) -> bytes:
-        """Return what a question is answered with: `y` and bytes, or `n` where nothing is known.
+        """Return the answer to a question: `y` and bytes, or `n` if the value is unknown.
 
         Raises:
-            ReadError: an element that no input gives. CastsimError: what the kernel does up to there is refused.
+            ReadError: no input gives the element. CastsimError: an earlier action of the kernel is rejected.
         """
         kind, place, *rest = line.split(" ")
         return self._element(place, *rest) if kind == "q" else self._page(place, *rest)
@@ -131,7 +131,7 @@ class Lockstep:
         return b"y" + page.tobytes()
 
     def _advance(self) -> None:
-        """Compute what is pending."""
+        """Compute the pending actions."""
         maker = self.maker()
         for line in self.pending:
             if line[0] not in "qp":
@@ -159,21 +159,21 @@ class Lockstep:
 # The child process in which a kernel runs once: its limits, what it sends, what it is answered.
 
 SECONDS = 20
-"""Processor time of a kernel; a recording takes milliseconds."""
+"""Limit on the processor time of a kernel; a recording takes milliseconds."""
 
 SILENT_SECONDS = 60
-"""Time without a word from a kernel after which it is ended."""
+"""Seconds without output after which a kernel is ended."""
 
 _MEMORY = 2 << 30
 _FILES = 1 << 26
 
 
 def recorded_lines(program: Path, words: Sequence[str], answer: Callable[[str], bytes], most: int) -> Iterator[str]:
-    """Run a compiled kernel and yield what it sends, line by line; questions begin with `q` or `p`.
+    """Run a compiled kernel and yield its output line by line; questions begin with `q` or `p`.
 
     Raises:
-        LimitError: it does not end, or sends more than `most` lines.
-        EngineError: it ends otherwise than by returning.
+        LimitError: it does not terminate, or sends more than `most` lines.
+        EngineError: it ends other than by returning.
         ReadError: it cannot be started.
     """
     own, others = socket.socketpair()
@@ -228,21 +228,21 @@ _A5 = "a5"
 """The architecture whose kernels are compiled for vector functions; others have strided repeats."""
 
 _ROUNDS = 8
-"""Recordings after which sizes that rest on random values are given up."""
+"""Maximum number of recordings to determine sizes that depend on random values."""
 
 _UNSIZED = 1 << 20
-"""Bytes that an input is taken to have, all 0, until its size is known."""
+"""Assumed number of bytes of an input, all 0, until its size is known."""
 
 _DTYPES = {"f2": "f16", "f4": "f32", **{f"{kind}{size}": f"{kind}{8 * size}" for kind in "iu" for size in (1, 2, 4, 8)}}
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A kernel and how it is called.
+    """A kernel and the arguments of its call.
 
-    `args` are its scalar arguments by name (0 for a pointer: the null pointer), `inputs` arrays by name or what `--in`
-    takes. `block` of `blocks` and `sub` of `subs` say which core it runs on; without `blocks` a launch of the file says
-    how many there are. `folders` and `macros` are the compiler's `-I` and `-D`.
+    `args` are its scalar arguments by name (0 for a pointer: the null pointer), `inputs` arrays by name or values of
+    `--in`. `block` of `blocks` and `sub` of `subs` identify the core; without `blocks` a launch in the file gives
+    their number. `folders` and `macros` are the compiler's `-I` and `-D`.
     """
 
     file: Path
@@ -262,33 +262,33 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class CppRecording:
-    """What a kernel did on one core, as a program whose places are those of the C++ file."""
+    """The recording of a kernel on one core, as a program whose places are those of the C++ file."""
 
     request: Request
     text: str
     program: pto.Program
     blocks: int
-    """How many cores the kernel was told that there are."""
+    """The number of cores that the kernel sees."""
     elements: Mapping[str, str] = field(default_factory=dict)
     """Element formats of its arguments."""
     extents: Mapping[str, int] = field(default_factory=dict)
-    """How many elements of each argument it uses."""
+    """The number of used elements of each argument."""
     arrays: Mapping[str, Codes] = field(default_factory=dict)
-    """The inputs that it was recorded with, as far as their sizes are known."""
+    """The inputs of the recording whose sizes are known."""
     decisive: bool = False
-    """Whether its path rests on values."""
+    """Whether its path depends on values."""
     places: Collection[str] = ()
-    """Names of the places of an array of arguments; the program lacks those that nothing is moved from or to."""
+    """Names of the elements of an array of arguments; the program lacks unused ones."""
 
     @property
     def inputs(self) -> Mapping[str, Codes | str]:
-        """The inputs of the program: what was given, of an array of arguments what its places hold."""
+        """The inputs of the program: the given ones; for an array of arguments the contents of its elements."""
         given = self.request.inputs.items()
         return {name: value for name, value in given if name in self.elements or name not in self.places}
 
     @property
     def source(self) -> Source:
-        """The program as castsim loads it."""
+        """The program in castsim's input form."""
         return Source(str(self.request.file), Language.TILES, self.text, program=self.program)
 
     def pto_text(self) -> str:
@@ -313,10 +313,10 @@ class _Core:
     lines: Lines
 
     def recorded(self) -> CppRecording:
-        """Run it, again with random inputs of the sizes that it asked for.
+        """Run it, repeatedly with random inputs of the sizes that it requested.
 
         Raises:
-            ReadError: random inputs decide how many of them there are, without end.
+            ReadError: the sizes depend on random inputs and do not converge.
         """
         sizes: dict[str, tuple[str, int]] = {}
         for _ in range(_ROUNDS):
@@ -357,7 +357,7 @@ class _Core:
             return lockstep.answer(line)
 
         def learn(line: str) -> None:
-            """Take the type of an argument that the scalar unit reaches from its input, else from its pointer."""
+            """Record the type of an argument that the scalar unit accesses, from its input or else its pointer."""
             position = int(line.split(" ")[2]) if line[0] in "pw" else -1
             if pointers.get(position):
                 elements.setdefault(position, pointers[position])
@@ -417,11 +417,11 @@ class _Core:
 
 
 def record(request: Request, cores: range | None = None) -> list[CppRecording]:
-    """Compile a kernel and record it on one core, or on each of some.
+    """Compile a kernel and record it on one core, or on each of several.
 
     Raises:
-        ReadError: no compiler, what it does not compile, an argument without a value, what castsim cannot follow.
-        CastsimError: what the kernel does is refused. LimitError, EngineError: it does not end, or not as it should.
+        ReadError: there is no compiler, compilation fails, an argument has no value, or castsim cannot follow a step.
+        CastsimError: an action of the kernel is rejected. LimitError, EngineError: it does not terminate, or fails.
     """
     text = read_bytes(request.file, "program").decode("utf-8-sig", "replace").replace("\r\n", "\n")
     text_of_entry = continued(text)
@@ -463,10 +463,10 @@ def record(request: Request, cores: range | None = None) -> list[CppRecording]:
 
 
 def _unpacked(request: Request, array: ArgumentArray) -> Request:
-    """Return a request with what is given for an array of arguments as inputs and scalars of its places.
+    """Return a request whose values for an array of arguments are inputs and scalars of its elements.
 
     Raises:
-        ReadError: a file of something else than arrays, or of more of them than the array has.
+        ReadError: a file holds no arrays, or more than the array has elements.
     """
     given = request.inputs.get(array.name)
     if given is None:
@@ -508,13 +508,13 @@ def _arrays_of(given: Codes | str, name: str) -> list[Codes]:
 
 
 def record_all(request: Request) -> tuple[list[CppRecording], Mapping[str, Codes]]:
-    """Compile a kernel and record it on each core, as many as `blocks` or a launch of the file says.
+    """Compile a kernel and record it on each core; their number is `blocks` or that of a launch in the file.
 
     Returns:
-        The recordings, and the inputs with the sizes that all of them together need.
+        The recordings, and the inputs with the sizes that they need together.
 
     Raises:
-        CastsimError, EngineError: as `record`.
+        CastsimError, EngineError: see `record`.
     """
     recordings = record(request, range(request.blocks or 1))
     request = replace(recordings[0].request, block=request.block)  # its array of arguments unpacked
@@ -534,7 +534,7 @@ def sizes_of(recordings: Sequence[CppRecording]) -> dict[str, tuple[str, int]]:
 
 
 def inputs_of(request: Request, sizes: Mapping[str, tuple[str, int]]) -> dict[str, Codes]:
-    """Return the inputs as arrays: those of files, and the drawn ones whose sizes are known."""
+    """Return the inputs as arrays: those of files, and the random ones whose sizes are known."""
     arrays: dict[str, Codes] = {}
     for name, given in request.inputs.items():
         if not isinstance(given, str):
@@ -565,7 +565,7 @@ def run(
     timing_only: bool = False,
     races: str = REPORT,
 ) -> Result:
-    """Compile, record and run a C++ kernel; this executes it with the user's rights. Parameters as of `castsim.run`."""
+    """Compile, record and run a C++ kernel; this executes it with the user's rights. Parameters: see `castsim.run`."""
 
     def prepare(chosen: Target) -> Target:
         return with_options(chosen, dict(options or {}))

@@ -1,4 +1,4 @@
-"""The host's C++ compiler: finding it, compiling a kernel with castsim's header, and lines of addresses."""
+"""The host's C++ compiler: finding it, compiling a kernel with castsim's header, and source lines of addresses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">]', re.MULTI
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A function at the outer level: its name with namespaces, its parameters, what stands before its name.
+    """A function at the outer level: its name with namespaces, its parameters, and the text before its name.
 
     `end` is the offset of its closing bracket in the text.
     """
@@ -41,27 +41,27 @@ class Candidate:
 
     @property
     def is_template(self) -> bool:
-        """Whether it needs template arguments."""
+        """Return whether it needs template arguments."""
         return "template" in self.head
 
     @property
     def on_device(self) -> bool:
-        """Whether it is compiled for the device."""
+        """Return whether it is compiled for the device."""
         return bool(re.search(r"\b(AICORE|__aicore__|aicore)\b", self.head))
 
 
 def blanked(text: str) -> str:
-    """Return a text of the same length with comments, strings and directives as blanks, lines kept."""
+    """Return a text of the same length with comments, strings and directives blanked, lines kept."""
     for hidden in (_HIDDEN, _DIRECTIVE):
         text = hidden.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
     return text
 
 
 def for_host(text: str) -> str:
-    """Return a kernel's text as the host's compiler takes it, line by line the same.
+    """Return a kernel's text for the host's compiler, with the same lines.
 
-    A launch becomes a call of the kernel behind a word that says how many cores were asked for; `[aicore]` is left out,
-    as are explicit instantiations: the entry is instantiated where it is called, and others take time.
+    A launch becomes a call of the kernel after a word with the requested number of cores; `[aicore]` is removed, as
+    are explicit instantiations: the entry is instantiated where it is called, and others take time.
     """
     for place in reversed(list(_INSTANTIATION.finditer(blanked(text)))):
         text = text[: place.start()] + re.sub(r"[^\n]", " ", place.group()) + text[place.end() :]
@@ -75,9 +75,9 @@ def for_host(text: str) -> str:
 
 
 def continued(text: str) -> str:
-    """Return a text whose statements behind the last function stand at the end of that function.
+    """Return a text whose statements after the last function are moved to the end of that function.
 
-    So documents write examples: the second goes on where the first ended.
+    Documents write examples in this form: the second continues the first.
     """
     found = candidates(text)
     shown = blanked(text)
@@ -93,11 +93,11 @@ def continued(text: str) -> str:
 
 
 def candidates(text: str) -> list[Candidate]:
-    """Return the functions with a body that stand outside of classes and functions, in their order."""
+    """Return the functions with a body outside of classes and functions, in order."""
     shown = blanked(text)
     found: list[Candidate] = []
     spaces: list[str | None] = []
-    """What each open bracket is: a namespace (empty if it names none), or None, something else."""
+    """The meaning of each open bracket: a namespace (empty if unnamed), or None for anything else."""
     start = 0
     for place in re.finditer(r"[{};]", shown):
         mark, at = place.group(), place.start()
@@ -130,7 +130,7 @@ def candidates(text: str) -> list[Candidate]:
 
 
 def instantiations(text: str, functions: Sequence[Candidate]) -> list[tuple[str, Candidate]]:
-    """Return the explicit instantiations of function templates, as `--entry` takes them, with the templates."""
+    """Return the explicit instantiations of function templates, in the form of `--entry`, with the templates."""
     known = []
     for place in _INSTANTIATION.finditer(blanked(text)):
         head = " ".join(place[1].split())
@@ -146,10 +146,10 @@ def _is_named(function: Candidate, name: str) -> bool:
 
 
 def entry_of(text: str, asked: str | None, file: str) -> tuple[str, Candidate]:
-    """Return what the kernel's entry is called in C++, with template arguments, and the function it is.
+    """Return the C++ name of the kernel's entry, with template arguments, and its function.
 
     Raises:
-        ReadError: several could be meant, or none; the message lists them, and the instantiations that the file has.
+        ReadError: several are possible, or none; the message lists them and the instantiations in the file.
     """
     found = candidates(text)
     instantiated = instantiations(text, found)
@@ -203,7 +203,7 @@ def _entries(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _parts(text: str, brackets: str = "([{)]}") -> list[str]:
-    """Return what commas outside of brackets separate."""
+    """Return the parts between commas outside of brackets."""
     parts, depth, half = [""], 0, len(brackets) // 2
     for character in text:
         depth += (character in brackets[:half]) - (character in brackets[half:])
@@ -224,7 +224,7 @@ def _closing(text: str, opening: int) -> int:
 
 
 def _function(head: str) -> tuple[str, tuple[str, ...], str] | None:
-    """Return name, parameters and what stands before of a function's head, None if it is none."""
+    """Return name, parameters and the text before the name of a function's head, None if it is not a function."""
     close = head.rfind(")")
     if close < 0 or re.search(r"[=]\s*$", head) or re.match(r"\s*(struct|class|enum|union)\b", head):
         return None
@@ -269,31 +269,31 @@ _ELEMENTS = re.compile(r"void|float|half|bool|char|bfloat16_t|u?int\d+_t|float\d
 _OPEN = 16
 """Places that an array of arguments is taken to have whose indices are computed."""
 MOST_SLOTS = 63
-"""Arguments that an array has at most; as many buffers, less its own, as the header follows."""
+"""Maximum number of arguments in an array: the number of buffers that the header follows, less its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentArray:
-    """The array that a kernel unpacks: its name, and the C++ expression of each of its places by what it holds.
+    """The array that a kernel unpacks: its name, and the C++ expression of each of its elements by their kind.
 
-    `tensors` are places that are cast to a pointer, with its type; `numbers` others that the kernel reads.
+    `tensors` are elements that are cast to a pointer, with its type; `numbers` others that the kernel reads.
     """
 
     name: str
     tensors: Mapping[int, str]
     numbers: frozenset[int]
     descriptor: str | None
-    """The structure of those descriptors whose own type is not seen; None: places hold addresses of elements."""
+    """The structure of descriptors whose own type is not visible; None: elements are addresses of data."""
     space: str
     """The namespace of the kernel, empty if it has none."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the places as arguments: `args0`, `args1`, ..."""
+        """Names of the elements as arguments: `args0`, `args1`, ..."""
         return tuple(f"{self.name}{place}" for place in range(1 + max((*self.tensors, *self.numbers), default=-1)))
 
     def expressions(self, given: Collection[str]) -> str:
-        """Return what fills the places; `given` are the names of those for which the user has an array."""
+        """Return the values of the elements; `given` are the names of those with an array from the user."""
         words = []
         for place, name in enumerate(self.names):
             kind = self.tensors.get(place, (self.descriptor or "") if name in given else None)
@@ -306,7 +306,7 @@ class ArgumentArray:
 
 
 def argument_array(text: str, function: Candidate) -> ArgumentArray | None:
-    """Return the array of arguments that a kernel takes; None: it takes its arguments themselves."""
+    """Return the array of arguments that a kernel takes; None: it takes its arguments directly."""
     shown = blanked(text)
     plain = function.name.rpartition("::")[2]
     if len(function.parameters) != 1 or not re.search(rf"\b{plain}\s*{_ARRAY.format(function.parameters[0])}", shown):
@@ -350,7 +350,7 @@ COMPILER = "CASTSIM_CXX"
 """Environment variable that names the compiler."""
 
 SECONDS = 300
-"""What a compilation may take."""
+"""Limit on the time of a compilation."""
 
 HEADERS = Path(__file__).parent / "include"
 
@@ -360,7 +360,7 @@ _STANDING_IN = (
     "pto/common/pto_instr_impl.hpp", "pto/common/utils.hpp", "pto/common/arch_macro.hpp", "acl/acl.h",
     "runtime/rt_ffts.h", "kernel_operator.h", "tensor.h", "intrinsic.h", "kernel_utils.h", "int4_cvt.hpp"
 )  # fmt: skip
-"""Headers of the device's tools, in whose place castsim's own stand; found after the user's folders."""
+"""Headers of the device's tools that castsim's own replace; searched after the user's folders."""
 
 _ARCHITECTURES = {
     False: "__CCE_AICORE__=220 __DAV_VEC__ __DAV_C220__ __DAV_C220_VEC__ PTO_NPU_ARCH_A2A3 MEMORY_BASE",
@@ -372,7 +372,7 @@ _WITHOUT_MEANING = (
     "__global__ __aicore__ AICORE PTO_INST __tf__ __in__ __out__ __gm__ __ubuf__ __cbuf__ __ca__ __cb__ __cc__ "
     "__fbuf__ __biasbuf__"
 )
-"""Words of the device's language that say nothing to the host's compiler."""
+"""Words of the device's language without meaning for the host's compiler."""
 
 _MESSAGE = re.compile(r"^(.*?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _LINKER = re.compile(r"undefined reference to [`']([^`']+)'")
@@ -383,12 +383,12 @@ _UNKNOWN = re.compile(
 _ABSENT = re.compile(r"(?:fatal error: |^)\W?([\w./+-]+)\W*(?:: No such file or directory| file not found)")
 _FOLDERS = ("", "include", "inc", "common", "utils")
 _ABOVE = 5
-"""Folders above a kernel's, in which a header that is missing is looked for."""
+"""Number of folders above a kernel's in which a missing header is searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class CppKernel:
-    """A C++ kernel on its way to a program: `text` is what the compiler gets for the file, `entry` a C++ expression."""
+    """A C++ kernel to be compiled: `text` is the compiler's input for the file, `entry` a C++ expression."""
 
     file: Path
     text: str
@@ -398,9 +398,9 @@ class CppKernel:
     macros: tuple[str, ...] = ()
     a5: bool = False
     slots: str = "{}"
-    """What fills the places of an array of arguments, in C++."""
+    """The values of the elements of an array of arguments, in C++."""
     places: tuple[str, ...] = ()
-    """Names of these places."""
+    """Names of these elements."""
 
 
 def compiler() -> str:
@@ -422,10 +422,10 @@ def compiler() -> str:
 
 
 def compile_kernel(kernel: CppKernel, folder: Path) -> Path:
-    """Compile a kernel in a folder of its own; return the program.
+    """Compile a kernel in its own folder; return the program.
 
     Raises:
-        ReadError: there is no compiler, or it reports an error; the first is told with its place.
+        ReadError: there is no compiler, or it reports an error; the message has the first one with its place.
     """
     library = [name for name in _INCLUDE.findall(kernel.text) if name.startswith("pto/") and ".." not in name]
     for name in {*_STANDING_IN, *library}:
@@ -462,7 +462,7 @@ def compile_kernel(kernel: CppKernel, folder: Path) -> Path:
 
 
 def _refusal(kernel: CppKernel, said: str) -> ReadError:
-    """Return the refusal of what does not compile: the compiler's first error, at its place."""
+    """Return the error for a failed compilation: the compiler's first error, at its place."""
     found = _MESSAGE.search(said)
     if found is None:
         lost = _LINKER.search(said)
@@ -491,7 +491,7 @@ def _refusal(kernel: CppKernel, said: str) -> ReadError:
 
 
 def _folders_with(kernel: Path, header: str) -> tuple[str, ...]:
-    """Return options that add a folder around a kernel in which a header lies."""
+    """Return options that add a folder near a kernel that contains a header."""
     around = [above / name for above in list(kernel.parents)[:_ABOVE] for name in _FOLDERS]
     return tuple(f"-I {shlex.quote(str(folder))}" for folder in around if (folder / header).is_file())[:1]
 
@@ -506,7 +506,7 @@ def _names_known() -> set[str]:
 
 
 def line_span(source: SourceText, line: int, column: int | None = None) -> Span | None:
-    """Return a place in a line, or without a column what the line says; None: the text has no such line."""
+    """Return a place in a line, or without a column that of its text; None: the text has no such line."""
     starts = [0, *(found.end() for found in re.finditer("\n", source.text))]
     if not 0 < line <= len(starts):
         return None
@@ -519,7 +519,7 @@ def line_span(source: SourceText, line: int, column: int | None = None) -> Span 
 
 @dataclass(slots=True)
 class Lines:
-    """Places of addresses of a compiled kernel, asked of `addr2line`; the first that is not in castsim's header."""
+    """Source places of addresses of a compiled kernel, from `addr2line`; the first outside castsim's header."""
 
     program: Path
     file: Path

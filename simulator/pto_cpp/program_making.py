@@ -1,6 +1,6 @@
-"""From what a kernel sent to a `.pto` program: one line, one or more nodes of `castsim.isa.pto.program`.
+"""Conversion of a kernel's recording to a `.pto` program: each line gives nodes of `castsim.isa.pto.program`.
 
-The facts on transfers and on operands that the library lets pass: docs/reference/pto_cpp.md.
+Facts on transfers and on operands that the library accepts: docs/reference/pto_cpp.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FORMS = {
 
 
 _SECOND_RESULT = {"tinterleave": 0, "tdeinterleave": 0, "tpartargmax": 2, "tpartargmin": 2}
-"""Where the second of two results stands behind the first."""
+"""The position of the second of two results after the first."""
 
 
 def _boolean(number: str) -> str:
@@ -51,14 +51,14 @@ _ATTRIBUTES: Mapping[str, Callable[[str], str]] = {
     "grpAxis": lambda number: f"#pto<mx_group_axis axis{number}>", "isBinary": str, "descending": _boolean,
     "interleave": _boolean,
 }  # fmt: skip
-"""Attributes as `.pto` spells what the kernel sent."""
+"""Attributes in `.pto` spelling for those in the recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentTile:
-    """A tile as the kernel sent it: `number` tells C++ objects apart, an `address` of -1 is none.
+    """A tile in the recording: `number` identifies the C++ object, an `address` of -1 is none.
 
-    `rows` and `cols` are the valid extents of the moment; `dynamic`: its type leaves one of them open.
+    `rows` and `cols` are the current valid extents; `dynamic`: its type leaves one of them open.
     """
 
     number: int
@@ -82,7 +82,7 @@ class SentTile:
 
 @dataclass(frozen=True, slots=True)
 class SentGlobal:
-    """A global tensor as the kernel sent it: bytes behind the pointer of an argument, shape and strides in elements."""
+    """A global tensor in the recording: byte offset from the pointer of an argument, shape and strides in elements."""
 
     buffer: int
     offset: int
@@ -101,10 +101,10 @@ class SentGlobal:
 
 @dataclass(slots=True)
 class Maker:
-    """Makes the nodes of one function; what it has defined is used again.
+    """Makes the nodes of one function, reusing its definitions.
 
-    `elements` are the formats of arguments as far as they are known, by position; `sizes` how many elements those have
-    that the user gave; `capacity` is the buffer's in bytes.
+    `elements` are the known formats of arguments, by position; `sizes` the number of elements of those from the user;
+    `capacity` is the buffer's in bytes.
     """
 
     names: Sequence[str]
@@ -116,9 +116,9 @@ class Maker:
     body: list[pto.Operation] = field(default_factory=list)
     warnings: dict[WarningText, None] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
-    """How many elements of each argument are used."""
+    """The number of used elements of each argument."""
     addressed: bool | None = None
-    """Whether tiles have addresses; None until one is met."""
+    """Whether tiles have addresses; None until the first one."""
     _defined: dict[object, str] = field(default_factory=dict)
     _issued: dict[tuple[pto.Operation, Span], pto.Operation] = field(default_factory=dict)
     _regions: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -132,10 +132,10 @@ class Maker:
             self._prefix += "r"
 
     def take(self, line: str) -> None:
-        """Take in one line that is no question.
+        """Process one line that is not a question.
 
         Raises:
-            CastsimError: castsim cannot follow what it says; carries its place.
+            CastsimError: castsim cannot follow the action; the error has its place.
         """
         kind, place, *rest = line.split(" ")
         self._span = self.span_of(place)
@@ -155,7 +155,7 @@ class Maker:
             self._warn(WarningKind.OPERATION, " ".join(rest))
 
     def function(self, name: str, used: Sequence[int]) -> pto.Function:
-        """Return the function of what was taken in; `used` are the positions of the arguments that point to memory."""
+        """Return the function of the processed lines; `used` are the positions of arguments that point to memory."""
         ends = self.body
         if any(isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for node in ends):
             ends = [*ends, pto.Barrier(pto.Pipe.ALL)]
@@ -217,7 +217,7 @@ class Maker:
     def _quantised(
         self, outputs: list[str], inputs: list[str], attributes: dict[str, str]
     ) -> tuple[str, list[str], list[str], dict[str, str]]:
-        """Return a TQUANT as its operation in `.pto`: operands that are given by pointer stand behind `&`."""
+        """Return a TQUANT as its operation in `.pto`: operands that are given by pointer are preceded by `&`."""
         bar = inputs.index("&") if "&" in inputs else len(inputs)
         given, pointed = inputs[:bar], inputs[bar + 1 :]
         algorithm, kind = int(attributes.get("algorithm", -1)), int(attributes.get("kind", 0))
@@ -339,7 +339,7 @@ class Maker:
             self._append(pto.ScalarAccess, "load_scalar", self.names[buffer], base, where, self._name(), kind)
 
     def _plain_store(self, buffer: int, offset: int, data: str) -> None:
-        """Store the elements of which a byte was changed by an assignment."""
+        """Store the elements with a byte that an assignment changed."""
         if buffer not in self.elements:
             raise ReadError(
                 f"writes elements of {self.names[buffer]}, whose type is unknown: no transfer or input determines it",
@@ -379,9 +379,9 @@ class Maker:
         self._append(pto.TileOperation, mnemonic, (first,), (first_type,), (second,), (second_type,))
 
     def _moved(self, tile: SentTile, view: SentGlobal, *, by_column: bool) -> tuple[list[int], list[int]]:
-        """Return shape and strides of what the library moves: bursts of the tile's valid extent, whatever the view is.
+        """Return shape and strides of the library's transfer: bursts of the tile's valid extent, whatever the view is.
 
-        On A2/A3 the gap between bursts is programmed, so that they begin elsewhere where the extents differ.
+        On A2/A3 the gap between bursts is programmed, so bursts begin elsewhere if the extents differ.
         """
         shape, strides = list(view.shape), list(view.strides)
         burst, along, outer = (tile.rows, 3, 4) if by_column else (tile.cols, 4, 3)
@@ -456,9 +456,9 @@ class Maker:
     # ------------------------------------------------------------------------------------------------- operands
 
     def _tile(self, sent: SentTile) -> tuple[str, pto.TileType]:
-        """Return a tile of the program for one that was sent.
+        """Return a tile of the program for one in the recording.
 
-        As the library compares the valid regions of tiles with open extents at run time, if at all, its type has none.
+        The library compares valid regions of tiles with open extents at run time, if at all, so the type has none.
         """
         kind = self._within(sent)
         self._check_tile(sent)
@@ -486,7 +486,7 @@ class Maker:
             raise ReadError("a tile without an address changes its valid region", span=self._span)
 
     def _within(self, sent: SentTile) -> pto.TileType:
-        """Return a tile's type; one that is declared larger than the buffer has the lines that are valid."""
+        """Return a tile's type; one that is declared larger than the buffer has only the valid lines."""
         kind, fmt = sent.type, element_format(sent.type.element)
         bits = 4 if fmt.bits == 4 else fmt.storage_bits
         if sent.address + kind.rows * kind.cols * bits // 8 <= self.capacity:
@@ -544,9 +544,9 @@ def _over(tmp: str, source: str) -> str:
 
 
 def _alike(tiles: list[SentTile]) -> list[SentTile]:
-    """Return the tiles of a cast with the same physical shape where that changes no byte: the library compares none.
+    """Return the tiles of a cast with the same physical shape if that changes no byte: the library compares none.
 
-    The number of rows tells nothing of where an element lies, nor does the pitch of a single row.
+    The number of rows does not affect the place of an element, nor does the pitch of a single row.
     """
     dst, src, *tmp = tiles
     if dst.type.block_layout != "row_major" or src.type.block_layout != "row_major":
@@ -562,4 +562,4 @@ def _alike(tiles: list[SentTile]) -> list[SentTile]:
 
 
 _COLUMNS = 64
-"""Columns of which every format fills whole blocks."""
+"""Number of columns for which every format fills whole blocks."""

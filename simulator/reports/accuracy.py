@@ -26,15 +26,15 @@ _PLACES = 4
 class Errors(Keys):
     """Statistics of the sizes of errors."""
 
-    mean: Percent = says("Their mean.", lambda found: round(found.mean, _PLACES))
-    median: Percent = says("Their median.", lambda found: round(found.median, _PLACES))
-    max: Percent = says("The largest.", lambda found: round(found.maximum, _PLACES))
+    mean: Percent = says("Mean error.", lambda found: round(found.mean, _PLACES))
+    median: Percent = says("Median error.", lambda found: round(found.median, _PLACES))
+    max: Percent = says("Largest error.", lambda found: round(found.maximum, _PLACES))
 
 
 class Counted(Errors):
     """Errors and the number of their rows."""
 
-    rows: int = says("How many.")
+    rows: int = says("Number of rows.")
 
 
 class MeasuredTable(Errors):
@@ -42,14 +42,16 @@ class MeasuredTable(Errors):
 
     target: str = says("Name of the target.")
     file: str = says("The table.")
-    source: str | None = says("Where it is from; null for a table of one's own.")
+    source: str | None = says("Source of the table; null for a user's table.")
     measured_on: str
     """The chip that was measured: differs from the target if the description inherits the table."""
     rows: int = says("Rows simulated.")
-    rows_skipped: int = says("Rows passed over.")
+    rows_skipped: int = says("Number of skipped rows.")
     unfitted: Counted | None
     """The statistics of held-out rows; null if there are none."""
-    public_model: Errors | None = says("The same of the public cost model; null where it says nothing.")
+    public_model: Errors | None = says(
+        "The same statistics of the public cost model; null if it does not cover the row."
+    )
 
 
 class MeasuredRow(Keys):
@@ -63,19 +65,24 @@ class MeasuredRow(Keys):
     operation: str = says("The operation.", "row.label")
     measured_cycles: Cycles = says("The published figure.", "row.measured_cycles")
     fitted: bool = says("Whether facts of the target were fitted to it.", "row.fitted")
-    source_kind: SourceKind | None = says("What it was read off; null if the table does not say.", "row.source_kind")
-    convention: str = says("How the row is read.")
+    source_kind: SourceKind | None = says(
+        "Source of the published cycles; null if the table has none.", "row.source_kind"
+    )
+    convention: str = says("Convention of the row.")
     simulated_rows: int = says("Rows simulated.")
     simulated_cols: int = says("Columns simulated.")
     simulated_cycles: Cycles = says("The simulation's figure.")
-    error_percent: Percent = says("How far it is above the published figure.", lambda one: round(one.error, _PLACES))
+    error_percent: Percent = says(
+        "Error relative to the published figure; positive if the simulation is higher.",
+        lambda one: round(one.error, _PLACES),
+    )
     public_model_error_percent: Percent | None = says(
         of=lambda one: None if one.predicted_error is None else round(one.predicted_error, _PLACES)
     )
     """Error of the public cost model; null if the model has no value."""
     reason: str | None = says(of=lambda one: one.reason or None)
     """Reason for the deviation; null if it is unknown, or there is no deviation."""
-    computed_by: int = says("Who simulated it: the place in `workers`, from 0.")
+    computed_by: int = says("The worker that simulated it: its index in `workers`, from 0.")
 
 
 class ErrorCurve(Errors):
@@ -86,15 +93,17 @@ class ErrorCurve(Errors):
     src: str = says("Name of the source format.")
     dst: str = says("Name of the destination format.")
     path: str = says("Class of the shape.")
-    rows: int = says("How many rows.")
-    public_model: Errors | None = says("The same of the public cost model; null where it says nothing.")
+    rows: int = says("Number of rows.")
+    public_model: Errors | None = says(
+        "The same statistics of the public cost model; null if it does not cover the rows."
+    )
 
 
 class SourceErrors(Counted):
     """The errors of rows from one kind of source."""
 
     target: str = says("Name of the target.")
-    source_kind: SourceKind | None = says("What the cycles were read off; null if the table does not say.")
+    source_kind: SourceKind | None = says("Source of the measured cycles; null if the table has none.")
     fitted: bool = says("Whether facts were fitted to them.")
 
 
@@ -102,23 +111,25 @@ class KnownErrors(Keys):
     """Errors of one kind of operation in the shipped record, in percent of the simulated cycles."""
 
     target: str = says("Name of the target.")
-    kind: str = says("Kind of operation; `any` stands for all with few rows.")
+    kind: str = says("Kind of operation; `any` stands for all kinds with few rows.")
     rows: int = says("Measured rows that were not fitted.")
     refitted: int
     """Number of rows of fitted casts among them, predicted by facts fitted without their kernel."""
     mean: Percent = says("Mean of the absolute errors.")
-    median: Percent = says("Their median.")
-    maximum: Percent = says("The largest.")
-    share: int = says("In how many percent of the cases measured cycles lie in the interval.")
-    low: Percent = says("Its lower end.")
-    high: Percent = says("Its upper end.")
-    held: Percent = says("How many percent of the target's rows did, each group left out in turn.")
+    median: Percent = says("Median of the absolute errors.")
+    maximum: Percent = says("Largest absolute error.")
+    share: int = says("Percentage of cases in which measured cycles are in the interval.")
+    low: Percent = says("Lower end of the interval.")
+    high: Percent = says("Upper end of the interval.")
+    held: Percent = says("Percentage of the target's rows within the interval, with each group left out in turn.")
 
 
 class Evidence(Keys):
     """Errors of held-out rows first, then those of fitted rows."""
 
-    unfitted: Counted | None = says("The statistics of the rows that no fact was fitted to; null if there are none.")
+    unfitted: Counted | None = says(
+        "The statistics of the rows that were not used for fitting; null if there are none."
+    )
     fitted: Counted | None
     """Errors of fitted rows, which confirm nothing; null if there are none."""
 
@@ -126,14 +137,14 @@ class Evidence(Keys):
 class Accuracy(CommandDocument, Errors, Evidence, name="accuracy"):
     """Simulated compared with published cycles; the statistics cover all rows."""
 
-    by_source: list[SourceErrors] = says("The same by target and by what the cycles were read off.")
+    by_source: list[SourceErrors] = says("The same statistics by target and by source of the measured cycles.")
     intervals: list[KnownErrors]
     """Ranges of measured cycles around simulated ones, by target and kind of operation."""
     targets: list[MeasuredTable] = says("The tables.")
-    rows: list[MeasuredRow] = says("Their rows.")
+    rows: list[MeasuredRow] = says("The rows of the tables.")
     curves: list[ErrorCurve] = says("The rows by operation, type pair and path.")
-    public_model: Errors | None = says("The statistics of the public cost model; null where it says nothing.")
-    workers: list[WorkerEntry] = says("Who simulated.")
+    public_model: Errors | None = says("The statistics of the public cost model; null if it covers no row.")
+    workers: list[WorkerEntry] = says("The workers of the simulation.")
 
 
 def accuracy_document(found: Sequence[AccuracyTable]) -> Document:
@@ -211,7 +222,10 @@ class PredictedRow(Keys):
     simulated_rows: int = says("Rows simulated.")
     simulated_cols: int = says("Columns simulated.")
     simulated_cycles: Cycles = says("The simulation's figure.")
-    error_percent: Percent = says("How far it is above the published figure.", lambda one: round(one.error, _PLACES))
+    error_percent: Percent = says(
+        "Error relative to the published figure; positive if the simulation is higher.",
+        lambda one: round(one.error, _PLACES),
+    )
 
 
 class FittedFacts(Errors):
@@ -223,9 +237,9 @@ class FittedFacts(Errors):
 class FoldEntry(FittedFacts):
     """A held-out part: the facts fitted to all other rows, and their errors on the part."""
 
-    left_out: str = says("What was left out.")
-    rows: int = says("How many rows that are.")
-    predictions: list[PredictedRow] = says("These rows.")
+    left_out: str = says("The left-out group.")
+    rows: int = says("Number of rows in the left-out group.")
+    predictions: list[PredictedRow] = says("The left-out rows with their predictions.")
 
 
 class CrossValidated(CommandDocument, Errors, name="accuracy-cross-validation"):
@@ -233,10 +247,10 @@ class CrossValidated(CommandDocument, Errors, name="accuracy-cross-validation"):
 
     target: str = says("Name of the target.")
     file: str = says("The table.")
-    left_out: str = says("What is left out each time.")
-    rows: int = says("How many rows.")
+    left_out: str = says("Kind of the groups that are left out.")
+    rows: int = says("Number of rows.")
     nothing_left_out: FittedFacts = says("The fit to all rows.")
-    folds: list[FoldEntry] = says("One entry for each thing left out.")
+    folds: list[FoldEntry] = says("One entry for each left-out group.")
 
 
 def cross_validation_document(found: CrossValidation) -> Document:
@@ -261,14 +275,14 @@ class CalibratedParameter(Keys):
     """A fitted number of the description."""
 
     path: str = says("Its path in the description.")
-    before: float = says("What the target says.")
-    value: float = says("What fits the rows.")
+    before: float = says("Value in the target.")
+    value: float = says("Fitted value.")
     standard_error: float | None
     """Its standard error; null at a bound, or if there are no more rows than parameters."""
-    low: float = says("The least that it could be.")
-    high: float | None = says("The largest; null if there is none.")
-    at_bound: bool = says("Whether a bound stopped it.")
-    rows: int = says("How many rows depend on it.")
+    low: float = says("Lower end of the range of possible values.")
+    high: float | None = says("Upper end of the range of possible values; null if there is none.")
+    at_bound: bool = says("Whether the fitted value is at a bound.")
+    rows: int = says("Number of rows that depend on the fact.")
 
 
 class CalibratedRow(Keys):
@@ -278,11 +292,11 @@ class CalibratedRow(Keys):
     operation: str = says("The operation and its parameters.", "label")
     src: str = says("Name of the source format.")
     dst: str = says("Name of the destination format.")
-    measured_cycles: Cycles = says("What was measured.")
+    measured_cycles: Cycles = says("Measured cycles.")
     before_cycles: Cycles = says("Simulated on the target.")
     after_cycles: Cycles = says("Simulated on the derived target.")
-    before_percent: Percent = says("How far the target is above what was measured.")
-    after_percent: Percent = says("How far the derived target is.")
+    before_percent: Percent = says("Error of the target relative to the measured cycles.")
+    after_percent: Percent = says("Error of the derived target relative to the measured cycles.")
 
 
 class Calibrated(CommandDocument, name="calibrate"):
@@ -292,10 +306,10 @@ class Calibrated(CommandDocument, name="calibrate"):
     file: str = says("The table.")
     out: str = says("The derived description.")
     residual_before_percent: Percent = says("Root of the mean squared error of the rows on the target.")
-    residual_percent: Percent = says("The same on the derived target.")
+    residual_percent: Percent = says("Root of the mean squared error of the rows on the derived target.")
     warnings: list[str]
     """Doubts about the fit: errors beyond the noise of the rows, numbers that the rows hardly determine."""
-    parameters: list[CalibratedParameter] = says("What was fitted.")
+    parameters: list[CalibratedParameter] = says("The fitted parameters.")
     rows: list[CalibratedRow] = says("The rows.")
 
 

@@ -22,18 +22,18 @@ from castsim.tpc_compiler.builtin_calls import DescriptorCall as CalledDescripto
 class Operations(Keys):
     """Numbers of operations that a call issues."""
 
-    counted: int = says("As counted in the assembly.")
-    documented: int | None = says("As documented; null if that is not so.")
+    counted: int = says("Number of operations in the assembly.")
+    documented: int | None = says("Documented number of operations; null if there is none.")
 
 
 class Called(Keys):
     """Results of calls; these keys exist if operands were given."""
 
-    calls: int = says("How many calls the operands take.", optional=True)
+    calls: int = says("Number of calls for these operands.", optional=True)
     total_cycles: Cycles = says("Cycles of all calls.", optional=True)
     outputs: list[Output] = says("The results.", optional=True)
-    stale_reads: list[StaleRead] = says("Reads that came too early.", optional=True)
-    warnings: list[str] = says("What else happened.", optional=True)
+    stale_reads: list[StaleRead] = says("Reads that are too early.", optional=True)
+    warnings: list[str] = says("Warnings about the calls.", optional=True)
 
 
 class BuiltinCall(CommandDocument, Called, name="builtin"):
@@ -45,12 +45,12 @@ class BuiltinCall(CommandDocument, Called, name="builtin"):
     source_holds: str | None = says(of="built.signature.source.held")
     """Meaning of the source's elements; null if they are plain elements."""
     result_order: str = says("Order of the result's elements.", "row.result_order")
-    rounding: str | None = says("The rounding mode; null where nothing is rounded.", "built.rounding")
+    rounding: str | None = says("The rounding mode; null if nothing is rounded.", "built.rounding")
     vpu_operations: Operations = says("Vector operations of a call.")
     bundles: Bundles = says("Bundles of a call.", lambda found: len(found.kernel.body))
     cycles_per_call: Cycles = says("Cycles of a call.", "timing.total")
-    status: Status = says("How well it is known.", "row.status")
-    note: str = says("What else is to be said; may be empty.", "row.note")
+    status: Status = says("Evidence for the row.", "row.status")
+    note: str = says("A note; may be empty.", "row.note")
     assembly: str = says("Its assembly.")
 
 
@@ -146,8 +146,8 @@ class FunctionTable(Keys):
 
     name: str = says("Name of the input that gives it.", "table")
     function: int = says("Number of the function.")
-    entries: int = says("How many entries.")
-    public: bool = says("Whether its contents are published.", lambda _: False)
+    entries: int = says("Number of entries.")
+    public: bool = says("Whether its contents are public.", lambda _: False)
 
 
 class FunctionCall(CommandDocument, Called, name="builtin-function"):
@@ -157,15 +157,15 @@ class FunctionCall(CommandDocument, Called, name="builtin-function"):
     target: str = says("Name of the target.")
     signature: str = says("Result and operands.", "row.signature")
     kind: str = says("`sequence` or `table`.", "row.kind")
-    values: str = says("Where values are from: `instructions`, `correctly rounded` or `none`.")
-    claimed: bool | None = says("Whether they are claimed to be the chip's; null if there are none.")
-    tables: list[FunctionTable] = says("The tables that it looks up.")
+    values: str = says("Source of the values: `instructions`, `correctly rounded` or `none`.")
+    claimed: bool | None = says("Whether the values are claimed to equal the chip's; null if there are none.")
+    tables: list[FunctionTable] = says("The look-up tables that it reads.")
     operations: Operations = says("Operations of a call.")
     bundles: Bundles = says("Bundles of a call.", lambda program: len(program.kernel.body))
     cycles_per_call: Cycles = says("Cycles of a call.", "timing.total")
     accuracy: str | None = says(of=lambda program: program.row.accuracy or None)
     """Its accuracy as measured by others; null if no measurement exists."""
-    status: Status = says("How well it is known.", "row.status")
+    status: Status = says("Evidence for the row.", "row.status")
     assembly: str = says("Its assembly.")
 
 
@@ -216,11 +216,11 @@ class DescriptorCall(CommandDocument, name="builtin-descriptor"):
     signature: str = says("Result and operands.", "row.signature")
     kind: str = says("Always `descriptor`.", "row.kind")
     address: int = says("Address of the word.")
-    stored_word: int | None = says("What is stored; null for a read.", "stored")
-    result: Scalar | None = says("What is read; null for a write, or if the word was not given.")
+    stored_word: int | None = says("The stored word; null for a read.", "stored")
+    result: Scalar | None = says("The word that is read; null for a write, or if no word was given.")
     bundles: Bundles = says("Bundles of a call.", lambda call: len(call.kernel.body))
     cycles_per_call: Cycles = says("Cycles of a call.", "timing.total")
-    status: Status = says("How well it is known.", "row.status")
+    status: Status = says("Evidence for the row.", "row.status")
     assembly: str = says("Its assembly.", lambda call: call.text())
 
 

@@ -70,13 +70,13 @@ class AcceptedResults(Keys):
     accepts: str = says("Form of the set: `exact`, `interval`, `class` (NaN only) or `any`.", "kind")
     lowest: NumberKeys | None = says("The lowest number; null if there is none.")
     highest: NumberKeys | None = says("The highest number; null if there is none.")
-    further: NumberKeys | None = says("A number beside those from `lowest` to `highest`; null if there is none.")
+    further: NumberKeys | None = says("A number outside that range; null if there is none.")
     nan: bool = says("Whether every NaN is accepted.", lambda row: row.nan or row.anything)
     rule: str = says("Name of the rule.", "cast.rule_name")
     meaning: str = says("The rule in words.", "cast.rule.meaning")
     requires: list[str] = says("Profiles and extensions that the cast needs.", "cast.requires")
-    status: str = says("How well the rule is known.", "cast.rule.status")
-    source: str = says("Where it is from.", "cast.rule.source")
+    status: str = says("Evidence for the rule.", "cast.rule.status")
+    source: str = says("Source of the rule.", "cast.rule.source")
 
 
 def accepted_document(row: Accepted, input_bits: str, dst: Format) -> Document:
@@ -210,7 +210,7 @@ class Skipped(Keys):
     """A target that was skipped."""
 
     target: str = says("Its name.")
-    reason: str = says("Why.")
+    reason: str = says("The reason.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,15 +239,15 @@ class CastResult(Keys):
     forms: list[CastForm]
     """The forms of the target's tile cast that give this result: `1d` (contiguous tiles), `2d` (others); empty if it
     has no forms."""
-    rounding: str = says("The rounding in force.")
-    overflow: str = says("The overflow policy in force: `saturate`, `special` or `wrap`.")
+    rounding: str = says("The effective rounding.")
+    overflow: str = says("The effective overflow policy: `saturate`, `special` or `wrap`.")
     saturation: str | None
     """The saturation mode in force, `on` or `off`, if the target has a choice; otherwise the effect beyond the range:
     `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed`; null for the abstract cast."""
     input_bits: Bits = says("The code that was cast.")
     output_bits: Bits = says("The code of the result.")
-    value: Value = says("The number that the result stands for, or `nan`, `inf`, `-inf`.")
-    inexact: bool = says("Whether it differs from the value that was cast.")
+    value: Value = says("The number that the result represents, or `nan`, `inf`, `-inf`.")
+    inexact: bool = says("Whether it differs from the original value.")
     outcome: Outcome
     """Effect on the value: `exact`, `rounded`, `clamped`, `wrapped`, `overflow` or `nan` (NaN became a number)."""
     ulps_from_abstract: Ulps | None = says(of="ulps")
@@ -259,28 +259,28 @@ class CastDifference(Keys):
     """A value and a rounding whose results differ between targets."""
 
     input_bits: Bits = says("The code that was cast.")
-    rounding_asked: str | None = says("The rounding asked for; null for the default.")
+    rounding_asked: str | None = says("The requested rounding; null for the default.")
     output_bits: dict[Name, Bits]
     """The result on each target (and its form, `a5_2d`, if they differ), and of the abstract cast as `abstract`."""
-    max_ulps_apart: Ulps | None = says("The largest distance among them; null if some are NaN and some are not.")
+    max_ulps_apart: Ulps | None = says("The largest distance among the results; null if some are NaN and some are not.")
 
 
 class Cast(CommandDocument, name="cast"):
     """Values cast, value by value."""
 
     results: list[CastResult] = says("One entry for each value, target and mode.")
-    differences: list[CastDifference] = says("Where targets differ.")
-    skipped: list[Skipped] = says("Targets that do not have the cast.")
-    warnings: list[str] = says("What targets did not do as asked.")
-    specifications: list[AcceptedResults] = says("What the specifications asked for accept.")
+    differences: list[CastDifference] = says("The differences between targets.")
+    skipped: list[Skipped] = says("Targets without the cast.")
+    warnings: list[str] = says("Deviations of targets from the request.")
+    specifications: list[AcceptedResults] = says("The accepted results of the requested specifications.")
 
 
 class TextResult(Keys):
     """The result of one value, from text or to text."""
 
     given: str = says("The value as typed.")
-    text: str | None = says("The result where it is text.")
-    output_bits: Bits | None = says("The code of the result where it is a number.")
+    text: str | None = says("The result, if it is text.")
+    output_bits: Bits | None = says("The code of the result, if it is a number.")
     value: Value | None = says("That number, or `nan`, `inf`, `-inf`.")
 
 

@@ -265,8 +265,8 @@ def _finite(value: float | None) -> float | None:
 class QuantisationError(Keys):
     """The errors of the finite numbers outside blocks with NaN; null where f64 cannot hold one."""
 
-    elements: Elements = says("Elements of the array.")
-    compared: Elements = says("How many of them the errors are of.")
+    elements: Elements = says("Number of elements of the array.")
+    compared: Elements = says("Number of elements with an error.")
     largest_error: float | None = says(of=lambda found: _finite(found.largest_error))
     """The largest absolute error."""
     largest_relative_error: float | None = says(of=lambda found: _finite(found.largest_relative_error))
@@ -275,9 +275,9 @@ class QuantisationError(Keys):
     """Root mean square of the absolute errors."""
     signal_to_noise_db: float | None = says(of=lambda found: _finite(found.signal_to_noise_db))
     """Signal to noise in decibels; null without an error or without numbers."""
-    clamped: Elements = says("Numbers beyond the largest element, infinities among them.")
-    to_zero: Elements = says("Numbers that became zero.")
-    nan_blocks: int = says("Blocks that hold NaN.")
+    clamped: Elements = says("Number of values above the largest element in magnitude, including infinities.")
+    to_zero: Elements = says("Number of values that became zero.")
+    nan_blocks: int = says("Number of blocks with NaN.")
 
 
 class Quantise(CommandDocument, name="quantise"):
@@ -352,23 +352,25 @@ def quantised_text(
 class FirstDifference(Keys):
     """The first input, in order, whose result differs."""
 
-    position: int = says("Its place among the inputs.")
+    position: int = says("Position of the input, from 0.")
     input_bits: Bits = says("Its code.")
     input: Value = says("Its number, or `nan`, `inf`, `-inf`.")
-    expected_bits: Bits = says("The code that the cast gives.")
+    expected_bits: Bits = says("The code of the cast's result.")
     expected: Value = says("Its number.")
-    given_bits: Bits | None = says("The code that was given; null if the destination has no such number.")
-    given: Value = says("The number that was given.")
+    given_bits: Bits | None = says("The given code; null if the destination has no such number.")
+    given: Value = says("The given number.")
 
 
 class DifferingBinade(Keys):
     """Inputs of one binade, some of whose results differ."""
 
-    kind: Literal["number", "zero", "infinite", "nan"] = says("What the inputs are.")
-    exponent: int | None = says("Magnitudes from 2 to the power of this on, below twice that; null unless numbers.")
-    inputs: Elements = says("Inputs of the magnitude.")
-    differing: Elements = says("How many of their results differ.")
-    largest_ulps: Ulps = says("The largest distance among them.")
+    kind: Literal["number", "zero", "infinite", "nan"] = says("Kind of the inputs.")
+    exponent: int | None = says(
+        "Exponent of 2 of the smallest magnitude in the range, which ends below twice that; null unless numbers."
+    )
+    inputs: Elements = says("Number of inputs of that magnitude.")
+    differing: Elements = says("Number of these inputs with different results.")
+    largest_ulps: Ulps = says("The largest distance between their results.")
 
 
 class Compare(CommandDocument, name="compare"):
@@ -376,20 +378,20 @@ class Compare(CommandDocument, name="compare"):
 
     src: Name = says("Format of the inputs.")
     dst: Name = says("Format of the results.")
-    target: str | None = says("The chip whose cast it is; null: the abstract cast.")
-    inputs: Elements = says("Inputs tried.")
+    target: str | None = says("The chip with the cast; null for the abstract cast.")
+    inputs: Elements = says("Number of compared inputs.")
     all_codes: bool = says("Whether these are all codes of the source.")
-    differing: Elements = says("Results that differ.")
-    unrepresentable: Elements = says("Results that the destination does not have.")
+    differing: Elements = says("Number of results that differ.")
+    unrepresentable: Elements = says("Number of results that the destination lacks.")
     largest_ulps: Ulps = says("The largest distance between results that are both numbers.")
     mean_ulps: float = says("The mean distance between results that are both numbers, in ulps.")
     signal_to_noise_db: float | None
     """Signal-to-noise ratio of finite results against the inputs, in decibels; null without an error."""
-    cast_signal_to_noise_db: float | None = says("The same of the cast.")
+    cast_signal_to_noise_db: float | None = says("The signal-to-noise ratio of the cast.")
     first: FirstDifference | None = says("The first difference; null if there is none.")
-    binades: list[DifferingBinade] = says("Magnitudes with differences, rising.")
-    verdict: str = says("How many results differ, where, and what both give there.")
-    remedy: dict[Name, str] | None = says("Words for the cast that make all results equal; null if none do.")
+    binades: list[DifferingBinade] = says("Magnitudes with differences, in ascending order.")
+    verdict: str = says("A sentence with the number and place of the differences, and the results of both there.")
+    remedy: dict[Name, str] | None = says("Options of the cast that make all results equal; null if there are none.")
 
 
 def comparison_document(found: Comparison) -> Document:

@@ -435,7 +435,7 @@ class ComparedSide(Keys):
     """A side of the comparison."""
 
     file: str = says("The program, or the JSON of its run.")
-    entry: str | None = says("The function; null where there is none.")
+    entry: str | None = says("The function; null if there is none.")
     target: str = says("Name of the target.")
     seconds: Seconds | None = says("Its cycles at the target's frequency; null if no cycles are modelled.")
     from_json: bool = says("Whether it was read from a JSON result.", lambda side: side.result is None)
@@ -444,25 +444,27 @@ class ComparedSide(Keys):
 class LineThatDiffers(Keys):
     """A line that differs in text or cycles."""
 
-    line_a: Line | None = says("Line of A; null if it does not stand there.")
-    line_b: Line | None = says("Line of B; null if it does not stand there.")
+    line_a: Line | None = says("Line of A; null if A lacks the line.")
+    line_b: Line | None = says("Line of B; null if B lacks the line.")
     change: Literal["added", "removed", "changed", "renamed", "moved", "cycles"]
     """Kind of change: `renamed` means equal but for names of values, `cycles` means equal text with other cycles."""
     cycles_a: Cycles | None
     """Cycles of A from start to end of its executions, added up; null if it takes none, or they are unknown."""
-    cycles_b: Cycles | None = says("The same of B.")
+    cycles_b: Cycles | None = says("Cycles of B.")
     causes_a: dict[CauseName, Cycles] | None = says(of=lambda each: each.cost_a and each.cost_a.causes)
     """Cycles that pipes spent on it in A, by cause; null as `cycles_a`, and if a JSON result lacks them."""
-    causes_b: dict[CauseName, Cycles] | None = says("The same of B.", lambda each: each.cost_b and each.cost_b.causes)
+    causes_b: dict[CauseName, Cycles] | None = says(
+        "Cycles of B by cause.", lambda each: each.cost_b and each.cost_b.causes
+    )
     text_a: str | None = says(of=lambda each: each.a and each.a.text)
     """The line of A without surrounding blanks, or its instructions if a side is a JSON result."""
-    text_b: str | None = says("The same of B.", lambda each: each.b and each.b.text)
+    text_b: str | None = says("Text of the line in B.", lambda each: each.b and each.b.text)
 
 
 class ElementThatDiffers(Keys):
     """An element of an output that differs."""
 
-    index: list[int] = says("Its index.")
+    index: list[int] = says("Index of the element.")
     bits_a: Bits = says("Its code in A.")
     bits_b: Bits = says("Its code in B.")
     value_a: Value = says("The number in A.")
@@ -472,8 +474,8 @@ class ElementThatDiffers(Keys):
 class ComparedOutput(Keys):
     """An output of both sides, or of one."""
 
-    name: str = says("Its name in A, in B if A has none.")
-    equal: bool = says("Whether it has the same format and bits; shapes of as many elements may differ.")
+    name: str = says("Name in A, or in B if A has none.")
+    equal: bool = says("Whether it has the same format and bits; shapes with equal numbers of elements may differ.")
     differing: Elements | None
     """Number of elements whose bits differ; null if the sizes differ, one side lacks it, or only
     digests are available."""
@@ -482,11 +484,11 @@ class ComparedOutput(Keys):
     )
     """The first differing elements."""
     name_a: str | None = says("Its name in A; null if A lacks it.", lambda each: each.a and each.a.name)
-    format_a: str | None = says("Name of its format in A; null as `name_a`.", lambda each: each.a and each.a.format)
+    format_a: str | None = says("Name of its format in A; null if A lacks it.", lambda each: each.a and each.a.format)
     shape_a: list[Elements] | None = says(of=lambda each: each.a and each.a.shape)
     """Extent of each dimension in A; null as `name_a`."""
     name_b: str | None = says("Its name in B; null if B lacks it.", lambda each: each.b and each.b.name)
-    format_b: str | None = says("Name of its format in B; null as `name_b`.", lambda each: each.b and each.b.format)
+    format_b: str | None = says("Name of its format in B; null if B lacks it.", lambda each: each.b and each.b.format)
     shape_b: list[Elements] | None = says(of=lambda each: each.b and each.b.shape)
     """Extent of each dimension in B; null as `name_b`."""
 
@@ -496,22 +498,22 @@ class PipeThatDiffers(Keys):
 
     pipe: Name = says("The pipe.")
     causes_a: dict[CauseName, Cycles] = says("Its cycles in A by cause, without zeros; empty if A has no such pipe.")
-    causes_b: dict[CauseName, Cycles] = says("The same of B.")
+    causes_b: dict[CauseName, Cycles] = says("Cycles of the pipe in B by cause.")
 
 
 class Difference(CommandDocument, name="diff"):
     """Comparison of two runs. Nothing differs if `equal` is true and `lines` is empty."""
 
-    equal: bool = says("Whether cycles and outputs are the same; the text of the programs does not count.")
+    equal: bool = says("Whether cycles and outputs are the same; the text of the programs is ignored.")
     cycles_a: Cycles | None = says("Cycles of A; null if none are modelled.")
     cycles_b: Cycles | None = says("Cycles of B; null if none are modelled.")
     slowdown_percent: Percent | None
     """Percentage of additional cycles in B, negative for fewer; null without cycles, or if only A takes none."""
     lines: list[LineThatDiffers] = says("The lines that differ in text or cycles, in the order of the programs.")
-    outputs: list[ComparedOutput] = says("Every output; empty if no values were computed.")
+    outputs: list[ComparedOutput] = says("All outputs; empty if no values were computed.")
     pipes: list[PipeThatDiffers] = says("The pipes whose cycles differ.")
-    a: ComparedSide = says("The first side.")
-    b: ComparedSide = says("The second side.")
+    a: ComparedSide = says("Side A.")
+    b: ComparedSide = says("Side B.")
 
 
 def difference_document(found: RunDifference) -> Document:

@@ -28,9 +28,9 @@ class Hop(Keys):
 
     src: str = says("Name of the source format.")
     dst: str = says("Name of the destination format.")
-    means: str = says("By what.")
-    through: str | None = says("The format on the way; null if there is none.")
-    rounding: str | None = says("Its own rounding; null if it takes that of the cast.", "word")
+    means: str = says("The means of the step.")
+    through: str | None = says("The intermediate format; null if there is none.")
+    rounding: str | None = says("The rounding of the step; null if it is that of the cast.", "word")
 
 
 class CastPath(Keys):
@@ -38,8 +38,8 @@ class CastPath(Keys):
 
     types: list[str] = says("Names of the formats.")
     steps: list[Hop] = says("The steps.", "hops")
-    status: Status = says("How well it is known.")
-    sources: list[str] = says("Where it is from.")
+    status: Status = says("Evidence for the path.")
+    sources: list[str] = says("Sources of the path.")
 
 
 class CompiledHead(Keys):
@@ -48,12 +48,12 @@ class CompiledHead(Keys):
     target: str = says("Name of the target.")
     src: str = says("The source type.", "src.name")
     dst: str = says("The destination type.", "dst.name")
-    form: str = says("How the source says it.")
-    reading: str = says("Whose account of a chain is followed.")
+    form: str = says("Form of the cast in the source program.")
+    reading: str = says("The account of the chain that is followed.")
     order: str = says("Order of the result's elements.")
-    rounding: str | None = says("The rounding; null where nothing is rounded.", "mode")
-    roundings: list[str] = says("The roundings that it may have.", lambda cast: cast.path.modes(cast.target))
-    lowering_kind: str | None = says("How the compiler lowers it; null if it does so in none of its ways.", "kind")
+    rounding: str | None = says("The rounding; null if nothing is rounded.", "mode")
+    roundings: list[str] = says("The possible roundings.", lambda cast: cast.path.modes(cast.target))
+    lowering_kind: str | None = says("Kind of the compiler's lowering; null if it has none for the pair.", "kind")
     path: CastPath = says("The steps.")
 
 
@@ -66,24 +66,24 @@ class CompiledAssembly(CommandDocument, CompiledHead, name="compiled-emit"):
 class CompiledInput(Number):
     """A value that was cast."""
 
-    text: str = says("As it was given.")
+    text: str = says("The input as given.")
 
 
 class Account(Keys):
     """Results according to one account."""
 
-    account: str = says("Whose.")
-    path: str | None = says("Its path in words; null if it has none.")
+    account: str = says("Name of the account.")
+    path: str | None = says("The path in words; null if there is none.")
     values: list[list[Number]] = says("The results of each input.")
-    poison: list[bool] = says("Whether each input gives poison, for which any result is right.")
+    poison: list[bool] = says("Whether each input gives poison, for which any result is valid.")
 
 
 class AccountDifference(Keys):
     """A value for which accounts differ."""
 
     account: str = says("The other account.")
-    input_bits: Bits = says("The code that is cast.")
-    input: Value = says("Its number.")
+    input_bits: Bits = says("The code of the input.")
+    input: Value = says("The number of the input.")
     value: Value = says("The result.")
     other_value: Value = says("The result by the other account.")
 
@@ -96,7 +96,7 @@ class CompiledValues(CommandDocument, CompiledHead, name="compiled"):
     ir: list[str] = says("The instructions of LLVM IR.")
     inputs: list[CompiledInput] = says("The values.")
     results: list[Account] = says("The results by account.")
-    differences: list[AccountDifference] = says("Where accounts differ.")
+    differences: list[AccountDifference] = says("The differences between the accounts.")
 
 
 class IrCast(CompiledHead):
@@ -111,13 +111,13 @@ class IrCast(CompiledHead):
     ir: list[str] = says("The instructions of LLVM IR.", optional=True)
     inputs: list[CompiledInput] = says("The values.", optional=True)
     results: list[Account] = says("The results by account.", optional=True)
-    differences: list[AccountDifference] = says("Where accounts differ.", optional=True)
+    differences: list[AccountDifference] = says("The differences between the accounts.", optional=True)
 
 
 class CompiledText(CommandDocument, name="compiled-ir"):
     """The casts of a text of LLVM IR."""
 
-    casts: list[IrCast] = says("In the order of the text.")
+    casts: list[IrCast] = says("The casts, in the order of the text.")
 
 
 class TableCell(Keys):
@@ -125,7 +125,7 @@ class TableCell(Keys):
 
     src: str = says("Name of the source format.")
     dst: str = says("Name of the destination format.")
-    cell: str = says("What the vendor's table says.")
+    cell: str = says("The entry of the vendor's table.")
     path: CastPath | None = says("The path of a pair without an instruction; null for others.")
 
 
@@ -134,7 +134,7 @@ class CompiledTable(CommandDocument, name="compiled-table"):
 
     target: str = says("Name of the target.")
     elements: list[str] = says("Names of the element formats.")
-    cells: list[TableCell] = says("Every pair.")
+    cells: list[TableCell] = says("All pairs.")
 
 
 def compiled_document(found: ResultComparison, sources: Sequence[SourceValue]) -> Document:

@@ -30,7 +30,7 @@ class CellInstruction(Keys):
     """An instruction of a chain."""
 
     instruction: str = says("The instruction.", lambda pair: pair[0])
-    options: str = says("What has to be asked of it; may be empty.", lambda pair: pair[1])
+    options: str = says("The required options of the instruction; may be empty.", lambda pair: pair[1])
 
 
 class MatrixCell(Keys):
@@ -41,37 +41,37 @@ class MatrixCell(Keys):
     attributes: dict[Name, Scalar] = says(of=lambda entry: numbered(dict(entry.cell.attributes)))
     """Attributes of the operator."""
     target: str = says("Name of the target.", "cell.target")
-    way: PlanKind = says("How it is lowered.", "kind")
-    verdict: Verdict = says("Whether it is right.")
-    path: list[str] = says("Names of the formats on the way.")
+    way: PlanKind = says("Method of the lowering.", "kind")
+    verdict: Verdict = says("Whether the results are correct.")
+    path: list[str] = says("Names of the intermediate formats.")
     instructions: list[CellInstruction] = says(of=lambda entry: zip(entry.instructions, entry.options, strict=True))
     """The instructions of the chain."""
-    method: Method | None = says("How the verdict was reached; null if nothing was tried.")
-    proven: bool = says("Whether the verdict is certain.")
+    method: Method | None = says("Method of the verdict; null if nothing was tried.")
+    proven: bool = says("Whether the verdict is proven.")
     options: dict[Name, Scalar] = says(of=lambda entry: dict(entry.settings))
     """The target options that the program needs."""
     native_with_options: dict[Name, Scalar] | None = says(
         of=lambda entry: None if entry.native is None else dict(entry.native)
     )
     """The options that make a single instruction sufficient, in addition to a chain; null if there are none."""
-    cycles_per_element: CyclesPerElement | None = says("What it costs; null if it was not timed.")
-    counterexample: CounterexampleEntry | None = says("Where it fails; null if it does not.")
-    computed_by: int = says("Who computed it: the place in `workers`, from 0.")
+    cycles_per_element: CyclesPerElement | None = says("Cost of the cast; null if it was not timed.")
+    counterexample: CounterexampleEntry | None = says("An input with a wrong result; null if there is none.")
+    computed_by: int = says("The worker that computed it: its index in `workers`, from 0.")
 
 
 class MatrixTotal(Keys):
     """Number of casts of one kind on one target."""
 
     target: str = says("Name of the target.")
-    way: PlanKind = says("The way.")
-    cells: int = says("How many casts.")
+    way: PlanKind = says("The method.")
+    cells: int = says("Number of casts.")
 
 
 class LoweredMatrixCell(MatrixCell):
     """A cast of the specification on the target, and its program."""
 
     program: str | None = says("Text of the program; null if there is none.")
-    file: str | None = says("The file that it was written to; null if it was not written.")
+    file: str | None = says("The output file; null if none was written.")
 
 
 def _totals_of(found: Matrix) -> list[Document]:
@@ -90,10 +90,10 @@ class MatrixForm(CommandDocument):
     specification: str = says("Name of the specification.", "spec.name")
     version: str = says("Its version.")
     targets: list[str] = says("Names of the targets.")
-    options: dict[Name, Scalar] = says("The options of the targets that were given.", lambda found: dict(found.options))
+    options: dict[Name, Scalar] = says("The given options of the targets.", lambda found: dict(found.options))
     cells: list[MatrixCell] = says("One entry for each cast and target.")
-    totals: list[MatrixTotal] = says("How many casts go which way.", _totals_of)
-    workers: list[WorkerEntry] = says("Who computed.")
+    totals: list[MatrixTotal] = says("Number of casts by method.", _totals_of)
+    workers: list[WorkerEntry] = says("The workers of the computation.")
 
 
 class Conform(MatrixForm, name="conform"):

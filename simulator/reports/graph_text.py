@@ -56,41 +56,43 @@ def witness_text(witness: WrongElement) -> str:
 class Witness(Keys):
     """A wrong element."""
 
-    index: list[int] = says("Where it is.")
-    sources: list[WitnessSource] = says("The elements from which it was made.")
+    index: list[int] = says("Index of the element.")
+    sources: list[WitnessSource] = says("The elements that determine it.")
     result_bits: Bits = says("Its code.", lambda wrong: bits_text(wrong.result, wrong.format))
     expected_bits: Bits | None = says(
         of=lambda wrong: None if wrong.expected is None else bits_text(wrong.expected, wrong.format)
     )
     """The right code; null if a set of results is right."""
-    text: str = says("The same in words.", witness_text)
+    text: str = says("The difference in words.", witness_text)
 
 
 class Comparison(Keys):
     """Comparison of results with expected values."""
 
     output: str = says("Name of the tensor.")
-    against: str = says("By what it is judged.")
-    elements: Elements = says("Elements compared.")
-    undefined: Elements = says("Elements for which any result is right.")
-    wrong: Elements = says("Elements that are wrong.")
-    passed: Elements = says("Elements that are not judged, because what they are made of is wrong.")
-    because_of_nodes: list[str] = says("The nodes that made that.", "because")
+    against: str = says("The reference of the comparison.")
+    elements: Elements = says("Number of compared elements.")
+    undefined: Elements = says("Number of elements for which any result is valid.")
+    wrong: Elements = says("Number of wrong elements.")
+    passed: Elements = says("Number of elements that are not judged, because they depend on wrong ones.")
+    because_of_nodes: list[str] = says("The nodes with these wrong elements.", "because")
     witness: Witness | None = says("The first wrong element; null if there is none.")
 
 
 class NodeProgram(Keys):
     """A program of a node."""
 
-    title: str = says("What it does.")
+    title: str = says("Description of the program.")
     instructions: list[str] = says("Its instructions.")
-    cycles: Cycles = says("Its cycles, loads and stores included.")
-    elements: Elements = says("Elements of the tensor.")
-    elements_with_filling: Elements = says("The same filled up to whole tiles or registers.", "program.elements")
-    tiles: int = says("Tiles or registers.", "program.tiles")
+    cycles: Cycles = says("Its cycles, including loads and stores.")
+    elements: Elements = says("Number of elements of the tensor.")
+    elements_with_filling: Elements = says(
+        "Number of elements after padding to whole tiles or registers.", "program.elements"
+    )
+    tiles: int = says("Number of tiles or registers.", "program.tiles")
     options: dict[Name, Scalar] = says(of=lambda stage: dict(stage.settings))
     """The target options that the program needs."""
-    file: str | None = says("The file that it was written to; null if it was not written.")
+    file: str | None = says("The output file; null if none was written.")
     run: str = says("The command that runs it.")
 
 
@@ -103,9 +105,9 @@ class Node(Keys):
     """Line of the source; null if the source is not text."""
     column: Column | None = says(of=lambda node: node.node.span and node.node.span.column)
     """Column of the source; null if the source is not text."""
-    verdict: NodeVerdict = says("What is known of it.")
-    refusal: str | None = says("Why it cannot be lowered; null if it can.")
-    unjudged: str | None = says("Why nothing judges it; null if something does.")
+    verdict: NodeVerdict = says("The verdict on the node.")
+    refusal: str | None = says("The reason why it cannot be lowered; null if it can.")
+    unjudged: str | None = says("The reason why it is not judged; null if it is.")
     cycles: Cycles | None = says("Cycles of its programs.")
     shapes: list[list[Elements]] = says("Shapes of its results.")
     options: dict[Name, Scalar] = says(of=lambda node: dict(settings_of(node)))
@@ -117,8 +119,8 @@ class Node(Keys):
     plan: PlanEntry | None = says("The lowering of a cast; null for other operators.", "answer")
     programs: list[NodeProgram] = says("Its programs.")
     comparisons: list[Comparison] = says("The elements of this run.")
-    trial: list[Comparison] = says("The same over every code that it may read.")
-    remarks: list[str] = says("What else is to be said.")
+    trial: list[Comparison] = says("The comparison for every code that it may read.")
+    remarks: list[str] = says("Remarks.")
 
 
 def seconds_of(found: GraphRun) -> float:
@@ -136,12 +138,12 @@ class Graph(CommandDocument, name="graph"):
     conforms: bool = says("Whether every node is proven or exhaustively tried.")
     agrees: bool = says("Whether no element of this run is wrong.")
     total_cycles: Cycles = says("Cycles of all programs.", "cycles")
-    seconds: Seconds = says("The same at the target's frequency.", seconds_of)
-    conventions: list[str] = says("How cycles are to be read.", lambda _: CONVENTIONS)
+    seconds: Seconds = says("Time of all programs at the target's frequency.", seconds_of)
+    conventions: list[str] = says("Conventions of the cycles.", lambda _: CONVENTIONS)
     nodes: list[Node] = says("The nodes, in the order of execution.")
     outputs: list[Output] = says("The outputs of the graph.")
-    whole_graph: list[Comparison] = says("The outputs against those of the whole graph.", "comparisons")
-    whole_graph_unjudged: str | None = says("Why nothing judges them; null if something does.", "unjudged")
+    whole_graph: list[Comparison] = says("The comparisons of the outputs with those of the whole graph.", "comparisons")
+    whole_graph_unjudged: str | None = says("The reason why the outputs are not judged; null if they are.", "unjudged")
 
 
 def graph_document(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> Document:

@@ -35,8 +35,10 @@ class Assembled(CommandDocument, name="asm"):
     bundles: Bundles = says("Its length.")
     size_bytes: Bytes = says("Size of the code.", lambda assembled: len(assembled.code))
     code: Hexadecimal = says("The code.")
-    facts_assumed: list[str] = says("Positions of the encoding that no source states.", "assumed")
-    output: str | None = says("The file that it was written to; null if it was not written.")
+    facts_assumed: list[str] = says(
+        "Positions of the encoding that are assumed, because no source states them.", "assumed"
+    )
+    output: str | None = says("The output file; null if none was written.")
 
 
 class CanonicalText(CommandDocument, name="asm-text"):
@@ -45,7 +47,7 @@ class CanonicalText(CommandDocument, name="asm-text"):
     file: str = says("The program.")
     target: str = says("Name of the target.")
     text: str = says("The text.")
-    output: str | None = says("The file that it was written to; null if it was not written.")
+    output: str | None = says("The output file; null if none was written.")
 
 
 def assembled_text(assembled: AssembledBinary, listing: Disassembly, target: str, output: Path | None) -> Text:
@@ -65,10 +67,10 @@ class DisassembledLine(Keys):
     address: int = says("Its address in bytes.")
     code: Hexadecimal = says("Its code.")
     text: str = says("Its text.")
-    labels: list[str] = says("Labels in front of it.")
-    directives: list[str] = says("Directives in front of it.")
+    labels: list[str] = says("Labels before it.")
+    directives: list[str] = says("Directives before it.")
     known: bool = says("Whether it is a bundle of the target.")
-    remark: str | None = says("What else is to be said; null for nothing.")
+    remark: str | None = says("A remark; null if there is none.")
 
 
 class Disassembled(CommandDocument, name="disasm"):
@@ -80,8 +82,8 @@ class Disassembled(CommandDocument, name="disasm"):
     unknown_bundles: Bundles = says(of=lambda found: sum(not line.known for line in found.lines))
     """Number of lines that are not bundles of the target."""
     lines: list[DisassembledLine] = says("The bundles.")
-    end_labels: list[str] = says("Labels behind the last one.")
-    output: str | None = says("The file that the text was written to; null if it was not written.")
+    end_labels: list[str] = says("Labels after the last bundle.")
+    output: str | None = says("The output file of the text; null if none was written.")
 
 
 def disassembled_text(found: Disassembly, file: str, target: str, output: Path | None) -> Text:
@@ -128,8 +130,8 @@ class MovesBlock(Keys):
 
     first_line: Line = says("Its first line.", lambda block: block.lines[0])
     last_line: Line = says("Its last line.", lambda block: block.lines[1])
-    reason_kept: str | None = says("Why it stays; null if it was written anew.", "reason")
-    removed: dict[Name, int] = says("How many of each instruction were removed.", lambda block: dict(block.removed))
+    reason_kept: str | None = says("The reason why the block is unchanged; null if it was rewritten.", "reason")
+    removed: dict[Name, int] = says("Number of removed instructions by mnemonic.", lambda block: dict(block.removed))
     vector_operations_before: int = says("Vector operations before.", lambda each: each.operations[0])
     vector_operations_after: int = says("Vector operations after.", lambda each: each.operations[1])
     bundles_before: Bundles = says("Length before.", lambda each: each.bundles[0])
@@ -142,13 +144,13 @@ class Unswizzled(CommandDocument, name="unswizzle"):
     program: str = says("The file.", "file")
     target: str = says("Name of the target.")
     changed: bool = says("Whether anything was removed.", "elimination.changed")
-    cycles_before: Cycles = says("Cycles before.", lambda each: each.cycles[0])
-    cycles_after: Cycles = says("Cycles after.", lambda each: each.cycles[1])
-    cycles_saved: Cycles = says("The difference.", "saved")
+    cycles_before: Cycles = says("Cycles of the original program.", lambda each: each.cycles[0])
+    cycles_after: Cycles = says("Cycles of the new program.", lambda each: each.cycles[1])
+    cycles_saved: Cycles = says("Number of saved cycles.", "saved")
     outputs_unchanged: dict[Name, bool] = says("Whether each output is the same, bit by bit.", "same_outputs")
     blocks: list[MovesBlock] = says("The blocks that move lanes.", "elimination.blocks")
     text: str = says("The new program.", "elimination.text")
-    output: str | None = says("The file that it was written to; null if it was not written.")
+    output: str | None = says("The output file; null if none was written.")
 
 
 @composed
@@ -192,7 +194,7 @@ _PAGE = "docs/reference/tpc.md"
 class Notice(Keys):
     """A notice of the linter, which is not a rule violation."""
 
-    kind: str = says("What it is about.", "rule")
+    kind: str = says("Subject of the notice.", "rule")
     bundle: int = says("Number of the bundle, from 0.")
     line: Line = says("Line of the source.", "span.line")
     message: str = says("The notice in words.")
@@ -205,25 +207,25 @@ class Lint(CommandDocument, name="lint"):
     target: str = says("Name of the target.")
     rules: list[str] = says("The rules that it checks.")
     lint: list[LintEntry] = says("The certain findings.")
-    lint_possible: list[LintEntry] = says("Findings that depend on the path, on predicates or on start values.")
+    lint_possible: list[LintEntry] = says("Findings that depend on the path, on predicates or on initial values.")
     notices: list[Notice] = says("Notices.")
 
 
 class Distance(Keys):
     """The distance between two instructions."""
 
-    producer: str = says("The first instruction.")
-    consumer: str = says("The second instruction.")
-    register_: str | None = says("What both share; null if only issue rules are about them.", alias="register")
-    consumer_operand: str | None = says("Which operand of the second it is; null as `register`.")
-    distance_bundles: Bundles | None = says("Bundles until the new value is read; null as `register`.")
-    latency_cycles: Cycles | None = says("Cycles from the access until the core goes on behind LD_G; null for others.")
-    minimum_bundles: Bundles | None = says("The least distance by issue rules; null if there is none.")
-    producer_stage: str | None = says("The stage of the write; null where stages do not decide.")
-    consumer_stage: str | None = says("The stage of the read; null where stages do not decide.")
-    entry_port: str | None = says("The port of the read; null where stages do not decide.")
-    rule: str = says("The rules that decide.")
-    source: str = says("Where they are from.")
+    producer: str = says("The earlier instruction.")
+    consumer: str = says("The later instruction.")
+    register_: str | None = says("The shared register; null if only issue rules apply.", alias="register")
+    consumer_operand: str | None = says("The operand of the later instruction; null if no register is shared.")
+    distance_bundles: Bundles | None = says("Bundles until the new value is read; null if no register is shared.")
+    latency_cycles: Cycles | None = says("Cycles from the access until the core continues after LD_G; null for others.")
+    minimum_bundles: Bundles | None = says("The smallest distance by issue rules; null if there is none.")
+    producer_stage: str | None = says("The stage of the write; null if stages do not determine the distance.")
+    consumer_stage: str | None = says("The stage of the read; null if stages do not determine the distance.")
+    entry_port: str | None = says("The port of the read; null if stages do not determine the distance.")
+    rule: str = says("The rules that determine the distance.")
+    source: str = says("Sources of the rules.")
 
 
 class Latency(CommandDocument, name="latency"):

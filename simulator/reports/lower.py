@@ -36,7 +36,7 @@ class Step(Keys):
     """An instruction of a chain."""
 
     instruction: str = says("The instruction.", "name")
-    options: list[str] = says("What has to be asked of it.", lambda step: step.forms[0].options)
+    options: list[str] = says("The required options of the instruction.", lambda step: step.forms[0].options)
     src: str = says("Name of its source format.")
     dst: str = says("Name of its destination format.")
 
@@ -45,26 +45,26 @@ class Evidence(Keys):
     """The method by which a verdict was reached."""
 
     method: Method = says("The method.")
-    codes: int = says("How many codes went through.")
-    proves: bool = says("Whether that leaves none out.")
-    argument: str = says("Why, in words.")
+    codes: int = says("Number of tried codes.")
+    proves: bool = says("Whether these are all codes.")
+    argument: str = says("The argument in words.")
 
 
 class Cost(Keys):
     """The cost of a program that casts one tensor."""
 
-    cycles: Cycles = says("Cycles of all.")
-    elements: Elements = says("Elements cast.")
-    cycles_per_element: CyclesPerElement = says("Cycles of an element.")
+    cycles: Cycles = says("Cycles of all elements.")
+    elements: Elements = says("Number of cast elements.")
+    cycles_per_element: CyclesPerElement = says("Cycles per element.")
     scratch_bytes: Bytes = says("Bytes of tmp tiles.")
-    buffer_bytes: Bytes = says("Bytes of the buffer, all tiles together.")
-    vector_registers: int = says("Vector registers in use.", "registers")
+    buffer_bytes: Bytes = says("Bytes of the buffer for all tiles together.")
+    vector_registers: int = says("Number of used vector registers.", "registers")
 
 
 class TracedValue(Keys):
     """An intermediate value of a chain."""
 
-    step: str | None = says("The instruction that makes it; null for the input.")
+    step: str | None = says("The instruction that computes it; null for the input.")
     format: str = says("Name of its format.")
     bits: str = says("Its code in hexadecimal.", lambda traced: code_text(traced.code, traced.format))
     value: Value = says("Its number, or `nan`, `inf`, `-inf`.", lambda traced: json_value(traced.value, traced.format))
@@ -75,8 +75,8 @@ class RequiredResult(Keys):
 
     lowest: NumberKeys | None = says("The lowest number; null if there is none.")
     highest: NumberKeys | None = says("The highest number; null if there is none.")
-    further: NumberKeys | None = says("A number beside those; null if there is none.")
-    nan: bool = says("Whether every NaN is right.")
+    further: NumberKeys | None = says("A number outside that range; null if there is none.")
+    nan: bool = says("Whether every NaN is accepted.")
 
 
 def _required(found: Counterexample) -> Document:
@@ -88,21 +88,21 @@ def _required(found: Counterexample) -> Document:
 class CounterexampleEntry(Keys):
     """An input for which a chain is wrong."""
 
-    values: list[TracedValue] = says("Every value on the way, the input first.")
-    required: RequiredResult = says("What would be right.", _required)
+    values: list[TracedValue] = says("All values along the chain, the input first.")
+    required: RequiredResult = says("The accepted results.", _required)
 
 
 class RefutedChain(Keys):
     """A chain that fails."""
 
     chain: list[Step] = says("Its instructions.")
-    counterexample: CounterexampleEntry | None = says("Where it fails.")
+    counterexample: CounterexampleEntry | None = says("An input with a wrong result.")
 
 
 class NativeWithOptions(Keys):
     """A single instruction in addition to a chain."""
 
-    options: dict[Name, Scalar] = says("The options of the target that it needs.")
+    options: dict[Name, Scalar] = says("The required options of the target.")
     chain: list[Step] = says("The instruction.", "plan.chain")
     cycles_per_element: CyclesPerElement | None = says(
         of=lambda native: native.plan.cost and native.plan.cost.cycles_per_element
@@ -124,17 +124,19 @@ class PlanEntry(Keys):
     rule: str = says("The rule of the specification in words.", "plan.demand.cast.rule.meaning")
     src: str = says("Name of the source format.", "plan.demand.src")
     dst: str = says("Name of the destination format.", "plan.demand.dst")
-    way: PlanKind = says("How it is lowered.", "kind")
-    verdict: Verdict = says("Whether it is right.", "plan.verdict")
-    proven: bool = says("Whether the verdict is certain.", "plan.proven")
-    claim: str = says("What is claimed, in words.", "plan.claim")
+    way: PlanKind = says("Method of the lowering.", "kind")
+    verdict: Verdict = says("Whether the results are correct.", "plan.verdict")
+    proven: bool = says("Whether the verdict is proven.", "plan.proven")
+    claim: str = says("The claim in words.", "plan.claim")
     chain: list[Step] = says("The instructions.", "plan.chain")
-    evidence: Evidence | None = says("How the verdict was reached; null if nothing was tried.", "plan.evidence")
-    cost: Cost | None = says("What it costs; null if it was not timed.", "plan.cost")
-    counterexample: CounterexampleEntry | None = says("Where it fails; null if it does not.", "plan.counterexample")
-    refuted: list[RefutedChain] = says("Chains that fail.", "plan.refuted")
-    steps_searched: int = says("Chains and parts of them that were looked at.", "plan.searched")
-    reason: str | None = says("Why no chain is given, where none is.", "plan.reason")
+    evidence: Evidence | None = says("Evidence for the verdict; null if nothing was tried.", "plan.evidence")
+    cost: Cost | None = says("Cost of the cast; null if it was not timed.", "plan.cost")
+    counterexample: CounterexampleEntry | None = says(
+        "An input with a wrong result; null if there is none.", "plan.counterexample"
+    )
+    refuted: list[RefutedChain] = says("Rejected chains.", "plan.refuted")
+    steps_searched: int = says("Number of examined chains and parts of chains.", "plan.searched")
+    reason: str | None = says("The reason why no chain is given, if there is none.", "plan.reason")
     nearest_format: str | None = says(of="plan.nearest")
     """The reachable format nearest to the destination, if no chain reaches the destination."""
     options: dict[Name, Scalar] = says(of=lambda answer: dict(answer.settings))
@@ -152,7 +154,7 @@ class Lower(CommandDocument, PlanEntry, name="lower"):
 
     target: str = says("Name of the target.", "plan.target")
     program: str | None = says("Text of the program; null if there is none.", "text")
-    file: str | None = says("The file that it was written to; null if it was not written.")
+    file: str | None = says("The output file; null if none was written.")
 
 
 def answer_document(answer: Answer, out: str | None) -> Document:
@@ -197,11 +199,11 @@ class BlockWay(Keys):
     """One way to produce a block format."""
 
     kind: str = says("`operation` or `chain`.")
-    rule: str = says("The rule by which scales follow from the largest magnitude.")
+    rule: str = says("The rule that determines scales from the largest magnitude.")
     operations: list[str] = says("Names of the operations, in order.")
-    cycles: int = says("Cycles of the program, loads and stores included.")
-    cycles_per_element: float = says("The same for each element.")
-    differs: list[str] = says("Where results are not those of `castsim quantise`.")
+    cycles: int = says("Cycles of the program, including loads and stores.")
+    cycles_per_element: float = says("Cycles per element.")
+    differs: list[str] = says("Differences from the results of `castsim quantise`.")
     program: str = says("The program.")
 
 
@@ -213,8 +215,8 @@ class LoweredBlocks(CommandDocument, name="lower-blocks"):
     target: str = says("Name of the target.")
     rows: int = says("Rows of the tensor.")
     cols: int = says("Its columns.")
-    ways: list[BlockWay] = says("The ways; empty if there is none.")
-    refused: list[str] = says("Why there are no others.")
+    ways: list[BlockWay] = says("The methods; empty if there is none.")
+    refused: list[str] = says("The reason why there are no others.")
     file: str | None = says("With `--out`: the file of the first program.")
 
 

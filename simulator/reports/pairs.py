@@ -23,34 +23,34 @@ class PairEntry(Keys):
 
     src: str = says("Name of the source format.")
     dst: str = says("Name of the destination format.")
-    modes: Sequence[str] = says("The rounding modes that it honours; none if there is one instruction only.")
-    default: str | None = says("The mode in force if none is named; null where nothing is rounded.")
-    fallback: str | None = says("The mode in force if one is named that the pair lacks; null where there is none.")
+    modes: Sequence[str] = says("The rounding modes that take effect; none if there is only one instruction.")
+    default: str | None = says("The effective mode if none is given; null if nothing is rounded.")
+    fallback: str | None = says("The effective mode if the given one is not available; null if there is none.")
     saturation: str = says()
     """The default, `on` or `off`, if there is a choice; else the effect beyond the range with the options in force:
     `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed` if all numbers are in range."""
-    switchable: str = says("When the other value takes effect.")
-    scratch: str | None = says("The sequence that runs through a tmp tile; null if there is none.")
+    switchable: str = says("The condition under which the other value takes effect.")
+    scratch: str | None = says("The sequence through a tmp tile; null if there is none.")
 
 
 @dataclass(frozen=True, slots=True)
 class ModeEntry(Keys):
     """The effect of requesting a rounding mode."""
 
-    requested: str = says("The mode asked for; `default` if none is named.")
-    in_force: str | None = says("The mode in force; null where nothing is rounded.")
+    requested: str = says("The requested mode; `default` if none is given.")
+    in_force: str | None = says("The effective mode; null if nothing is rounded.")
     mnemonic: str = says("The instruction.")
-    warning: str | None = says("What a program is warned of; null for nothing.")
+    warning: str | None = says("The warning for a program; null if there is none.")
 
 
 @dataclass(frozen=True, slots=True)
 class SaturationEntry(Keys):
     """The effect of requesting a saturation mode."""
 
-    requested: str = says("The mode asked for; `default` if none is named.")
+    requested: str = says("The requested mode; `default` if none is given.")
     scratch: bool = says("Whether a tmp tile is given.")
-    in_force: str = says("The mode in force, in the words of `saturation` of the pair.")
-    warning: str | None = says("What a program is warned of; null for nothing.")
+    in_force: str = says("The effective mode, in the words of `saturation` of the pair.")
+    warning: str | None = says("The warning for a program; null if there is none.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class ScratchSequence(Keys):
     """The sequence of instructions through a tmp tile."""
 
     steps: str = says("Its name.")
-    operations: Sequence[str] = says("The operations that it issues for one element.")
-    status: Status = says("How well it is known.")
-    source: str = says("Where it is from.")
+    operations: Sequence[str] = says("The operations for one element.")
+    status: Status = says("Evidence for the sequence.")
+    source: str = says("Source of the sequence.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class FormatEntry(Keys):
     kind: str = says("`float`, `tapered float` (its mantissa is shorter in outer binades) or `integer`.")
     bits: int = says("Bits of a code.")
     exponent_bits: int | None = says("Bits of the exponent; null without a fixed width.")
-    mantissa_bits: int | None = says("Bits of the mantissa that are stored; null without a fixed width.")
+    mantissa_bits: int | None = says("Stored bits of the mantissa; null without a fixed width.")
     bias: int | None = says("Bias of the exponent; null without a fixed exponent.")
     smallest: int | float = says("The most negative finite number, or 0.")
     largest: int | float = says("The largest finite number.")
@@ -131,13 +131,13 @@ class FormatEntry(Keys):
     infinities: bool = says("Whether there are infinities.")
     nan: bool = says("Whether there is a NaN.")
     targets: Sequence[str] = says("Shipped targets that cast from or to it.")
-    aliases: Sequence[str] = says("Other names that every command takes for it.")
+    aliases: Sequence[str] = says("Other names that every command accepts.")
 
 
 class FormatsList(CommandDocument, name="formats"):
     """The number formats."""
 
-    formats: list[FormatEntry] = says("The formats asked for, or all.")
+    formats: list[FormatEntry] = says("The requested formats, or all.")
 
 
 def formats(*names: str) -> tuple[FormatEntry, ...]:
@@ -194,18 +194,18 @@ class RestShare(Keys):
     """Source of the figures that these cycles were compared with, or else the weakest of their facts."""
     standing: Standing
     """Kind of comparison: with held-out rows, with fitted rows, or none."""
-    cycles: Cycles = says("How many they are.")
-    operations: list[str] = says("On what they are spent, most first.")
+    cycles: Cycles = says("Number of these cycles.")
+    operations: list[str] = says("The operations that take them, largest first.")
 
 
 class IntervalEntry(Keys):
     """Range of measured cycles, from the errors of held-out rows."""
 
-    share: int = says("In how many percent of the cases.")
-    covered: Cycles = says("The cycles that the interval covers: those of kinds of operations with such rows.")
-    low: Cycles = says("The lower end for these.")
-    high: Cycles = says("The upper end.")
-    rows: int = says("The number of these rows.")
+    share: int = says("Percentage of cases in the interval.")
+    covered: Cycles = says("The cycles covered by the interval: those of kinds of operations with measured rows.")
+    low: Cycles = says("Lower end of the interval.")
+    high: Cycles = says("Upper end of the interval.")
+    rows: int = says("Number of measured rows.")
 
 
 class EstimateDocument(CommandDocument, name="estimate"):
@@ -217,8 +217,8 @@ class EstimateDocument(CommandDocument, name="estimate"):
     rows: Elements = says("Rows of both tiles.")
     cols: Elements = says("Columns of both tiles.")
     cycles: Cycles = says("Cycles of the cast.")
-    seconds: Seconds = says("The same as a time at the target's clock.")
-    placement: str = says("How its tiles lie in the buffer: apart or consecutive; empty without tiles.")
+    seconds: Seconds = says("Time of the cast at the target's clock.")
+    placement: str = says("Placement of its tiles in the buffer: apart or consecutive; empty without tiles.")
     bound_by: CauseName = says("The cause of most of these cycles.")
     causes: dict[CauseName, Cycles] = says("The cycles of each cause; they add up to `cycles`.", causes_of)
     shares: list[RestShare] = says("The cycles by evidence; they add up to `cycles`.", "trust.shares")

@@ -41,16 +41,20 @@ class HeadKeys(Keys):
     """Keys of the answer."""
 
     program: str = says("The file.", "result.loaded.file")
-    entry: str | None = says("The function; null where there is none.", "result.loaded.entry")
+    entry: str | None = says("The function; null if there is none.", "result.loaded.entry")
     target: str = says("Name of the target.", "result.loaded.target")
     engine: str | None = says("The engine: `fast` or `event`.", lambda report: _timed(report, report.result.engine))
     total_cycles: Cycles | None = says("Cycles of the run.", lambda report: _timed(report, report.result.timing.total))
-    seconds: Seconds | None = says("The same at the target's frequency.", lambda report: _timed(report, report.seconds))
+    seconds: Seconds | None = says(
+        "Time of the run at the target's frequency.", lambda report: _timed(report, report.seconds)
+    )
     launch_cycles: Cycles = says(of=lambda report: _or_absent(_timed(report, _launch(report))), optional=True)
     """Cycles of a kernel's launch and end, which belong to no pipe; null if unknown."""
     tile_placement: str = says(of=lambda report: report.result.loaded.executed.placement or ABSENT, optional=True)
     """Placement of tiles without addresses in the buffer, if there are any: apart, partly apart or consecutive."""
-    untimed: str = says("Why no cycles are modelled.", lambda report: report.result.untimed or ABSENT, optional=True)
+    untimed: str = says(
+        "The reason why no cycles are modelled.", lambda report: report.result.untimed or ABSENT, optional=True
+    )
 
 
 def _timed(report: RunReport, value: object) -> object:
@@ -215,7 +219,7 @@ BASIS = ReportSection(_basis_text, of_time=True)
 class Pipe(Keys):
     """The cycles of a pipe."""
 
-    busy_cycles: Cycles = says("Cycles in which it worked.", "busy")
+    busy_cycles: Cycles = says("Cycles in which the pipe worked.", "busy")
     causes: dict[CauseName, Cycles] = says(
         "Cycles by cause, without zeros; they add up to the total of the run.", causes_of
     )
@@ -226,33 +230,33 @@ class LostMost(Keys):
 
     line: Line = says("Line of the source.", "instruction.span.line")
     op: str = says("Its instruction.", "instruction.name")
-    pipe: str = says("The pipe of this.", "instruction.pipe")
-    inserted: bool = says("Whether castsim inserted it to synchronise.", "instruction.inserted")
+    pipe: str = says("Its pipe.", "instruction.pipe")
+    inserted: bool = says("Whether castsim inserted it for synchronisation.", "instruction.inserted")
     lost_cycles: Cycles = says(of="cycles")
     """Cycles that the run saves without the line; for a very long run, the sum of `causes`."""
-    cause: CauseName = says("What most of the cycles of `causes` go to.")
-    causes: dict[CauseName, Cycles] = says("Cycles that its pipe spends on all its executions, by cause.")
+    cause: CauseName = says("The largest cause among `causes`.")
+    causes: dict[CauseName, Cycles] = says("Cycles of its pipe for all its executions, by cause.")
 
 
 class Link(Keys):
     """A result and its consumer, in a program of bundles."""
 
-    producer: str = says("The instruction that gives it.", lambda link: link.names[0])
+    producer: str = says("The instruction that writes the value.", lambda link: link.names[0])
     producer_line: Line = says("Its line of the source.", "producer.span.line")
-    consumer: str = says("The instruction that reads it.", lambda link: link.names[1])
+    consumer: str = says("The instruction that reads the value.", lambda link: link.names[1])
     consumer_line: Line = says("Its line of the source.", "consumer.span.line")
-    through: str = says("The register that holds it.", "register")
-    distance_bundles: int = says("The smallest distance in bundles at which it can be read.", "distance")
+    through: str = says("The register of the value.", "register")
+    distance_bundles: int = says("The smallest distance in bundles for a correct read.", "distance")
 
 
 class LatencyEntry(Keys):
     """Cost of the latencies of a run."""
 
     longest: Link = says("The link of the chain with the largest distance.")
-    chain: list[Link] = says("The chain that costs most, in the order of the program.", "links")
-    chain_bundles: int = says("Bundles of one trip through it.", "length")
-    trips: int = says("How often it ran.")
-    chain_cycles: Cycles = says("Cycles that the longest chains of the run take, all of them.", "cycles")
+    chain: list[Link] = says("The most expensive chain, in the order of the program.", "links")
+    chain_bundles: int = says("Bundles of one trip along the chain.", "length")
+    trips: int = says("Number of trips.")
+    chain_cycles: Cycles = says("Total cycles of the longest chains of the run.", "cycles")
     gained_cycles: Cycles = says(of="gained")
     """Cycles saved if every result were available in the next bundle; unrolled loops can save more."""
 
@@ -261,17 +265,19 @@ class LoopEntry(Keys):
     """The loop that issues most bundles."""
 
     line: Line = says("The line of its first instruction.", "span.line")
-    trips: int = says("Its trips.")
+    trips: int = says("Number of trips.")
     bundles: int = says("Bundles of one trip.")
-    least_bundles: int = says("The initiation interval: bundles that no schedule of a trip goes below.", "least")
+    least_bundles: int = says(
+        "The initiation interval: a lower bound on the bundles of a trip in any schedule.", "least"
+    )
 
 
 class BoundEntry(Keys):
     """The fewest cycles that any order of the same instructions takes."""
 
     cycles: Cycles = says("The lower bound.")
-    limited_by: str = says("The slot or port that is full then, or `latencies`.", "limit")
-    loop: LoopEntry | None = says("The loop that issues most bundles; null without loops.")
+    limited_by: str = says("The slot or port that determines it, or `latencies`.", "limit")
+    loop: LoopEntry | None = says("The loop with most issued bundles; null without loops.")
 
 
 def _least(report: RunReport) -> object:
@@ -287,10 +293,10 @@ class PipesKeys(Keys):
     """Keys of the pipes."""
 
     pipes: dict[Name, Pipe] | None = says("The pipes by name.", "result.pipes")
-    lost_most: LostMost | None = says("The line that costs most cycles; null if none costs any.", "costliest")
+    lost_most: LostMost | None = says("The line with most cycles; null if no line has any.", "costliest")
     latency_bound: LatencyEntry | None = says(of=_binding, optional=True)
     """The chain of dependences that limits a program of bundles; null if its latencies limit nothing."""
-    lower_bound: BoundEntry | None = says("The lower bound of a program of bundles.", of=_least, optional=True)
+    lower_bound: BoundEntry | None = says("The lower bound for a program of bundles.", of=_least, optional=True)
 
 
 def _pipes_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -344,14 +350,14 @@ class Instruction(Keys):
     end_cycle: Cycles = says("First cycle after its last effect.")
     executions: int = says(optional=True)
     """Number of executions that the entry represents; only in runs of more than 65,536."""
-    last_end_cycle: Cycles = says("Where the last of them ends; beside `executions`.", optional=True)
+    last_end_cycle: Cycles = says("Cycle after the last execution; beside `executions`.", optional=True)
 
 
 class LinesKeys(Keys):
     """Keys of the executions."""
 
     instructions: list[Instruction] | None = says(
-        "Every execution, in program order.", lambda report: _instructions(report.result)
+        "All executions, in program order.", lambda report: _instructions(report.result)
     )
 
 
@@ -453,8 +459,8 @@ class Wait(Keys):
     cause: CauseName = says("The cause.")
     cycles: Annotated[float, ("unit", "cycles")]
     """Cycles of waiting; waits overlap."""
-    for_line: Line | None = says("The line that makes what was waited for; null if it is not one line.", "number")
-    for_op: str | None = says("The instruction of that line; null as `for_line`.", "text")
+    for_line: Line | None = says("The line that computes the awaited value; null if it is not a single line.", "number")
+    for_op: str | None = says("The instruction of that line; null if it is not a single line.", "text")
 
 
 class LaunchLine(Keys):
@@ -463,10 +469,10 @@ class LaunchLine(Keys):
     line: Line | None = says(of="number")
     """Line of the source, or number in the kernel of a tile operation; null for cycles of the launch itself."""
     op: str = says("The instruction.", "text")
-    executions: int = says("How often it was executed.")
-    cycles: Cycles = says("Cycles of the launches that went to it.")
-    causes: dict[CauseName, Cycles] = says("The same by cause.")
-    waits: list[Wait] = says("What its executions waited for, the longest first.")
+    executions: int = says("Number of executions.")
+    cycles: Cycles = says("Cycles of the launches that are attributed to it.")
+    causes: dict[CauseName, Cycles] = says("Cycles by cause.")
+    waits: list[Wait] = says("Waits of its executions, longest first.")
 
 
 class Launches(Keys):
@@ -475,9 +481,9 @@ class Launches(Keys):
     line: Line = says("Line of the source.")
     op: str = says("The instruction.", "text")
     pipe: str = says("Its pipe.")
-    executions: int = says("How many launches.")
-    cycles: Cycles = says("Their cycles, those of the lines added up.")
-    pipe_cycles: Cycles = says("What the engine counts of them.")
+    executions: int = says("Number of launches.")
+    cycles: Cycles = says("Total cycles of the lines.")
+    pipe_cycles: Cycles = says("The engine's count of their cycles.")
     lines: list[LaunchLine] = says("The lines.")
 
 
@@ -534,18 +540,22 @@ class Gain(Keys):
     """Cycles gained by lifting a limit of the target."""
 
     name: str = says("The limit.")
-    title: str = says("What lifting it means.")
-    facts: dict[Name, Scalar] = says("The facts that it sets, by path.")
+    title: str = says("Effect of lifting the limit.")
+    facts: dict[Name, Scalar] = says("The facts that lifting it changes, by path.")
     total_cycles: Cycles = says("Cycles of the run without the limit.", "cycles")
-    gained_cycles: Cycles = says("Cycles saved; negative if it costs.", "gained")
-    reason: str | None = says("What takes the cycles where it costs; else null.", lambda gain: gain.reason or None)
+    gained_cycles: Cycles = says("Cycles saved; negative if there are more cycles.", "gained")
+    reason: str | None = says(
+        "The reason for additional cycles, if there are any; else null.", lambda gain: gain.reason or None
+    )
 
 
 class WhatIfKeys(Keys):
     """Keys of the lifted limits."""
 
     what_if: list[Gain] | None = says(
-        "With `--what-if`: what lifting each limit gains.", lambda report: report.gains or ABSENT, optional=True
+        "With `--what-if`: the cycles that lifting each limit saves.",
+        lambda report: report.gains or ABSENT,
+        optional=True,
     )
 
 
@@ -585,10 +595,10 @@ class SensitivityEntry(Keys):
     """The weight of a number in a fact."""
 
     fact: str = says("Its path in the description.")
-    status: Status = says("How well the fact is known.")
-    value: float = says("The number.")
-    less: int = says("By how much cycles change if it is 10 percent less.")
-    more: int = says("By how much they change if it is 10 percent more.")
+    status: Status = says("Evidence for the fact.")
+    value: float = says("Value of the fact.")
+    less: int = says("Change in cycles if it is 10 percent lower.")
+    more: int = says("Change in cycles if it is 10 percent higher.")
 
 
 class TrustEntry(Keys):
@@ -596,13 +606,11 @@ class TrustEntry(Keys):
 
     shares: list[RestShare] = says("All cycles by evidence; they add up to the total.", "trust.shares")
     interval: IntervalEntry | None = says(
-        "Where measured cycles lie; null if too few rows were measured.", "trust.interval"
+        "The interval of measured cycles; null if too few rows were measured.", "trust.interval"
     )
     sensitivities: list[SensitivityEntry] | None
     """Numbers of facts by weight, largest first; null if the program is too long to repeat without `--facts`."""
-    clock_status: Status = says(
-        "How well the clock is known by which seconds are computed.", "result.loaded.target.frequency.status"
-    )
+    clock_status: Status = says("Evidence for the clock that gives seconds.", "result.loaded.target.frequency.status")
 
 
 class FactsKeys(Keys):
@@ -610,7 +618,7 @@ class FactsKeys(Keys):
 
     facts_assumed: list[FactEntry] | None = says(of="facts")
     """The undocumented facts that the run uses, by weight where it is known."""
-    trust: TrustEntry | None = says("What the cycles rest on.", lambda report: report)
+    trust: TrustEntry | None = says("Evidence for the cycles.", lambda report: report)
 
 
 def _facts_text(report: RunReport, width: int) -> Iterator[RenderableType]:

@@ -112,17 +112,19 @@ class Race(Keys):
 
     kind: str = says("Kind of the finding.")
     message: str = says("The finding in words.")
-    missing: str | None = says("What would cure it; null if that cannot be said.", lambda found: found.missing or None)
+    missing: str | None = says(
+        "The missing synchronisation; null if it is unknown.", lambda found: found.missing or None
+    )
     lines: list[Line] = says("Lines of the instructions.", lambda found: [span.line for span in found.spans])
-    pipes: list[str] = says("Their pipes.")
+    pipes: list[str] = says("Pipes of the instructions.")
     space: str | None = says(
-        "The memory; null where no bytes are concerned.", lambda found: found.region and found.region.space
+        "The memory; null if no bytes are involved.", lambda found: found.region and found.region.space
     )
     first_byte: int | None = says(
-        "Address of the first byte; null as `space`.", lambda found: found.region and found.region.start
+        "Address of the first byte; null if no bytes are involved.", lambda found: found.region and found.region.start
     )
     last_byte: int | None = says(
-        "Address of the last byte; null as `space`.", lambda found: found.region and found.region.end - 1
+        "Address of the last byte; null if no bytes are involved.", lambda found: found.region and found.region.end - 1
     )
 
 
@@ -239,24 +241,24 @@ def _synchroniser(loaded: Loaded) -> str:
 class InsertedEntry(Keys):
     """A flag or a barrier that was inserted."""
 
-    line: Line = says("Line of the source at which it stands.", "span.line")
-    place: Place = says("Where, beside that line.")
+    line: Line = says("Line of the source of the insertion.", "span.line")
+    place: Place = says("Position relative to that line.")
     text: str = says("The instruction.")
-    executions: int = says("How often it was executed.", "times")
+    executions: int = says("Number of executions.", "times")
 
 
 class Synchronisation(Keys):
     """The origin of the synchronisation of pipes."""
 
     by: str = says("`insertion`, `program` or `interlock`.", _synchroniser)
-    inserted: list[InsertedEntry] = says("What was inserted.", _notes)
+    inserted: list[InsertedEntry] = says("The inserted instructions.", _notes)
 
 
 class SynchronisationKeys(Keys):
     """Keys of the synchronisation."""
 
     synchronisation: Synchronisation = says(
-        "Who synchronises; of tile programs.",
+        "The origin of synchronisation; of tile programs.",
         lambda report: report.result.loaded if report.result.loaded.target.has_tiles else ABSENT,
         optional=True,
     )

@@ -37,7 +37,7 @@ class OutputsKeys(Keys):
     outputs_undefined: list[UndefinedOutput] = says(of=lambda report: report.undefined or ABSENT, optional=True)
     """Outputs that depend in part on unwritten memory, if there are any."""
     printed: list[str] = says(
-        "What a kernel in C printed, with file and line, if it did.",
+        "The printed lines of a kernel in C, with file and line, if there are any.",
         lambda report: report.result.loaded.printed or ABSENT,
         optional=True,
     )
@@ -122,13 +122,13 @@ class CastLine(Keys):
     op: str = says("The instruction.")
     src: str = says("Name of the source format.")
     dst: str = says("Name of the destination format.")
-    elements: Elements = says("How many numbers were cast.")
-    rounded: Elements = says("How many became another number, and were within the range of the destination.")
-    clamped: Elements = says("How many were beyond the range and became its end.")
+    elements: Elements = says("Number of cast values.")
+    rounded: Elements = says("Number of values within the range of the destination that were rounded.")
+    clamped: Elements = says("Number of values outside the range that became its end.")
     wrapped: Elements = says()
     """Count of numbers beyond the range that became another number, usually by their low bits."""
-    overflow: Elements = says("How many became infinity, or NaN.")
-    nan: Elements = says("How many were NaN and became a number.")
+    overflow: Elements = says("Number of values that became infinity, or NaN.")
+    nan: Elements = says("Number of NaN values that became a number.")
 
 
 def cast_lines(report: RunReport) -> tuple[CastLine, ...]:
@@ -210,7 +210,7 @@ class Operation(Keys):
     op: str = says("The operation.")
     element: str = says("Name of the element's format.")
     validated: bool = says("Whether its cycles were compared with published ones.")
-    not_bit_exact: str | None = says("Why its values are not claimed to be bit-exact; null if they are.")
+    not_bit_exact: str | None = says("The reason why its values are not claimed to be bit-exact; null if they are.")
 
 
 def operation_notes(tree: Tree, target: Target, timing: Timing) -> tuple[Operation, ...]:
@@ -280,17 +280,17 @@ class PlaceholderUse(Keys):
     """An operation that is not simulated."""
 
     op: str = says("The operation.", "name")
-    pipe: str = says("The pipe that it keeps.")
-    executions: int = says("How often.")
-    cycles_each: Cycles = says("How long each time, as `--opaque` says.", "cycles")
+    pipe: str = says("The pipe that it occupies.")
+    executions: int = says("Number of executions.")
+    cycles_each: Cycles = says("Duration of each execution, from `--opaque`.", "cycles")
 
 
 class Placeholders(Keys):
     """Keys of one opaque operation."""
 
-    operations: list[PlaceholderUse] = says("What they are.", "uses")
-    cycles_resting_on_them: Cycles = says("How much of the total rests on them.", "resting")
-    cycles_without_them: Cycles = says("The total if they took no time.", "without")
+    operations: list[PlaceholderUse] = says("The operations.", "uses")
+    cycles_resting_on_them: Cycles = says("Cycles of the total that depend on them.", "resting")
+    cycles_without_them: Cycles = says("The total if their duration were zero.", "without")
 
 
 class OpaqueKeys(Keys):
@@ -336,16 +336,18 @@ class ChoiceEntry(Keys):
 
     option: str = says("Name of the option.")
     value: str = says("Its value in this run.")
-    legal: list[str] = says("The values that it may have.")
-    effect: str = says("What follows from the value.")
-    lines: list[Line] = says("The lines of the source where it counts.")
+    legal: list[str] = says("The possible values.")
+    effect: str = says("The effect of the value.")
+    lines: list[Line] = says("The lines of the source that it affects.")
 
 
 class ChoicesKeys(Keys):
     """Keys of the choices."""
 
     choices: list[ChoiceEntry] = says(
-        "The options on which results rest, if there are any.", lambda report: _chosen(report) or ABSENT, optional=True
+        "The options that affect the results, if there are any.",
+        lambda report: _chosen(report) or ABSENT,
+        optional=True,
     )
 
 
@@ -409,8 +411,8 @@ class Read(Keys):
     file: str = says("The source file.", "span.file")
     line: Line = says("Line of the read.", "span.line")
     column: Column = says("Column of the read.", "span.column")
-    value: Value = says("What it gave.", lambda read: _finite(read.value))
-    origin: Origin = says("Where the value is from.")
+    value: Value = says("The value.", lambda read: _finite(read.value))
+    origin: Origin = says("Origin of the value.")
 
 
 class PathKeys(Keys):

@@ -42,8 +42,8 @@ class PartialOutput(Keys):
     """The `.npy` file with a mask of the computed elements; null if it was not written."""
     format: str = says("Name of its format.")
     shape: list[Elements] = says("Extent of each dimension.")
-    elements: Elements = says("How many are not computed.")
-    first: list[int] = says("Index of the first of them.")
+    elements: Elements = says("Number of elements that are not computed.")
+    first: list[int] = says("Index of the first of these elements.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class UndefinedOutput(Keys):
     """An output that depends in part on buffer bytes that nothing wrote; they count as 0."""
 
     name: str = says("Name of the argument.")
-    mask_file: str | None = says("The `.npy` file that tells which elements do; null if it was not written.")
-    elements: Elements = says("How many do.")
-    first: list[int] = says("Index of the first of them.")
+    mask_file: str | None = says("The `.npy` mask of undefined elements; null if it was not written.")
+    elements: Elements = says("Number of undefined elements.")
+    first: list[int] = says("Index of the first undefined element.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,8 +129,8 @@ def _with_bar(items: Iterator[tuple[int, int, int]], count: int) -> Iterator[tup
 class ScratchTerm(Keys):
     """A term of the sizing formula."""
 
-    name: str = says("What it stands for.", lambda term: term[0])
-    bytes_: Bytes = says("Its size.", lambda term: term[1], alias="bytes")
+    name: str = says("Meaning of the term.", lambda term: term[0])
+    bytes_: Bytes = says("Size of the term.", lambda term: term[1], alias="bytes")
 
 
 class Shape(Keys):
@@ -145,10 +145,10 @@ class Shape(Keys):
 class TouchedShape(Shape):
     """A shape, the results of the sizing formula, and the bytes that the operations touch."""
 
-    touched_bytes: Bytes = says("Bytes up to the last that the operations touch.", "exact")
-    touched_bytes_in_blocks: Bytes = says("The same in whole blocks.", "in_blocks")
-    agrees: bool = says("Whether the formula gives these.")
-    reasons: list[str] = says("Why it differs.")
+    touched_bytes: Bytes = says("Bytes up to the last one that the operations access.", "exact")
+    touched_bytes_in_blocks: Bytes = says("These bytes, rounded up to whole blocks.", "in_blocks")
+    agrees: bool = says("Whether the formula gives this number.")
+    reasons: list[str] = says("Reasons for the difference.")
 
 
 class Scratch(CommandDocument, Shape, name="scratch"):
@@ -157,12 +157,12 @@ class Scratch(CommandDocument, Shape, name="scratch"):
     target: str = says("Name of the target.")
     src: str = says("Name of the source format.")
     dst: str = says("Name of the destination format.")
-    terms: list[ScratchTerm] = says("The terms of the formula, of which the largest decides.", "need.terms")
+    terms: list[ScratchTerm] = says("The terms of the formula, of which the largest determines the size.", "need.terms")
     touched_bytes: Bytes = says(optional=True)
     """Bytes up to the last one that the operations touch; with `--audit`."""
-    touched_bytes_in_blocks: Bytes = says("With `--audit`: the same in whole blocks.", optional=True)
-    agrees: bool = says("With `--audit`: whether the formula gives these.", optional=True)
-    reasons: list[str] = says("With `--audit`: why it differs.", optional=True)
+    touched_bytes_in_blocks: Bytes = says("With `--audit`: the accessed bytes in whole blocks.", optional=True)
+    agrees: bool = says("With `--audit`: whether the formula gives this number.", optional=True)
+    reasons: list[str] = says("With `--audit`: the reasons for the difference.", optional=True)
 
 
 class PairScratch(Keys):
@@ -177,15 +177,15 @@ class EveryScratch(CommandDocument, Shape, name="scratch-all"):
     """The scratch that serves every cast of one shape; with `all`."""
 
     target: str = says("Name of the target.")
-    casts: list[PairScratch] = says("The casts that use scratch; the largest decides.")
+    casts: list[PairScratch] = says("The casts that use scratch; the largest determines the size.")
 
 
 class SweepDifference(Keys):
     """Shapes that differ for one reason."""
 
     reason: str = says("The reason.")
-    shapes: int = says("How many shapes.")
-    examples: list[TouchedShape] = says("Some of them.")
+    shapes: int = says("Number of shapes.")
+    examples: list[TouchedShape] = says("Examples of the shapes.")
 
 
 class ScratchSweep(CommandDocument, name="scratch-sweep"):
@@ -194,9 +194,9 @@ class ScratchSweep(CommandDocument, name="scratch-sweep"):
     target: str = says("Name of the target.", "auditor.target")
     src: str = says("Name of the source format.", "auditor.src")
     dst: str = says("Name of the destination format.", "auditor.dst")
-    shapes: int = says("How many shapes.")
-    equal_to_the_byte: int = says("How many of them the formula gives to the byte.", "equal")
-    formula_smaller: int = says("For how many it is smaller than what is touched.", "smaller")
+    shapes: int = says("Number of shapes.")
+    equal_to_the_byte: int = says("Number of shapes for which the formula is exact to the byte.", "equal")
+    formula_smaller: int = says("Number of shapes for which it is smaller than the accessed bytes.", "smaller")
     explained: bool = says("Whether every difference has a known reason.")
     differences: list[SweepDifference] = says("The shapes that differ, by reason.")
 
@@ -300,12 +300,12 @@ class ScratchUse(Keys):
     line: Line = says("Line of the source.", "cast.span.line")
     src: str = says("Name of the source format.", "cast.src.format")
     dst: str = says("Name of the destination format.", "cast.dst.format")
-    rows: int = says("Rows that are cast.", "cast.dst.valid_rows")
-    cols: Elements = says("Columns that are cast.", "cast.dst.valid_cols")
+    rows: int = says("Number of rows of the cast.", "cast.dst.valid_rows")
+    cols: Elements = says("Number of columns of the cast.", "cast.dst.valid_cols")
     row_stride_elements: Elements = says("Distance from row to row of the source.", "cast.src.cols")
     tmp: str = says("Name of the tmp tile.", "tmp.name")
-    given_bytes: Bytes = says("Its size.", "tmp.size")
-    needed_bytes: Bytes = says("The size that the cast needs.", "need.total")
+    given_bytes: Bytes = says("Size of the tmp tile.", "tmp.size")
+    needed_bytes: Bytes = says("The required size for the cast.", "need.total")
 
 
 class ProgramScratch(CommandDocument, name="scratch-program"):
@@ -314,8 +314,8 @@ class ProgramScratch(CommandDocument, name="scratch-program"):
     program: str = says("The file.", "file")
     target: str = says("Name of the target.")
     casts: list[ScratchUse] = says("The casts with tmp tiles.", "uses")
-    occupied_bytes: Bytes = says("Bytes of the buffer that tiles take.", "occupied")
-    minimal_bytes: Bytes = says("The same with the smallest tmp tiles.", "minimal")
+    occupied_bytes: Bytes = says("Bytes of the buffer for tiles.", "occupied")
+    minimal_bytes: Bytes = says("Bytes of the buffer for tiles with the smallest tmp tiles.", "minimal")
     capacity_bytes: Bytes = says("Size of the buffer.", "capacity")
     suffices: bool = says("Whether every tmp tile is large enough.")
     fits: bool = says(of=lambda found: found.minimal <= found.capacity)

@@ -40,21 +40,21 @@ def stop_line(stepper: Stepper) -> str:
 class Stop(Keys):
     """A position at which the program stopped."""
 
-    line: Line = says("The line of the operation about to be executed; at the end that of the last.")
+    line: Line = says("The line of the next operation; at the end, that of the last one.")
     cycle: Cycles | None = says(of=lambda stepper: stepper.cycle if stepper.trace.timed else None)
     """The cycle in which the next operation starts, at the end the cycles of the run; null if none are modelled."""
-    ended: bool = says("Whether every operation had been executed.")
+    ended: bool = says("Whether every operation has been executed.")
 
 
 class Debug(CommandDocument, name="debug"):
     """The stops of a session, in order."""
 
     file: str = says("The program.")
-    entry: str = says("The part of it that was run.")
+    entry: str = says("The executed part of the program.")
     target: str = says("The target's name.")
-    operations: int = says("How many operations were executed in all, which `step` goes through.")
-    stops: list[Stop] = says("The first stop, and that of each command that moved the program.")
-    failed: int = says("Commands that could not be carried out.")
+    operations: int = says("Total number of executed operations, the unit of `step`.")
+    stops: list[Stop] = says("The first stop, and those of each command that moved the program.")
+    failed: int = says("Commands that failed.")
 
 
 def number_text(code: int, fmt: Format) -> str:

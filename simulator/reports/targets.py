@@ -36,10 +36,10 @@ class SpecificationHeader(Keys):
     """A specification in the list."""
 
     name: str = says("Its name.")
-    title: str = says("What it specifies.")
+    title: str = says("Subject of the specification.")
     kind: str = says("Always `specification`.")
     versions: list[str] = says("Its versions; these are names, `1.1`.", "versions.known")
-    default_version: str = says("The one that is taken if none is named.", "versions.default")
+    default_version: str = says("The default version.", "versions.default")
     casts: int = says(of=_cast_count)
     """Number of its type pairs."""
 
@@ -48,21 +48,25 @@ class Rule(Keys):
     """A rule about the accepted results."""
 
     name: str = says("Its name.")
-    source: str = says("Where it is from.")
-    status: Status = says("How well it is known.")
-    note: str = says("What else is to be said; may be empty.")
+    source: str = says("Source of the rule.")
+    status: Status = says("Evidence for the rule.")
+    note: str = says("A note; may be empty.")
     meaning: str = says("The rule in words.")
     accept: str = says("Form of the set: `exact`, `interval` and the like.")
     roundings: list[str] = says("The roundings of an exact rule.")
     overflow: str | None = says("The overflow policy of an exact rule; null if an attribute or the cast decides.")
-    below_ulps: float = says("How far below the exact magnitude results may be.", lambda rule: float(rule.below_ulps))
-    above_ulps: float = says("How far above it.", lambda rule: float(rule.above_ulps))
-    beyond: str = says("What holds beyond the range.")
-    undefined: list[str] = says("Sources for which every result is right.")
+    below_ulps: float = says(
+        "The largest distance of results below the exact magnitude.", lambda rule: float(rule.below_ulps)
+    )
+    above_ulps: float = says(
+        "The largest distance of results above the exact magnitude.", lambda rule: float(rule.above_ulps)
+    )
+    beyond: str = says("The rule for values outside the range.")
+    undefined: list[str] = says("Sources for which any result is accepted.")
     flush_source: bool = says("Whether subnormal sources may be taken for 0.")
     flush_result: bool = says("Whether subnormal results may be 0.")
     zero_of_either_sign: bool = says("Whether the sign of 0 is free.")
-    unclear_overflow: bool = says("Whether both orders of rounding and overflow are right.")
+    unclear_overflow: bool = says("Whether both orders of rounding and overflow are accepted.")
 
 
 class SpecifiedPairs(Keys):
@@ -88,13 +92,13 @@ class AttributeEntry(Keys):
     """An attribute of the operator."""
 
     name: str = says("Its name.")
-    source: str = says("Where it is from.")
-    status: Status = says("How well it is known.")
-    note: str = says("What else is to be said; may be empty.")
+    source: str = says("Source of the attribute.")
+    status: Status = says("Evidence for the attribute.")
+    note: str = says("A note; may be empty.")
     values: list[Scalar] = says("Its values, the default first.")
     since: str = says("The version that introduced it.")
-    effect: str = says("What it does.")
-    meaning: str = says("The same in words.")
+    effect: str = says("Effect of the attribute.")
+    meaning: str = says("The effect in words.")
 
 
 class RescaleRounding(Keys):
@@ -108,10 +112,10 @@ class RescaleRounding(Keys):
 class Rescale(Keys):
     """The rules of RESCALE."""
 
-    source: str = says("Where they are from.")
-    status: Status = says("How well they are known.")
-    note: str = says("What else is to be said; may be empty.")
-    inputs: dict[Name, list[str]] = says("What each input type needs.")
+    source: str = says("Sources of the rules.")
+    status: Status = says("Evidence for the rules.")
+    note: str = says("A note; may be empty.")
+    inputs: dict[Name, list[str]] = says("The requirements of each input type.")
     outputs: list[str] = says("The output types.")
     unsigned_types: list[str] = says("Types that may be unsigned.")
     wide_inputs: list[str] = says("Input types of the 32-bit multiplier.")
@@ -123,8 +127,8 @@ class Rescale(Keys):
     min_shift: int = says("The smallest shift.")
     max_shift: int = says("The largest shift.")
     double_round_above_shift: int = says("DOUBLE_ROUND rounds twice above this shift.")
-    double_round_bit: int = says("At which bit it rounds first.")
-    relative_errors: int = says("INEXACT_ROUND: how many units of error.")
+    double_round_bit: int = says("Bit of the first rounding.")
+    relative_errors: int = says("INEXACT_ROUND: the allowed error in units.")
     relative_error_exponent: int = says("The exponent of 2 of such a unit.")
     rounding_modes: dict[Name, RescaleRounding] = says("The rounding modes.")
 
@@ -145,8 +149,8 @@ class SpecificationDescription(SpecificationHeader, CommandDocument, name="speci
     )
     """Its attributes."""
     rescale: Rescale | None = says("Its RESCALE; null if it has none.")
-    status: Status = says("How well the type pairs are known.", "casts_fact.status")
-    source: str = says("Where they are from.", "casts_fact.source")
+    status: Status = says("Evidence for the type pairs.", "casts_fact.status")
+    source: str = says("Source of the type pairs.", "casts_fact.source")
 
 
 class PairRule(Rule):
@@ -154,15 +158,15 @@ class PairRule(Rule):
 
     since: str = says("The version that introduced it.")
     requires: list[str] = says("Profiles and extensions that it needs.")
-    when: dict[Name, Scalar] = says("The attribute values for which it holds.")
+    when: dict[Name, Scalar] = says("The attribute values to which it applies.")
 
 
 class SpecificationPair(CommandDocument, name="specification-pair"):
     """One type pair of a specification."""
 
     specification: str = says("Name of the specification.")
-    src: str = says("The source as it was given.")
-    dst: str = says("The destination as it was given.")
+    src: str = says("The given source.")
+    dst: str = says("The given destination.")
     rules: list[PairRule] = says("Its rules.")
 
 
@@ -200,10 +204,10 @@ class BuiltinEntry(Keys):
 
     name: str = says("Its name.", "builtin")
     signature: str = says("Result and operands.")
-    vpu_operations: int = says("Vector operations that a call issues, as documented.", "vector_operations")
+    vpu_operations: int = says("Documented number of vector operations of a call.", "vector_operations")
     result_order: str = says("Order of the result's elements.")
-    status: Status = says("How well it is known.")
-    note: str = says("What else is to be said; may be empty.")
+    status: Status = says("Evidence for the row.")
+    note: str = says("A note; may be empty.")
 
 
 class FunctionEntry(Keys):
@@ -211,7 +215,7 @@ class FunctionEntry(Keys):
 
     name: str = says("Its name.", "builtin")
     signature: str = says("Result and operands.")
-    modelled: bool = says("Whether castsim has it.", lambda row: row.kind is not FunctionKind.UNPUBLISHED)
+    modelled: bool = says("Whether castsim implements it.", lambda row: row.kind is not FunctionKind.UNPUBLISHED)
     kind: str = says("`sequence`, `table`, `descriptor` or `unpublished`.")
 
 
@@ -234,10 +238,10 @@ class TargetHeader(Keys):
 
     name: str = says("Its name.")
     title: str = says("The chip.")
-    mechanism: str = says("How it executes: `strided-repeat`, `vector-function` or `vliw`.")
+    mechanism: str = says("Mechanism of execution: `strided-repeat`, `vector-function` or `vliw`.")
     languages: list[str] = says("The languages of its programs.")
-    architectures: list[str] = says("The names by which programs ask for it.")
-    casts: int = says("How many type pairs it has.", lambda target: len(target.casts))
+    architectures: list[str] = says("The names of the target in programs.")
+    casts: int = says("Number of type pairs.", lambda target: len(target.casts))
 
 
 class TargetsList(CommandDocument, name="targets-list"):
@@ -251,12 +255,12 @@ class OptionEntry(Keys):
     """An option of a target."""
 
     name: str = says("Its name.")
-    value: int | str = says("Its default.")
-    legal: list[int | str] = says("The values that it may have.")
-    meaning: str = says("What it decides.")
-    set_by: str = says("Who sets it on the chip; may be empty.")
-    status: Status = says("How well the default is known.")
-    source: str = says("Where it is from.")
+    value: int | str = says("The default value.")
+    legal: list[int | str] = says("The possible values.")
+    meaning: str = says("Meaning of the option.")
+    set_by: str = says("The part that sets it on the chip; may be empty.")
+    status: Status = says("Evidence for the default.")
+    source: str = says("Source of the default.")
 
 
 class TargetDescription(CommandDocument, TargetHeader, name="targets"):
@@ -284,7 +288,7 @@ class TargetDescription(CommandDocument, TargetHeader, name="targets"):
 class ConfigurationEntry(Keys):
     """A number of the instruction, or a word about it."""
 
-    name: str = says("What it is.", lambda item: item[0])
+    name: str = says("Name of the parameter.", lambda item: item[0])
     value: object = says("Its value.", lambda item: item[1])
 
 
@@ -298,9 +302,9 @@ class TargetPair(CommandDocument, PairEntry, name="targets-pair"):
     """The mechanism's own numbers."""
     scratch_sequence: ScratchSequence | None = says(of="scratch")
     """The sequence through a tmp tile; null if there is none."""
-    note: str = says("What else is to be said; may be empty.")
-    status: Status = says("How well the pair is known.")
-    source: str = says("Where it is from.")
+    note: str = says("A note; may be empty.")
+    status: Status = says("Evidence for the pair.")
+    source: str = says("Source of the pair.")
 
 
 def pair_document(target: Target, detail: PairDetail) -> Document:
@@ -328,9 +332,9 @@ class DiffEntry(Keys):
     src: str = says("Name of the source format.")
     first: list[str] = says("Its destinations on the first target.")
     second: list[str] = says("Its destinations on the second target.")
-    only_first: list[str] = says("Those that the second lacks.")
-    only_second: list[str] = says("Those that the first lacks.")
-    difference: str = says("The same in words.")
+    only_first: list[str] = says("Destinations that the second target lacks.")
+    only_second: list[str] = says("Destinations that the first target lacks.")
+    difference: str = says("The difference in words.")
 
 
 class TargetsDiff(CommandDocument, name="targets-diff"):

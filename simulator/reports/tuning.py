@@ -29,24 +29,26 @@ class TuningAxis(Keys):
     """A choice with its values."""
 
     name: str = says("Its name.")
-    kind: str = says("What it is about: tile, arg, option or target.")
-    values: list[int | float | str] = says("The values to choose from.")
+    kind: str = says("Kind of the choice: tile, arg, option or target.")
+    values: list[int | float | str] = says("The possible values.")
 
 
 class TuningRow(Keys):
     """A point of the space."""
 
     choices: dict[Name, int | float | str] = says("The value of each choice.", lambda row: dict(row.choices))
-    cycles: Cycles | None = says("Cycles; null if it was not simulated or does not run.")
+    cycles: Cycles | None = says("Cycles; null if it was not simulated or fails.")
     at_least: Cycles = says("A lower bound of the cycles; 0 if none is known.")
-    cycles_per_element: float | None = says("Cycles for each element of the outputs; null as `cycles`.")
+    cycles_per_element: float | None = says("Cycles per element of the outputs; null without cycles.")
     buffer_bytes: Bytes | None
     """Size of the range of the tile buffer that the program touches; null if it is unknown."""
-    bound_by: str | None = says("The pipe that spends most cycles on work of its own; null as `cycles`.")
+    bound_by: str | None = says("The pipe with most cycles of work; null without cycles.")
     pareto: bool = says("Whether no simulated point has fewer cycles or bytes and no more of the other.")
     outputs: dict[Name, Sha256] = says(of=lambda row: dict(row.outputs))
     """Digest of the elements of each output; empty if no values were computed."""
-    reason: str | None = says("Why it does not run; null if it does, or was not tried.", lambda row: row.reason or None)
+    reason: str | None = says(
+        "The reason why it fails; null if it does not, or was not tried.", lambda row: row.reason or None
+    )
 
 
 class TuningDifference(Keys):
@@ -64,19 +66,19 @@ class Tune(CommandDocument, name="tune"):
     conditions: list[str] = says(of=lambda found: [each.text for each in found.study.space.conditions])
     """The conditions on combinations of choices."""
     combinations: int = says("Combinations of all values.", "study.space.combinations")
-    left_out: int = says("Combinations for which a condition does not hold.")
-    points: int = says("The other combinations.", lambda found: len(found.rows))
-    simulated: int = says("Points with cycles.", lambda found: len(found.simulated))
-    refused: int = says("Points that do not run.", lambda found: len(found.misfits))
+    left_out: int = says("Number of combinations excluded by a condition.")
+    points: int = says("Number of remaining combinations.", lambda found: len(found.rows))
+    simulated: int = says("Number of points with cycles.", lambda found: len(found.simulated))
+    refused: int = says("Number of points that fail.", lambda found: len(found.misfits))
     best_is_proven: bool = says(of=lambda found: found.best is not None and not found.faster_possible)
     """Whether no other point can have fewer cycles."""
     pareto_is_proven: bool = says(of=lambda found: found.best is not None and not found.unsettled)
     """Whether no other point can be on the front."""
-    best: TuningRow | None = says("The point with fewest cycles; null if none runs.")
-    command: str | None = says("The command that runs it; null as `best`.")
+    best: TuningRow | None = says("The point with fewest cycles; null if all fail.")
+    command: str | None = says("The command that runs it; null if all fail.")
     outputs_equal: bool | None = says(of=lambda found: not found.differing if found.study.inputs else None)
     """Whether all simulated points give the same bits; null if no inputs were given."""
-    differing: list[TuningDifference] = says("The points that do not.")
+    differing: list[TuningDifference] = says("Points whose outputs differ.")
     rows: list[TuningRow]
     """All points: simulated ones by cycles, then the others by lower bounds, then those that do not run."""
 
@@ -253,26 +255,26 @@ HowKept: TypeAlias = Annotated[str, ("enum", tuple(how.value for how in Suggesti
 class Change(Keys):
     """A change that keeps the outputs and saves cycles."""
 
-    number: int = says("Its place, from 1; `--apply` takes it.")
-    kind: str = says("What is done, in the words of docs/advice.md.", "change.kind")
-    title: str = says("What is done where.", "change.title")
-    reason: str = says("Why that saves cycles.", "change.reason")
+    number: int = says("Number of the change, from 1, for `--apply`.")
+    kind: str = says("Kind of the change, as in docs/advice.md.", "change.kind")
+    title: str = says("The change and its place.", "change.title")
+    reason: str = says("The reason why it saves cycles.", "change.reason")
     line: Line = says("The line where it begins.", "change.line")
-    how: HowKept = says("How it is known that the outputs stay the same.")
-    runs: int = says("Inputs on which both programs gave the same bits.")
-    cycles: Cycles = says("What the changed program takes.")
+    how: HowKept = says("Evidence that the outputs stay the same.")
+    runs: int = says("Number of inputs for which both programs gave the same bits.")
+    cycles: Cycles = says("Cycles of the changed program.")
     gained: Cycles = says("Cycles saved.")
-    gained_percent: Percent = says("Cycles saved, of those of the program as it is.")
+    gained_percent: Percent = says("Cycles saved, as a percentage of those of the original program.")
     diff: str = says("A unified diff of the file.")
 
 
 class RejectedChange(Keys):
     """A change that was tried and rejected."""
 
-    kind: str = says("What was done, in the words of docs/advice.md.", "change.kind")
-    title: str = says("What was done where.", "change.title")
+    kind: str = says("Kind of the change, as in docs/advice.md.", "change.kind")
+    title: str = says("The change and its place.", "change.title")
     line: Line = says("The line where it begins.", "change.line")
-    why: str = says("Why it is not offered.")
+    why: str = says("The reason why it is not offered.")
 
 
 class Advise(CommandDocument, name="advise"):
@@ -280,13 +282,13 @@ class Advise(CommandDocument, name="advise"):
 
     file: str = says("The program.")
     target: str = says("Name of the target.")
-    cycles: Cycles = says("What the program takes as it is.")
-    looked_at: int = says("Changes that were made and checked.")
+    cycles: Cycles = says("Cycles of the original program.")
+    looked_at: int = says("Changes that were applied and checked.")
     offers: list[Change] = says(
         of=lambda advice: [Change.of(offer, number=number) for number, offer in enumerate(advice.offers, 1)]
     )
     """Valid changes, most cycles saved first."""
-    rejected: list[RejectedChange] = says("Those that are not offered, in the order in which they were made.")
-    unfinished: bool = says("Whether the time was over before all changes were tried.")
-    applied: int | None = says("The number of the change that was written; null if none was.")
-    output: str | None = says("The file that it was written to.")
+    rejected: list[RejectedChange] = says("Changes that are not offered, in the order of their trial.")
+    unfinished: bool = says("Whether the time limit ended the search.")
+    applied: int | None = says("Number of the written change; null if none was written.")
+    output: str | None = says("The output file.")

@@ -1,7 +1,7 @@
 """Kernels of TileLang's dialect for the Ascend 950, lowered by TileLang itself and run as vector instructions.
 
 `program` gives a kernel's text, `run` runs it, `simulated` simulates the kernels that a user's own host code calls.
-TileLang is loaded when one of them is used; a Python file is executed only by the commands that name it.
+TileLang is loaded on the first use of one of them; a Python file is executed only by the commands that name it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def program(
     """Return a kernel of TileLang as the text of a `.pto` program, for one of its cores.
 
     Args:
-        prim: the function, as `factory.get_tir(...)` returns it.
-        core: which core runs it.
-        dims: values of dynamic dimensions; those that are left out become scalar arguments.
+        prim: the function, as returned by `factory.get_tir(...)`.
+        core: number of the core.
+        dims: values of dynamic dimensions; omitted ones become scalar arguments.
         schedule: with the flags and versions of buffers of the device's schedule; False: in the order of the source.
-        pass_configs: as `tilelang.jit` takes them.
+        pass_configs: see `tilelang.jit`.
 
     Raises:
-        ReadError: TileLang is missing or refuses the kernel; a core or a dimension that it does not have.
-        IllegalError: a construct that castsim does not know, with its line.
+        ReadError: TileLang is missing or rejects the kernel, or it lacks the core or a dimension.
+        IllegalError: castsim does not know a construct; the error has its line.
     """
     return converted(lower(prim, schedule, pass_configs), core, dims or {}).text

@@ -1,4 +1,4 @@
-"""Kernels of TileLang as programs: their text, and the program that messages and reports name by lines of Python."""
+"""Kernels of TileLang as programs: their text, and the program that messages and reports give Python lines for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SCHEDULE = "tl.enable_auto_schedule"
 
 @dataclass(frozen=True, slots=True)
 class TileArray:
-    """An array of the source: shape and strides are expressions, `dtype` is a word of TileLang's."""
+    """An array of the source: shape and strides are expressions, `dtype` is a TileLang type name."""
 
     name: str
     shape: tuple[Any, ...]
@@ -49,7 +49,7 @@ class TileArray:
 
 @dataclass(frozen=True, slots=True)
 class LoweredKernel:
-    """A kernel in lowered TIR, the parameters of its source in their order, and how many cores it is launched on."""
+    """A kernel in lowered TIR, its parameters in source order, and the number of cores of its launch."""
 
     name: str
     parameters: tuple[Any, ...]
@@ -59,7 +59,7 @@ class LoweredKernel:
     cores: int
     fast_math: bool
     handles: Mapping[str, str]
-    """Names of arrays by those of their memory, which a view of it may have renamed."""
+    """Names of arrays by those of their memory, which a view may have renamed."""
     tables: frozenset[str]
     """Names of arrays that are tables of pointers (`T.ptr`)."""
     places: Mapping[tuple[str, int], str]
@@ -74,7 +74,7 @@ def front_end(what: str = "a kernel of TileLang") -> Any:
     """Return the package.
 
     Raises:
-        ReadError: it is not there, or does not start.
+        ReadError: the package is missing, or does not start.
     """
     try:
         return import_module("tilelang")
@@ -94,7 +94,7 @@ _places: dict[tuple[str, int], str] = {}
 
 @contextmanager
 def placed() -> Iterator[None]:
-    """Note the Python line of calls and vector functions that are built meanwhile; passes keep calls' annotations."""
+    """Record the Python line of calls and vector functions built in the block; passes keep calls' annotations."""
     front_end()
     tirx: Any = import_module("tvm.tirx")
     dialect: Any = import_module("tilelang.ascend.language")
@@ -139,7 +139,7 @@ def _inside(code: CodeType, folders: tuple[str, ...]) -> bool:
 
 
 def noted_places() -> dict[tuple[str, int], str]:
-    """Return the places of what has been built within `placed`."""
+    """Return the places recorded within `placed`."""
     return dict(_places)
 
 
@@ -149,17 +149,17 @@ def lower(
     pass_configs: Mapping[str, Any] | None = None,
     places: Mapping[tuple[str, int], str] | None = None,
 ) -> LoweredKernel:
-    """Lower a function of the dialect (`factory.get_tir(...)`, or what a plain factory returns) as for the device.
+    """Lower a function of the dialect (`factory.get_tir(...)`, or the result of a plain factory) as for the device.
 
     Args:
         prim: the function.
         schedule: as on the device, with flags and several versions of buffers, unless the kernel's own configuration
-            has none; else in the order of the source.
-        pass_configs: as `tilelang.jit` takes them.
-        places: of its vector functions, where it was not built within the `placed` around this.
+            disables them; else in the order of the source.
+        pass_configs: see `tilelang.jit`.
+        places: places of its vector functions, if it was not built within the enclosing `placed`.
 
     Raises:
-        ReadError: it is no such function, or TileLang's front end refuses it, with its first line.
+        ReadError: it is not such a function, or TileLang's front end rejects it; the message has its first line.
     """
     front_end()
     tvm = import_module("tilelang.tvm") if "tilelang.tvm" in sys.modules else import_module("tilelang").tvm
@@ -202,7 +202,7 @@ def _tables(body: Any, handles: Mapping[str, str]) -> frozenset[str]:
 
 
 def _loaded(e: Any) -> list[Any]:
-    """Return the elements that an expression may be, of which a condition may choose one."""
+    """Return the possible elements of an expression, of which a condition may choose one."""
     if type(e).__name__ == "Call" and name_of(e) == "tirx.if_then_else":
         return [found for each in e.args[1:] for found in _loaded(each)]
     return [e] if type(e).__name__ == "BufferLoad" else []
@@ -213,7 +213,7 @@ def _keys(configs: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def functions_of(file: Path) -> list[str]:
-    """Return the functions of a file, in its order, without executing it; none of a file that is not Python."""
+    """Return the functions of a file, in order, without executing it; none for a file that is not Python."""
     try:
         body = ast.parse(file.read_bytes()).body
     except (OSError, SyntaxError, ValueError):
@@ -224,15 +224,15 @@ def functions_of(file: Path) -> list[str]:
 def lowered_of(
     file: Path, function: str, arguments: Mapping[str, int | float], schedule: bool = True
 ) -> tuple[LoweredKernel, frozenset[str]]:
-    """Execute a Python file and lower what one of its functions hands over, with the passes that it asks for.
+    """Execute a Python file and lower the result of one of its functions, with the passes that it requests.
 
-    Also returned are the names of the arguments that the function took.
+    The names of the arguments that the function took are returned too.
 
-    The function is a factory of TileLang, or a plain one that returns what such a factory's `get_tir` does; it gets
-    those of the arguments that its parameters name.
+    The function is a factory of TileLang, or a plain one that returns the result of a factory's `get_tir`; it gets
+    the arguments that its parameters name.
 
     Raises:
-        ReadError: the file is missing, fails, has no such function, or it fails.
+        ReadError: the file is missing, fails or lacks the function, or the function fails.
     """
     front_end(f"{file}:{function}")
     if not file.is_file():
@@ -275,7 +275,7 @@ def _line_of(error: BaseException, file: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TirProgram:
-    """A kernel on one core: the text of its program, the place of each line, the vector functions in their order."""
+    """A kernel on one core: the text of its program, the place of each line, the vector functions in order."""
 
     lowered: LoweredKernel
     core: int
@@ -283,9 +283,9 @@ class TirProgram:
     places: tuple[Place, ...]
     functions: tuple[tuple[Place, int], ...]
     externals: Mapping[str, tuple[str, Callable[..., None], str]]
-    """What the program declares and its text lacks; see `Walk.externals`."""
+    """Functions declared by the program but not in its text; see `Walk.externals`."""
     atomics: Mapping[str, Any]
-    """Bytes of arrays that were changed atomically, once it has been run."""
+    """Bytes of arrays that were changed atomically, after a run."""
 
     @property
     def text(self) -> str:
@@ -294,11 +294,11 @@ class TirProgram:
 
     @property
     def file(self) -> str:
-        """What the program is called where a line of it has no place in Python."""
+        """The name of the program where a line of it has no place in Python."""
         return f"{self.lowered.name}.pto"
 
     def source(self) -> Source:
-        """Return the program as castsim loads it; statements are at their lines of Python, where these are known."""
+        """Return the program in castsim's input form; statements have their lines of Python, where these are known."""
         program = parse(self.text, self.file)
         linecache.checkcache()
         functions = tuple(
@@ -312,7 +312,7 @@ class TirProgram:
 def _placed(
     node: Any, places: tuple[Place, ...], externals: Mapping[str, tuple[str, Callable[..., None], str]]
 ) -> Any:  # fmt: skip
-    """Return a statement at its place in Python, with those in it; calls of what is no text are that."""
+    """Return a statement at its place in Python, with its nested ones; calls without text become external."""
     changes: dict[str, Any] = {}
     if isinstance(node, pto.Call):
         untimed, run, _ = externals[node.callee]
@@ -352,11 +352,11 @@ def converted(
 ) -> TirProgram:  # fmt: skip
     """Return a lowered kernel as a program of one core.
 
-    `extents` are numbers of elements of arrays, where known; `meeting` is that of the cores that run.
+    `extents` are numbers of elements of arrays, where known; `meeting` is that of the running cores.
 
     Raises:
-        ReadError: the core does not exist, a dimension that is none.
-        IllegalError: the kernel has a construct that no program of vector instructions has; names it and its line.
+        ReadError: the core does not exist, or a name is not that of a dimension.
+        IllegalError: a program of vector instructions cannot have a construct; the error names it and its line.
     """
     if not 0 <= core < lowered.cores:
         raise ReadError(
@@ -411,15 +411,15 @@ _ALIGNMENT = 512
 
 @dataclass(slots=True)
 class Pointed:
-    """What tables of pointers point to: arrays in one memory, each at a place of its own."""
+    """The targets of tables of pointers: arrays in one memory, each at its own place."""
 
     arrays: list[Any] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     size: int = _ALIGNMENT
-    """Bytes; the first are left out, so that no pointer is 0."""
+    """Bytes; the first are left unused, so that no pointer is 0."""
 
     def place(self, value: Any, table: str) -> int:
-        """Return where an array is, which is added where it is not there yet."""
+        """Return the place of an array, which is added if it is new."""
         for known, at in zip(self.arrays, self.places, strict=True):
             if known is value:
                 return at
@@ -437,7 +437,7 @@ class Pointed:
         return found
 
     def changed(self, memory: Bytes) -> dict[int, NDArray[Any]]:
-        """Return the arrays as a memory has them, by their places."""
+        """Return the contents of the arrays in a memory, by their places."""
         found = {}
         for value, at in zip(self.arrays, self.places, strict=True):
             data, shape, strides = memory_of(value, "")
@@ -459,7 +459,7 @@ class BoundArrays:
     """Places of the arrays of tables of pointers."""
 
     def number(self, expression: Any) -> int | None:
-        """Return what a shape or stride comes to, None if it rests on what is not known."""
+        """Return the value of a shape or stride, None if it depends on an unknown one."""
         if isinstance(expression, int):
             return expression
         variables = (node for node in nodes_of(expression) if type(node).__name__ == "Var")
@@ -501,7 +501,7 @@ def extent_of(bound: BoundArrays, array: TileArray) -> tuple[tuple[int, ...], tu
     """Return shape, strides and number of elements of an array.
 
     Raises:
-        ReadError: one of them rests on a dimension that nothing gives.
+        ReadError: one of them depends on a dimension without a value.
     """
     if array.name in bound.given:
         given, steps = bound.given[array.name][1:]
@@ -525,7 +525,7 @@ def extent_of(bound: BoundArrays, array: TileArray) -> tuple[tuple[int, ...], tu
 
 
 def extents_of(bound: BoundArrays) -> dict[str, int]:
-    """Return how many elements, from the first to the last, those arrays have whose dimensions are known."""
+    """Return the number of elements, from the first to the last, of the arrays with known dimensions."""
     found = {}
     for array in bound.lowered.arrays:
         if isinstance(array, TileArray) and not any(bound.number(each) is None for each in array.shape):
@@ -545,7 +545,7 @@ def bind(lowered: LoweredKernel, given: Mapping[str, Any], dims: Mapping[str, fl
     """Bind arrays to parameters, and the names in their shapes and strides to numbers.
 
     Raises:
-        ReadError: shapes contradict each other or what the kernel is made for.
+        ReadError: shapes contradict each other or the kernel.
     """
     bound = BoundArrays(lowered, dict(dims), {})
     arrays = [each for each in lowered.arrays if isinstance(each, TileArray)]
@@ -565,7 +565,7 @@ def bind(lowered: LoweredKernel, given: Mapping[str, Any], dims: Mapping[str, fl
 
 
 def _table(bound: BoundArrays, array: TileArray, value: Any) -> Any:
-    """Return a table of pointers as one of places; what is none as it is."""
+    """Return a table of pointers as one of places; other arguments are unchanged."""
     if array.name not in bound.lowered.tables:
         return value
     if not isinstance(value, list | tuple):
@@ -601,7 +601,7 @@ def _name_strides(bound: BoundArrays, array: TileArray, strides: Sequence[int]) 
 
 
 def shaped(data: Bytes, kind: np.dtype[Any], shape: tuple[int, ...], strides: Sequence[int]) -> NDArray[Any]:
-    """Return bytes as an array; strides in elements. NumPy alone does not know types of ml_dtypes by their words."""
+    """Return bytes as an array; strides in elements. NumPy alone lacks the type names of ml_dtypes."""
     flat = data[: data.size // kind.itemsize * kind.itemsize].view(f"u{kind.itemsize}")
     steps = tuple(step * kind.itemsize for step in strides)
     found = np.lib.stride_tricks.as_strided(flat, shape, steps) if flat.size else flat.reshape(shape)

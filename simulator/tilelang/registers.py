@@ -1,7 +1,7 @@
 """Register operations of the dialect, as vector instructions: calls `tl.simd.NAME` of lowered TIR.
 
-Most take the operands of the instruction of their name in its order, so that its own form (`micro_forms`) says what
-each of them is. Their arguments, and what the device's templates make of them, are in tilelang 0.1.15,
+Most take the operands of the instruction with their name in its order, so its own form (`micro_forms`) describes
+each of them. Their arguments, and the device's templates for them, are in tilelang 0.1.15,
 `ascend/language/simd.py` and `src/tl_templates/ascend/simd_inst.h`.
 """
 
@@ -67,7 +67,7 @@ class VectorTranslator(ScalarTranslator):
     # ------------------------------------------------------------------------------------------------- operands
 
     def value(self, e: Any) -> Any:
-        """Return what an expression comes to: a register, a mask, a pair of them, or a scalar."""
+        """Return the value of an expression: a register, a mask, a pair of them, or a scalar."""
         if isinstance(e, TextValue | int | float):
             return e
         dtype, kind = str(e.dtype), type(e).__name__
@@ -95,7 +95,7 @@ class VectorTranslator(ScalarTranslator):
         return self.text.once(f"pto.vbitcast {value.name} : {value.kind} -> {kind}", kind)
 
     def masked(self, e: Any, bits: int) -> TextValue:
-        """Return a mask, seen at a width."""
+        """Return a mask, reinterpreted for a width."""
         found: TextValue = self.value(e)
         kind = mask(bits)
         if found.kind == kind:
@@ -116,14 +116,14 @@ class VectorTranslator(ScalarTranslator):
         return self.pointed(self.base(e.args[1]), wanted, space), self.text.named(offset)
 
     def moved(self, e: Any, element: str | None = None) -> TextValue:
-        """Return the pointer that `tvm_access_ptr` makes."""
+        """Return the pointer that `tvm_access_ptr` gives."""
         at, offset = self.address(e, element)
         if offset == self.text.constants.get(("0", INDEX)):
             return at
         return self.text.once(f"pto.addptr {at.name}, {offset.name} : {at.kind} -> {at.kind}", at.kind)
 
     def _moving(self, e: Any, element: str) -> TextValue:
-        """Return the pointer that a mutable one (`make_ubuf_ptr`) is now."""
+        """Return the current value of a mutable pointer (`make_ubuf_ptr`)."""
         return self.pointed(self.value(e), element, "ub")
 
     def base(self, data: Any) -> TextValue:
@@ -141,7 +141,7 @@ class VectorTranslator(ScalarTranslator):
     # ---------------------------------------------------------------------------------------- operations by form
 
     def operation(self, e: Any) -> Any:
-        """Put the operation of a call and return its result, None if it has none.
+        """Emit the operation of a call and return its result, None if it has none.
 
         Raises:
             IllegalError: castsim does not know it, or not in this form.
@@ -164,14 +164,14 @@ class VectorTranslator(ScalarTranslator):
         return None
 
     def put(self, name: str, given: Sequence[Any], element: str = "", form: int = 0, *, optional: bool = False) -> Any:
-        """Put an operation and return its result, a pair if it has two, None if it has none.
+        """Emit an operation and return its result, a pair if it has two, None if it has none.
 
         Args:
             name: of the instruction.
-            given: expressions, values, numbers and words, in the order of its form; more of them do not matter.
-            element: of what it returns, where that is not the first register's.
+            given: expressions, values, numbers and words, in the order of its form; extra ones are ignored.
+            element: element type of the result, if it is not the first register's.
             form: which of the instruction's forms.
-            optional: with the results that may be left out: a pointer that it moves.
+            optional: whether optional results are included: a pointer that it moves.
         """
         row, left = forms_of(name)[form], iter(given)
         operands: list[TextValue] = []
@@ -261,7 +261,7 @@ class VectorTranslator(ScalarTranslator):
         self.put("vsts", [value, at, offset, chosen, dist or ("NORM_B32" if value.bits == 64 else "")])
 
     def _vsstb(self, e: Any, args: list[Any]) -> TextValue | None:
-        """A store of blocks; the high half of the stride is between them, the low one that of a repeat."""
+        """Emit a store of blocks; the high half of the stride is between blocks, the low one between repeats."""
         value, stride = self.value(args[0]), self.number(args[2])
         parts = [self.binary("shift_right", stride, 16, "int32"), self.binary("bitwise_and", stride, 65535, "int32")]
         far, near = (self.as_scalar(each, "i16") for each in parts)
@@ -316,7 +316,7 @@ class VectorTranslator(ScalarTranslator):
         return self._exact_quotient(a, b, z, chosen) if exact and a.element == "f32" else z
 
     def _exact_quotient(self, a: TextValue, b: TextValue, z: TextValue, chosen: TextValue) -> TextValue:
-        """Choose among a quotient and its two neighbours by what they leave; zero and special quotients stay."""
+        """Choose among a quotient and its two neighbours by their remainders; zero and special quotients stay."""
 
         def do(name: str, *given: Any) -> Any:
             at = 1 if name == "vdup" else len(given) - (name in ("vcmp", "vcmps"))
@@ -366,7 +366,7 @@ class VectorTranslator(ScalarTranslator):
         return self.put("vsel", [self.put("vadds", [scaled, -23 * log(2.0), chosen]), z, small])
 
     def _precisevsqrt(self, a: TextValue, chosen: TextValue) -> Any:
-        """The square root by way of the reciprocal, one step of Newton and a correction, numbers below 1 scaled."""
+        """Emit the square root via the reciprocal, one step of Newton and a correction, with numbers below 1 scaled."""
 
         def do(name: str, *given: Any) -> Any:
             return self.put(name, [*given, chosen], "f32")
@@ -405,7 +405,7 @@ class VectorTranslator(ScalarTranslator):
         return self.put("vexpdif", [*args[:3], "EVEN"], "f32")
 
     def _vabsdif(self, e: Any, args: list[Any]) -> Any:
-        """The magnitude of a difference: two instructions, where the device has one."""
+        """Emit the magnitude of a difference: two instructions, where the device has one."""
         return self.put("vabs", [self.put("vsub", args), args[2]])
 
     # ------------------------------------------------------------------------------------------------------ moves

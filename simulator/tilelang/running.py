@@ -1,4 +1,4 @@
-"""Running kernels of TileLang: arrays bound to parameters, one core or all of them, host code of the user's own."""
+"""Runs of TileLang kernels: arrays bound to parameters, one core or all of them, the user's own host code."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class FunctionCycles:
     """A vector function of the source: its launches on one core, their cycles, and its `latency=`, 0 if none."""
 
     place: str
-    """`FILE:LINE` of the Python source where it is known, else of the program."""
+    """`FILE:LINE` of the Python source if known, else of the program."""
     launches: int
     cycles: int
     latency: int
@@ -62,20 +62,20 @@ class FunctionCycles:
 
 @dataclass(frozen=True, slots=True)
 class CoreRuns:
-    """A kernel that has been run: outputs by name, in the arrays' shapes, and the result of each core.
+    """The result of a kernel's run: outputs by name, in the arrays' shapes, and the result of each core.
 
-    What else is asked of it is answered by the result of the core that took longest.
+    Other attributes are those of the result of the slowest core.
     """
 
     name: str
     outputs: Mapping[str, Any]
-    """Arrays; lists of them by tables of pointers, if one of the arrays that such tables point to was written."""
+    """Arrays; for tables of pointers lists of arrays, if one of the targets was written."""
     results: tuple[Result, ...]
     programs: tuple[TirProgram, ...]
 
     @property
     def longest(self) -> int:
-        """Which of the results took most cycles: one of which no cycles are known, if there is any."""
+        """Return the result with most cycles: one with unknown cycles, if there is any."""
         cycles = [inf if each.untimed else each.cycles for each in self.results]
         return cycles.index(max(cycles))
 
@@ -91,7 +91,7 @@ class CoreRuns:
 
 
 class _Written:
-    """Keeps the memory of a run, which marks what was stored."""
+    """Keeps the memory of a run, in which stored bytes are marked."""
 
     memory: MicroMemory | None = None
 
@@ -101,10 +101,10 @@ class _Written:
         return unit
 
     def finish(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
     def stores(self) -> dict[str, tuple[Bytes, NDArray[np.bool_]]]:
-        """Return the bytes of arguments that were stored to, and which of them were."""
+        """Return the bytes of arguments that were stored to, and their marks."""
         memory = self.memory
         return {} if memory is None else {name: (memory.arguments[name], at) for name, at in memory.written.items()}
 
@@ -125,21 +125,21 @@ def run(
     """Run a kernel on one core, or with `core="all"` on each.
 
     Args:
-        prim: the function, as `factory.get_tir(...)` returns it.
-        core: number of a core; with "all" each core runs by itself, and what they stored is put together.
+        prim: the function, as returned by `factory.get_tir(...)`.
+        core: number of a core; with "all" each core runs separately, and their stores are combined.
         dims: values of dynamic dimensions and scalars that no array's shape gives.
         schedule: as on the device; False: in the order of the source, synchronised by castsim.
-        pass_configs: as `tilelang.jit` takes them.
+        pass_configs: see `tilelang.jit`.
         target: a description that is like A5; None: A5.
         timing_only: compute no values.
-        races: as `castsim.run`.
-        engine: as `castsim.run`.
-        arrays: arrays of NumPy, or tensors of PyTorch on the CPU, by parameter; outputs may be left out.
+        races: see `castsim.run`.
+        engine: see `castsim.run`.
+        arrays: arrays of NumPy, or tensors of PyTorch on the CPU, by parameter; outputs may be omitted.
 
     Raises:
-        ReadError: arrays, dimensions or a core that do not fit; TileLang refuses the kernel.
-        IllegalError: a construct that castsim does not know; two cores store to the same bytes.
-        CastsimError, EngineError: as `castsim.run`.
+        ReadError: arrays, dimensions or a core do not fit, or TileLang rejects the kernel.
+        IllegalError: castsim does not know a construct, or two cores store to the same bytes.
+        CastsimError, EngineError: see `castsim.run`.
     """
     lowered = lower(prim, schedule, pass_configs)
     given = {name: value for name, value in arrays.items() if value is not None}
@@ -150,7 +150,7 @@ def run_lowered(
     lowered: LoweredKernel, given: Mapping[str, Any], core: int | str, dims: Mapping[str, float],
     target: str | Target | None = None, timing_only: bool = False, races: str = STOP, engine: str | None = None,
 ) -> CoreRuns:  # fmt: skip
-    """Run a lowered kernel; arguments and errors as of `run`."""
+    """Run a lowered kernel; arguments and errors: see `run`."""
     if core != ALL and not isinstance(core, int):
         raise ReadError(f"core {core!r} does not exist", legal=("0", '"all"'))
     bound = bind(lowered, given, dims)
@@ -183,10 +183,10 @@ def run_lowered(
 
 
 def program_for(lowered: LoweredKernel, core: int, given: Mapping[str, Any], dims: Mapping[str, float]) -> TirProgram:
-    """Return a kernel as the program of a core, for arrays that are known and dimensions that they do not give.
+    """Return a kernel as the program of a core, for known arrays and the other dimensions.
 
     Raises:
-        CastsimError: as `run`.
+        CastsimError: see `run`.
     """
     bound = bind(lowered, given, dims)
     return converted(lowered, core, used_numbers(bound), extents_of(bound))
@@ -202,7 +202,7 @@ def _codes(data: Bytes, loaded: Any, name: str) -> NDArray[Any]:
 def _merged(
     bound: BoundArrays, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np.bool_]]]], programs: Sequence[TirProgram]
 ) -> dict[str, Any]:
-    """Return the outputs, of all cores together; what is changed atomically holds the changes of those before.
+    """Return the outputs of all cores together; atomically changed ones include the changes of earlier cores.
 
     Raises:
         IllegalError: two cores store to the same bytes.
@@ -256,13 +256,13 @@ def function_cycles(result: Result, program: TirProgram) -> tuple[FunctionCycles
 
 @contextmanager
 def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) -> Iterator[list[CoreRuns]]:
-    """Simulate the kernels that are called meanwhile, on tensors of the CPU; the list takes in each run.
+    """Simulate the kernels that are called in the block, on tensors of the CPU; the list collects the runs.
 
     Factories decorated by `tilelang.jit` are built and lowered, never compiled; kernels write to the tensors that they
-    are given, and return those that they make.
+    receive, and return those that they create.
 
     Raises:
-        CastsimError, EngineError: as `run`, where the kernel is called.
+        CastsimError, EngineError: see `run`, raised where the kernel is called.
     """
     front_end("simulating kernels of TileLang")
     jit = import_module("tilelang.jit").JITImpl
@@ -298,15 +298,15 @@ def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) 
 
 _NPU = re.compile(r"npu(?::\d+)?")
 _PROBE = "/dev/davinci_manager"
-"""The file by which host code asks for a device."""
+"""The file that host code reads to detect a device."""
 
 
 @contextmanager
 def _npu_host(known: dict[int, Any]) -> Iterator[None]:
-    """Let PyTorch on the CPU answer as if it had one NPU: host code takes the branch that calls the kernels.
+    """Make PyTorch on the CPU report one NPU, so that host code takes the branch that calls the kernels.
 
-    Every tensor says that it is on `npu:0`, and its memory is the CPU's. `known` takes in tensors whose addresses are
-    asked for. Where PyTorch has a real NPU, its own answers stay.
+    Every tensor reports the device `npu:0`, and its memory is the CPU's. `known` collects tensors whose addresses are
+    requested. If PyTorch has a real NPU, its own answers are unchanged.
     """
     torch: Any = import_module("torch")
     tensor, own = torch.Tensor, not hasattr(torch, "npu")
@@ -351,7 +351,7 @@ def _npu_host(known: dict[int, Any]) -> Iterator[None]:
 
 
 def _npu_module(torch: Any) -> Any:
-    """Return what stands for `torch.npu`: one device, whose cores are those of the A5."""
+    """Return the replacement for `torch.npu`: one device with the cores of the A5."""
     count = int(cast(Any, load_target("a5")).cores.count)
     properties = SimpleNamespace(name="Ascend950", cube_core_num=count // 2, vector_core_num=count)
     stream = SimpleNamespace(npu_stream=0, synchronize=lambda: None)
@@ -368,7 +368,7 @@ def _pointed_to(table: Any, known: Mapping[int, Any], name: str) -> list[Any]:
     """Return the tensors that a table of addresses points to.
 
     Raises:
-        ReadError: nobody has asked for the address of one of them (`data_ptr`) meanwhile.
+        ReadError: the address of one of them was never requested (`data_ptr`).
     """
     if isinstance(table, list | tuple):
         return list(table)
@@ -386,7 +386,7 @@ def _kernel(
     log: list[CoreRuns],
     known: Mapping[int, Any],
 ) -> Callable[..., Any]:
-    """Return what stands for a compiled kernel; `known` are tensors by their addresses."""
+    """Return the replacement for a compiled kernel; `known` are tensors by their addresses."""
     made = {position % len(lowered.arrays) for position in outputs}
 
     def kernel(*args: Any, **_: Any) -> Any:

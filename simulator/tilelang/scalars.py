@@ -1,7 +1,7 @@
 """Scalar expressions of TIR: numbers where they are known, else `arith` operations.
 
 Whole numbers are computed as `index`, of 64 bits; unsigned results are cut to their width, signed ones of 32 bits are
-taken not to overflow. Truth values are `i1`.
+assumed not to overflow. Truth values are `i1`.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class TextValue:
 
     @property
     def bits(self) -> int:
-        """Width of a lane; of a mask the one that its type names."""
+        """Width of a lane; for a mask the width of its type."""
         if self.kind.startswith("!pto.mask"):
             return int(self.kind[len("!pto.mask<b") : -1])
         return bits_of(self.element)
 
 
 Number = int | bool | TextValue
-"""What a scalar expression comes to: a number that is known, or a value of type index, i1 or a float's."""
+"""The value of a scalar expression: a known number, or a value of type index, i1 or floating-point."""
 
 _NUMPY: Mapping[str, Any] = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 _WIDTHS = {"f32": 32, "f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "!pto.f4E2M1x2": 8}
@@ -79,7 +79,7 @@ Place = str | None
 
 @dataclass(slots=True)
 class StatementRegion:
-    """Lines of a region, each with its place, and the values of pure operations that are known in it."""
+    """Lines of a region, each with its place, and the known values of pure operations in it."""
 
     lines: list[tuple[str, Place]] = field(default_factory=list)
     known: dict[str, TextValue] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class StatementRegion:
 
 @dataclass(slots=True)
 class FunctionText:
-    """The body of a function: what is put goes into the innermost region; constants stand at its head."""
+    """The body of a function: output goes to the innermost region; constants are at its head."""
 
     place: Place = None
     near: Place = None
@@ -96,35 +96,35 @@ class FunctionText:
     count: int = 0
 
     def at(self, place: object) -> None:
-        """Go on at a place; what has none of its own is near the last that had one."""
+        """Set the current place; a statement without a place is near the last one with a place."""
         self.near, self.place = self.place or self.near, None if place is None else str(place)
 
     @property
     def where(self) -> Place:
-        """The place, as messages say it."""
+        """The place in the form of messages."""
         return self.place or (self.near and f"near {self.near}")
 
     def name(self, letter: str = "v") -> str:
-        """Return a name that is not in use."""
+        """Return an unused name."""
         self.count += 1
         return f"%{letter}{self.count}"
 
     def line(self, text: str) -> None:
-        """Put a line."""
+        """Emit a line."""
         self.regions[-1].lines.append((text, self.place))
 
     def put(self, text: str, *kinds: str) -> tuple[TextValue, ...]:
-        """Put an operation with results of these types."""
+        """Emit an operation with results of these types."""
         results = tuple(TextValue(self.name(), kind) for kind in kinds)
         self.line(f"{', '.join(each.name for each in results)} = {text}")
         return results
 
     def one(self, text: str, kind: str) -> TextValue:
-        """Put an operation with one result."""
+        """Emit an operation with one result."""
         return self.put(text, kind)[0]
 
     def once(self, text: str, kind: str) -> TextValue:
-        """Return the result of a pure operation, which is put where none of the regions around has it."""
+        """Return the result of a pure operation, which is emitted if no enclosing region has it."""
         for region in self.regions:
             if text in region.known:
                 return region.known[text]
@@ -149,7 +149,7 @@ class FunctionText:
 
     @contextmanager
     def region(self) -> Iterator[StatementRegion]:
-        """Put what follows into a region of its own, which is handed back."""
+        """Emit the following output to a separate region, which is returned."""
         self.regions.append(StatementRegion())
         try:
             yield self.regions[-1]
@@ -157,13 +157,13 @@ class FunctionText:
             self.regions.pop()
 
     def enclose(self, head: str, region: StatementRegion, end: str = "}") -> None:
-        """Put a region between a head and an end."""
+        """Emit a region between a head and an end."""
         self.line(head)
         self.regions[-1].lines += [(f"  {line}", place) for line, place in region.lines]
         self.line(end)
 
     def choose(self, head: str, yes: StatementRegion, no: StatementRegion) -> None:
-        """Put two regions, of which the head chooses one; the second is left out if it is empty."""
+        """Emit two regions, of which the head chooses one; an empty second one is omitted."""
         self.enclose(head, yes, "} else {" if no.lines else "}")
         if no.lines:
             self.regions[-1].lines.pop()
@@ -218,12 +218,12 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def refused(what: str, place: str | None, why: str = "is not supported", legal: tuple[str, ...] = ()) -> IllegalError:
-    """Return the refusal of a construct, with its line of the Python source where that is known."""
+    """Return the error for a construct, with its line of the Python source if that is known."""
     return IllegalError(f"{place + ': ' if place else ''}{what} {why}", legal=legal)
 
 
 def name_of(call: Any) -> str:
-    """Return the name of what a call calls."""
+    """Return the name of a call's function."""
     return str(getattr(call.op, "name", call.op))
 
 
@@ -236,7 +236,7 @@ def nodes_of(*trees: Any) -> list[Any]:
 
 
 def element_of(dtype: Any) -> str:
-    """Return the element type of a register's or an element's type."""
+    """Return the element type of a register type or of an element type."""
     word = str(dtype)
     return ELEMENTS.get(word) or ELEMENTS[word.rpartition("x")[0]]
 
@@ -255,12 +255,12 @@ class ScalarTranslator:
 
     text: FunctionText
     lane: int = 0
-    """Which lane of a vector of scalars is followed."""
+    """The selected lane of a vector of scalars."""
     variables: dict[Any, Any]
     cells: dict[tuple[Any, int], Any]
 
     def number(self, e: Any) -> Number:
-        """Return what a scalar expression comes to.
+        """Return the value of a scalar expression.
 
         Raises:
             IllegalError: it has no counterpart.
@@ -325,7 +325,7 @@ class ScalarTranslator:
         raise NotImplementedError
 
     def loads(self, e: Any) -> bool:
-        """Whether the scalar unit loads for an expression."""
+        """Return whether the scalar unit loads for an expression."""
         raise NotImplementedError
 
     def _of_call(self, e: Any) -> Number:
@@ -356,11 +356,11 @@ class ScalarTranslator:
         return self.text.once(f"math.{_FUNCTIONS[name]} {names(given)} : {given[0].kind}", kind)
 
     def pure(self, operation: str, a: TextValue, b: TextValue) -> TextValue:
-        """Put an operation of two operands of one type, which is that of its result."""
+        """Emit an operation of two operands of one type, which is that of its result."""
         return self.text.once(f"{operation} {a.name}, {b.name} : {a.kind}", a.kind)
 
     def binary(self, kind: str, a: Number, b: Number, dtype: str) -> Number:
-        """Return what an operation of two numbers comes to."""
+        """Return the result of an operation on two numbers."""
         if _is_float(dtype):
             return self.pure(f"arith.{_FLOATS[kind]}", self.text.named(a), self.text.named(b))
         operation, fold = _INTEGERS[kind]
@@ -378,7 +378,7 @@ class ScalarTranslator:
         return self._cut(self.pure(f"arith.{operation}", self.text.named(a), self.text.named(b)), dtype)
 
     def compared(self, kind: str, a: Number, b: Number, dtype: str) -> Number:
-        """Return whether two numbers compare so."""
+        """Return the result of a comparison of two numbers."""
         if not isinstance(a, TextValue) and not isinstance(b, TextValue):
             return _COMPARISONS[kind](a, b)
         order, plain = kind.lower(), kind in ("EQ", "NE")
@@ -404,7 +404,7 @@ class ScalarTranslator:
         return result
 
     def _cut(self, value: Number, dtype: str, *, signed: bool = False) -> Number:
-        """Return a whole number within the range of its type; signed ones are in it unless `signed` says otherwise."""
+        """Return a whole number cut to the range of its type; signed ones are assumed in range unless `signed`."""
         if dtype == "bool" or dtype.endswith("64") or not (dtype.startswith("uint") or signed):
             return value
         bits = int(dtype.lstrip("uint"))
@@ -415,7 +415,7 @@ class ScalarTranslator:
         return self._cast(value, "index_cast", f"i{bits}", "index_cast", INDEX)
 
     def _cast(self, value: TextValue, *steps: str) -> TextValue:
-        """Convert by operations, each followed by the type that it makes."""
+        """Convert by operations, each followed by its result type."""
         for operation, kind in zip(steps[::2], steps[1::2], strict=True):
             value = self.text.once(f"arith.{operation} {value.name} : {value.kind} to {kind}", kind)
         return value
@@ -484,7 +484,7 @@ class ScalarTranslator:
 
 
 def _low_bits(value: int, dtype: str) -> int:
-    """Return the low bits of a number that is known, as one of its type."""
+    """Return the low bits of a known number, as a number of its type."""
     bits = int(dtype.lstrip("uint"))
     low = value & ((1 << bits) - 1)
     return low - (1 << bits) if dtype[0] == "i" and low >> (bits - 1) else low

@@ -1,7 +1,7 @@
 """Statements of lowered TIR, as the control flow, transfers and flags of a micro program.
 
 Loops stay loops: mutable scalars and registers that a loop changes are carried from trip to trip. A loop whose index
-chooses among registers is written out.
+chooses among registers is unrolled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from castsim.tilelang.scalars import (
 from castsim.tilelang.threads import ALL_CORES, CORES_UNTIMED, OWN_GROUP, UNTIMED, Meeting, SimtLaunch
 
 POINTED = "pointed"
-"""Name of the argument that holds what tables of pointers point to."""
+"""Name of the argument for the memory that tables of pointers point to."""
 _MOST_COPIES = 4096
 """Trips of a loop that may be written out."""
 _NO_EFFECT = frozenset(("tl.device_assert", "tirx.assume", "tl.ascend_threadfence", "tirx.tvm_storage_sync"))
@@ -43,7 +43,7 @@ _HOLDS = {"tl.ascend_get_buf": "get_buf", "tl.ascend_rls_buf": "rls_buf"}
 
 
 class _NotConstantError(Exception):
-    """An index into an array of registers is not known."""
+    """An index into an array of registers is unknown."""
 
 
 class _UnsetError(Exception):
@@ -55,7 +55,7 @@ class _UnsetError(Exception):
 
 
 class Walk(VectorTranslator):
-    """A walk through one function: what it puts is the body of the program."""
+    """A walk through one function; its output is the body of the program."""
 
     def __init__(
         self, parameters: Mapping[Any, TextValue], numbers: Mapping[Any, Number | float], core: int, *,
@@ -73,20 +73,20 @@ class Walk(VectorTranslator):
         """Type of the elements of mutable buffers, by their data."""
         self.start_at_zero: set[tuple[Any, int]] = set()
         self.functions: list[tuple[Place, int]] = []
-        """Each vector function: its place, and its `latency=`, 0 where none is given."""
+        """Each vector function: its place, and its `latency=`, 0 if none is given."""
         self.places = places or {}
         self.extents = dict(extents or {})
         self.meeting = meeting or Meeting(range(1))
         self.tables = False
-        """Whether memory is reached by tables of pointers."""
+        """Whether memory is accessed through tables of pointers."""
         self.externals: dict[str, tuple[str, Callable[..., None], str]] = {}
-        """Functions that the program declares: why they have no cycles, what computes them, the types they take."""
+        """Declared functions: the reason for unknown cycles, the function that computes them, their parameter types."""
         self.atomics: dict[str, Any] = {}
         self.leaving: object = None
-        """The innermost loop that a value may end: whether it has been left is a cell of it, as is its index."""
+        """The innermost loop that a value may end: its cells include whether it has been left, and its index."""
 
     def walk(self, body: Any) -> None:
-        """Put the body; again, with 0 to begin with, where a path leaves a scalar or a register without a value."""
+        """Emit the body; again, with initial values of 0, if a path leaves a scalar or a register without a value."""
         first = dict(self.variables)
         while True:
             self.text, self.cells, self.variables, self.functions = FunctionText(), {}, dict(first), []
@@ -113,7 +113,7 @@ class Walk(VectorTranslator):
     # ------------------------------------------------------------------------------------------------- statements
 
     def statement(self, s: Any) -> None:
-        """Put one statement."""
+        """Emit one statement."""
         handler: Callable[[Any], None] | None = getattr(self, f"_on_{type(s).__name__.lower()}", None)
         if handler is None:
             raise refused(f"statement {type(s).__name__}", self.text.where)
@@ -123,7 +123,7 @@ class Walk(VectorTranslator):
         self._sequence(list(s.seq))
 
     def _sequence(self, statements: Sequence[Any]) -> None:
-        """Put statements; behind one that may leave the innermost loop the others depend on whether it has."""
+        """Emit statements; those after one that may leave the innermost loop are conditional on whether it has."""
         for number, each in enumerate(statements):
             self.statement(each)
             left = self.cells.get((self.leaving, 0), False)
@@ -177,7 +177,7 @@ class Walk(VectorTranslator):
         self.text.enclose("pto.vecscope {", region)
 
     def _threads(self, s: Any) -> None:
-        """Call a SIMT function, with the scalars that it takes from around it."""
+        """Emit the call of a SIMT function, with the scalars that it takes from its context."""
         used: dict[Any, None] = {}
         stores: set[Any] = set()
         for node in nodes_of(s.body):
@@ -206,7 +206,7 @@ class Walk(VectorTranslator):
         )  # fmt: skip
 
     def external(self, name: str, operands: tuple[TextValue, ...], untimed: str, run: Callable[..., None]) -> None:
-        """Call a function that is no text: the program declares it."""
+        """Emit the call of a function without text: the program declares it."""
         callee = f"{name}_{len(self.externals)}"
         self.externals[callee] = untimed, run, kinds(operands)
         self.text.line(f"func.call @{callee}({names(operands)}) : ({kinds(operands)}) -> ()")
@@ -243,10 +243,10 @@ class Walk(VectorTranslator):
         return self.seen_as(self.put("vdup", [self.as_scalar(0, lanes), every], lanes), element)
 
     def _on_declbuffer(self, s: Any) -> None:
-        """A view needs nothing: elements are addressed by their offsets."""
+        """Emit nothing: elements of a view are addressed by their offsets."""
 
     def _on_assertstmt(self, s: Any) -> None:
-        """What the host asserts."""
+        """Emit nothing: the host asserts."""
 
     def _on_bind(self, s: Any) -> None:
         if str(s.var.dtype) == "handle":
@@ -255,7 +255,7 @@ class Walk(VectorTranslator):
             self.variables[s.var] = self.value(s.value)
 
     def _bind_pointer(self, s: Any) -> None:
-        """Take a pointer of a table: a place in the memory of all that such tables point to."""
+        """Bind a pointer of a table: a place in the memory of all targets of such tables."""
         if type(s.value).__name__ != "Call" or name_of(s.value) != "tirx.reinterpret":
             raise refused(f"a pointer that is not of a table ({s.var.name})", self.text.where)
         self.tables = True
@@ -344,9 +344,9 @@ class Walk(VectorTranslator):
     def _region(
         self, keys: Sequence[Any], types: Sequence[str], put: Callable[[], None]
     ) -> tuple[StatementRegion, list[TextValue]]:
-        """Put statements into a region; return it with what cells are at its end, of the given types.
+        """Emit statements to a region; return it with its final cells of the given types.
 
-        Names that it binds and cells that it alone knows are taken away behind it.
+        Names that it binds and its own cells are removed after it.
         """
         variables, cells = dict(self.variables), set(self.cells)
         with self.text.region() as region:
@@ -357,14 +357,14 @@ class Walk(VectorTranslator):
         return region, ends
 
     def _started(self, keys: Sequence[Any], count: int = 1) -> tuple[list[TextValue], ...]:
-        """Return cells as values, and new names for what they are in a region."""
+        """Return cells as values, and their new names in a region."""
         first = [self.text.named(self.cells[key]) for key in keys]
         return first, *([TextValue(self.text.name("k"), each.kind) for each in first] for _ in range(count))
 
     def _results(
         self, keys: Sequence[Any], regions: Sequence[StatementRegion], ends: Sequence[Sequence[TextValue]]
     ) -> tuple[str, str]:
-        """End regions with what they yield for cells; return the names of the results and the list of their types."""
+        """End regions with the values that they yield for cells; return the names of the results and their types."""
         if not keys:
             return "", ""
         results = [TextValue(self.text.name(), each.kind) for each in ends[0]]
@@ -457,7 +457,7 @@ class Walk(VectorTranslator):
         self._branch(condition, *([] if case is None else [case] for case in (s.then_case, s.else_case)))
 
     def _branch(self, condition: TextValue, *cases: Sequence[Any]) -> None:
-        """Put two lists of statements, of which a condition chooses one."""
+        """Emit two lists of statements, of which a condition chooses one."""
         keys = self._changed(*cases[0], *cases[1])
         before, types = dict(self.cells), [each.kind for each in self._started(keys, 0)[0]]
         regions, ends = [], []
@@ -481,7 +481,7 @@ class Walk(VectorTranslator):
         self.leaving = around
 
     def _loop_that_is_left(self, s: Any, low: Number, extent: Number, step: Number) -> None:
-        """Put a counted loop that a value may end as one that goes on while it is not left."""
+        """Emit a counted loop that a value may end as one that continues while it is not left."""
         high = self.binary("Add", low, self.binary("Mul", extent, step, "int64"), "int64")
         around, self.leaving = self.leaving, object()
         index = self.leaving, 1

@@ -1,8 +1,8 @@
-"""SIMT functions (`T.SimtVF`), computed: the threads of a core in step, arrays with a row a thread and a column a lane;
-and cores that wait for each other.
+"""SIMT functions (`T.SimtVF`), computed: the threads of a core in lockstep, arrays with a row per thread and a column
+per lane; and cores that wait for each other.
 
-Threads that race with each other have no defined result on the device; here the last of them is the one that stores.
-The order of sums is that of the templates' butterflies, hardware's own reductions taken to have it too; functions are
+Racing threads have no defined result on the device; here the last thread's store remains.
+The order of sums is that of the templates' butterflies, also assumed for hardware reductions; functions are
 computed in f64 and rounded. Source: tilelang 0.1.15, `src/tl_templates/ascend/reduce.h`, `philox_rng.h`.
 """
 
@@ -73,13 +73,13 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
         "fma": lambda a, b, c: a * b + c, "ieee_fmaf": lambda a, b, c: a * b + c,
     }.items()},
 }  # fmt: skip
-"""What expressions and calls do with each element of their operands, by their names."""
+"""The effect of expressions and calls on each element of their operands, by name."""
 _REDUCTIONS: Mapping[str, tuple[Callable[[Any, Any], Any], Callable[[np.dtype[Any]], Any]]] = {
     "sum": (np.add, lambda kind: 0), "max": (np.fmax, lambda kind: _bound(kind, -1)),
     "min": (np.fmin, lambda kind: _bound(kind, 1)), "bitand": (np.bitwise_and, lambda kind: -1),
     "bitor": (np.bitwise_or, lambda kind: 0), "bitxor": (np.bitwise_xor, lambda kind: 0),
 }  # fmt: skip
-"""Reductions: what combines two values, and what a thread gives that takes no part."""
+"""Reductions: the combination of two values, and the value of an inactive thread."""
 _ATOMICS: Mapping[str, Any] = {"add": np.add, "max": np.maximum, "min": np.minimum, "or": np.bitwise_or}
 _ALL_REDUCE = re.compile(r"tl::AscendAllReduce<tl::(\w+)Op, (\d+), (\d+), (\d+)>::run")
 _NOTHING = frozenset(
@@ -95,7 +95,7 @@ def _bound(kind: np.dtype[Any], sign: int) -> Any:
 
 
 def converted_to(values: Array, kind: np.dtype[Any]) -> Array:
-    """Return values converted: to the nearest, whole numbers towards zero, 8-bit floats saturated."""
+    """Return converted values: to the nearest, whole numbers towards zero, 8-bit floats saturated."""
     if values.dtype == kind:
         return values
     with np.errstate(all="ignore"):
@@ -114,12 +114,12 @@ def converted_to(values: Array, kind: np.dtype[Any]) -> Array:
 
 @dataclass(slots=True)
 class Philox:
-    """Philox 4x32-10, a state for every thread: words of a block are handed out one by one."""
+    """Philox 4x32-10 with a state for every thread; words of a block are returned one by one."""
 
     seed: Array
     sequence: Array
     at: Array
-    """Which block comes next, which is the low half of the counter; the high half is the sequence."""
+    """The number of the next block, which is the low half of the counter; the high half is the sequence."""
     block: Array
     used: Array
     spare: Array
@@ -174,7 +174,7 @@ class Philox:
 
 @dataclass(slots=True)
 class ThreadMemory:
-    """Bytes of the buffer and of global arrays by the variables of their data, with marks of what was stored."""
+    """Bytes of the buffer and of global arrays by the variables of their data, with marks for stored bytes."""
 
     bytes: dict[Any, Array]
     stored: dict[Any, Array] = field(default_factory=dict)
@@ -200,7 +200,7 @@ class Threads:
         """Execute the body of a SIMT function.
 
         Raises:
-            IllegalError: a construct that is not known. TileError: a thread reaches beyond a buffer.
+            IllegalError: a construct is unknown. TileError: a thread accesses memory outside a buffer.
         """
         extents = dict.fromkeys("xyz", 1)
         for node in nodes_of(block.body):
@@ -229,7 +229,7 @@ class Threads:
 
     @property
     def mask(self) -> Array:
-        """The threads that execute."""
+        """The active threads."""
         return self.active & self.live
 
     def _only(self, condition: Array, act: Callable[[Any], Any], what: Any) -> Any:
@@ -261,7 +261,7 @@ class Threads:
         self._allocate(s.buffer)
 
     def _on_declbuffer(self, s: Any) -> None:
-        """A view needs nothing."""
+        """Do nothing for a view."""
 
     def _allocate(self, buffer: Any) -> None:
         if str(buffer.scope()).startswith("local"):
@@ -333,7 +333,7 @@ class Threads:
     # -------------------------------------------------------------------------------------------------- expressions
 
     def value(self, e: Any) -> Array:
-        """Return an expression's value in every thread, of which inactive ones mean nothing."""
+        """Return an expression's value in every thread; values of inactive ones are meaningless."""
         called = type(e).__name__ == "Call"
         name = name_of(e).rpartition(".")[2].removeprefix("__") if called else type(e).__name__
         operation = _OPERATIONS.get(name)
@@ -424,7 +424,7 @@ class Threads:
     _call_get_warp_idx_sync = _call_get_warp_idx
 
     def _call_call_extern(self, e: Any) -> Array:
-        """The templates' reduction over threads: `<operation, threads, stride of those that take part, first>`."""
+        """Execute the templates' reduction over threads: `<operation, threads, stride of the participants, first>`."""
         found = _ALL_REDUCE.fullmatch(str(e.args[0].value))
         if found is None:
             raise refused(f"a call of {e.args[0].value}", None, _HERE)
@@ -448,7 +448,7 @@ class Threads:
         return np.broadcast_to(_folded(groups, combine), groups.shape).reshape(taken.shape)
 
     def _shfl(self, e: Any, way: str) -> Array:
-        """Values of other threads of the warp; one beyond it is the thread's own."""
+        """Return values of other threads of the warp; a lane outside the warp gives the thread's own."""
         mode, *given = way.removesuffix("_sync"), *(self.value(each) for each in e.args)
         value, by = given[-2:] if len(given) < 4 else given[1:3]
         row = np.arange(self.count)[:, None]
@@ -512,18 +512,18 @@ def _folded(groups: Array, combine: Callable[[Any, Any], Any]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class SimtLaunch:
-    """A SIMT function where it is called: what it takes from around it, and the global arrays that it reaches."""
+    """A call of a SIMT function: its values from the context, and the global arrays that it accesses."""
 
     block: Any
     keys: tuple[Any, ...]
-    """Variables, and mutable scalars as (data, 0), whose values are handed over, in their order."""
+    """Variables, and mutable scalars as (data, 0), whose values are passed, in order."""
     known: Mapping[Any, Any]
     arrays: Mapping[Any, tuple[str, int | None]]
-    """By the variable of the data: name, and number of elements where it is known."""
+    """By the variable of the data: name, and number of elements if it is known."""
     stores: frozenset[Any]
-    """Those of them that it stores to."""
+    """The arrays that it stores to."""
     atomics: dict[str, NDArray[np.bool_]]
-    """Takes in marks of the bytes of arrays that were changed atomically."""
+    """Collects marks of the bytes of arrays that were changed atomically."""
 
     def __call__(self, values: tuple[float, ...], uses: Mapping[str, Any], memory: Any, span: Any) -> None:
         """Note the uses of arrays and, with a memory, compute."""
@@ -561,10 +561,10 @@ _Stores = Mapping[str, tuple[NDArray[np.uint8], NDArray[np.bool_]]]
 
 
 class Meeting:
-    """Flags between the cores of a launch: what each core has stored when it sets one, for those that wait for it.
+    """Flags between the cores of a launch: the stores of each core at the time it sets one, for waiting cores.
 
     A core waits for the others' n-th setting of the flag with its own n-th wait. Since the cores run one after the
-    other, a round is repeated until no core finds anything new.
+    other, a round is repeated until no core finds new data.
     """
 
     def __init__(self, cores: range, launched: int = 1) -> None:
@@ -577,10 +577,10 @@ class Meeting:
         self._waits = False
 
     def goes_on(self) -> bool:
-        """End a round, and say whether another is needed.
+        """End a round, and return whether another is needed.
 
         Raises:
-            LimitError: there is no end of it.
+            LimitError: the rounds do not converge.
         """
         self.rounds += 1
         if self.rounds > _MOST_ROUNDS:
@@ -603,10 +603,10 @@ class Meeting:
             self._left[core, mode, int(values[0]), number] = stores
 
     def wait(self, core: int, mode: int, values: tuple[float, ...], uses: Any, memory: Any, span: Any) -> None:
-        """Wait for the flag of the other cores, and see what they have stored.
+        """Wait for the flag of the other cores, and get their stores.
 
         Raises:
-            IllegalError: they are not run.
+            IllegalError: the other cores are not run.
         """
         others = [each for each in self.cores if each != core and (mode == ALL_CORES or each // 2 == core // 2)]
         if len(self.cores) < self.launched:

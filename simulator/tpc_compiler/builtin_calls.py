@@ -1,4 +1,4 @@
-"""Kernels of the compiler, run on arrays; the cast builtins and special functions of TPC-C, called."""
+"""Kernels of the compiler, run on arrays; calls of TPC-C's cast builtins and special functions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, Se
 # Running kernels on arrays: what they compute, what they issue, and what the checked mode says of them.
 
 MAX_BUNDLES = 10**9
-"""Bundles after which a program of the compiler is given up."""
+"""Maximum number of bundles of a run of a compiled program."""
 _UNCOUNTED = ("mov", "halt")
 """VPU instructions that are not operations of a cast: copies and zeroing of registers, the end."""
 
@@ -51,8 +51,8 @@ _UNCOUNTED = ("mov", "halt")
 class KernelResult:
     """The result of running a kernel.
 
-    `outputs` are codes by name, shape (tiles, elements of a tile). `vector_operations` counts what was issued in the
-    vector slot per tile, moves of whole registers aside. `tree` is what was issued, ready for an engine.
+    `outputs` are codes by name, shape (tiles, elements of a tile). `vector_operations` counts the issued instructions
+    of the vector slot per tile, without moves of whole registers. `tree` is the issued program, ready for an engine.
     """
 
     outputs: Mapping[str, Codes]
@@ -72,19 +72,19 @@ def execute(
     target: VliwTarget | None = None,
     checked: bool = True,
 ) -> KernelResult:
-    """Run a kernel over arrays, as many tiles as they take.
+    """Run a kernel over arrays, with as many tiles as they need.
 
     Args:
-        kernel: what `schedule` returned.
-        inputs: for each input codes, or numbers in the native dtype, of any shape; the last tile is filled up with
-            zeros, and inputs with fewer tiles than others too.
+        kernel: the return value of `schedule`.
+        inputs: codes, or numbers in the native dtype, of any shape, for each input; the last tile is padded with
+            zeros, as are inputs with fewer tiles than others.
         scalars: numbers by name.
-        target: in place of the kernel's own, with other options.
-        checked: gather stale reads.
+        target: replaces the kernel's own target, with other options.
+        checked: collect stale reads.
 
     Raises:
-        ReadError: an input is missing, unknown, empty or of another dtype; a scalar likewise.
-        IllegalError: the target refuses an instruction, or its values.
+        ReadError: an input is missing, unknown, empty or of another dtype, or a scalar is.
+        IllegalError: the target rejects an instruction, or its values.
     """
     chosen = kernel.target if target is None else target
     arrays = {name: _codes(kernel, name, array) for name, array in inputs.items()}
@@ -107,7 +107,7 @@ def execute(
 
 
 def issue(kernel: ScheduledKernel, *, target: VliwTarget | None = None) -> KernelResult:
-    """Run one tile of a kernel without values: what it issues, its counts; no inputs, no outputs."""
+    """Run one tile of a kernel without values: its issued instructions and counts; no inputs, no outputs."""
     text = kernel.text()
     chosen = kernel.target if target is None else target
     ran, operations = _ran(kernel.name, text, chosen, {}, values=False, checked=False)
@@ -124,7 +124,7 @@ def _ran(
 
 
 def vector_operations(tree: Tree, program: TpcProgram) -> int:
-    """Return the number of vector instructions that a run issued, without moves of whole registers and HALT."""
+    """Return the number of issued vector instructions, without moves of whole registers and HALT."""
     counted = [
         bundle.slots[Slot.VPU] is not None and bundle.slots[Slot.VPU].mnemonic not in _UNCOUNTED  # type: ignore[union-attr]
         for bundle in program.bundles
@@ -163,7 +163,7 @@ _LANE_RULE = "unpacked_lane_order"
 class Builtin:
     """A builtin as a program for one target.
 
-    `issued` is one call, without values; `timing` its cycles, loads and stores included.
+    `issued` is one call, without values; `timing` is its cycles, including loads and stores.
     """
 
     built: Built
@@ -179,11 +179,11 @@ class Builtin:
 
     @property
     def vector_operations(self) -> int:
-        """VPU operations of a call, counted while it was issued."""
+        """VPU operations of a call, counted at issue."""
         return self.issued.vector_operations
 
     def text(self, calls: int = 1, args: Mapping[str, int | float] | None = None) -> str:
-        """Return the assembly of so many calls, which `castsim run` takes."""
+        """Return the assembly of a number of calls, as `castsim run` takes it."""
         head = f"// {self.row.builtin}: {self.row.signature}\n// result order: {self.row.result_order}\n"
         return head + self.kernel.text(calls, args)
 
@@ -192,24 +192,24 @@ class Builtin:
 class BuiltinResult:
     """The results of calls of a builtin.
 
-    `outputs` maps `y` to an array, native or codes: as many elements as a call gives, or a row of them per call.
+    `outputs` maps `y` to an array, native or codes: the elements of a call, or one row of them per call.
     """
 
     builtin: Builtin
-    """What was called."""
+    """The builtin."""
     outputs: Mapping[str, Codes]
     calls: int
-    """How often it was called."""
+    """Number of calls."""
     vector_operations: int
-    """VPU operations of a call, counted while it was executed."""
+    """VPU operations of a call, counted during execution."""
     stale_reads: tuple[StaleRead, ...]
-    """Reads that came too early, and got a register's old value."""
+    """Reads that were too early and returned a register's old value."""
     warnings: Warnings
-    """What the calls do in a surprising way."""
+    """Warnings about surprising behaviour of the calls."""
     timing: Timing
-    """All that was timed, in cycles."""
+    """Everything that was timed, in cycles."""
     text: str
-    """The assembly that was executed."""
+    """The executed assembly."""
 
     def __repr__(self) -> str:
         outputs = "".join(f", {name} {arrayed(array)}" for name, array in self.outputs.items())
@@ -217,7 +217,7 @@ class BuiltinResult:
 
     @property
     def cycles(self) -> int:
-        """Cycles of all calls together, loads and stores included."""
+        """Cycles of all calls together, including loads and stores."""
         return self.timing.total
 
 
@@ -227,12 +227,12 @@ def emitted(name: str, target: str | Path | Target, *, rounding: str | None = No
     Args:
         name: with or without `__builtin_cast_`.
         target: name, path of a description, or a loaded target.
-        rounding: the build option of the helpers on generations that have one, else what the rounding register is set
-            to first; None: the default of the helpers, the register's reset value.
+        rounding: the build option of the helpers on generations that have one, else the initial value of the rounding
+            register; None: the default of the helpers, the register's reset value.
 
     Raises:
-        ReadError: unknown target, unknown builtin.
-        IllegalError: the target has no such builtin, or its builtins cannot round so; a special function.
+        ReadError: the target or the builtin is unknown.
+        IllegalError: the target lacks the builtin or this rounding for it, or it is a special function.
     """
     chosen = builtin_target(target)
     row = find_builtin(name, chosen)
@@ -252,27 +252,27 @@ def builtin(
     args: Mapping[str, int | float] | None = None,
     rounding: str | None = None,
 ) -> BuiltinResult:
-    """Call a builtin, as often as `x` has elements for.
+    """Call a builtin, once for each set of elements in `x`.
 
     Args:
         name: with or without `__builtin_cast_`.
         target: name, path of a description, or a loaded target.
-        x: the elements of all source registers one after the other, of one call or of several; native dtype or codes.
+        x: the elements of all source registers in sequence, of one call or of several; native dtype or codes.
         args: values of the scalar arguments, `shift` (int) or `scale` (float).
         rounding: see `emitted`.
 
     Returns:
-        An array of as many elements as a call gives, or of a row of them per call, and the cycles of all calls.
+        An array of the elements of a call, or of a row of them per call, and the cycles of all calls.
 
     Raises:
-        ReadError: unknown target or builtin; a wrong dtype or number of elements; a scalar missing or unknown.
-        IllegalError: as `emitted`; values that no source documents (option `unpacked_lane_order` gives a rule).
+        ReadError: the target or builtin is unknown, a dtype or number of elements wrong, a scalar missing or unknown.
+        IllegalError: see `emitted`; or no source documents the values (option `unpacked_lane_order` gives a rule).
     """
     return call(emitted(name, target, rounding=rounding), x, args or {})
 
 
 def call(found: Builtin, x: Codes, args: Mapping[str, int | float]) -> BuiltinResult:
-    """Call an emitted builtin; errors as `builtin`."""
+    """Call an emitted builtin; errors: see `builtin`."""
     signature = found.built.signature
     source, result = signature.source, signature.result
     fmt = format_named(source.format)
@@ -335,8 +335,8 @@ _OPERANDS = {**OPERANDS, _DIVISION: ("x", "y", "rc")}
 class FunctionProgram:
     """A special function as a program for one target; `operations` counts the instructions of a call.
 
-    Those that fill and copy registers in the LOAD slot are left out, as in the published counts. `lanes` is the twin of
-    a scalar function on vectors, which computes its values; else None.
+    Instructions that fill and copy registers in the LOAD slot are excluded, as in the published counts. `lanes` is the
+    vector twin of a scalar function, which computes its values; else None.
     """
 
     row: SpecialFunction
@@ -359,11 +359,11 @@ class FunctionProgram:
 
     @property
     def in_published_counts(self) -> bool:
-        """Whether it has as many instructions as the vendor's library."""
+        """Return whether its instruction count equals that of the vendor's library."""
         return self.operations == self.row.operations
 
     def text(self, calls: int = 1) -> str:
-        """Return the assembly of so many calls, which `castsim run` takes."""
+        """Return the assembly of a number of calls, as `castsim run` takes it."""
         text = self.kernel.text(calls if self.lanes is None else 1)
         scalars = "" if self.lanes is None else "// the result is in the S register of the first MUL\n"
         tables = "".join(
@@ -377,7 +377,7 @@ class FunctionProgram:
 class FunctionResult:
     """The results of calls of a special function.
 
-    `claimed` says that the instructions computed the values; else they are correctly rounded, and the chip's differ.
+    `claimed` is whether the instructions computed the values; else they are correctly rounded, unlike the chip's.
     """
 
     program: FunctionProgram
@@ -391,7 +391,7 @@ class FunctionResult:
 
     @property
     def cycles(self) -> int:
-        """Cycles of all calls together, loads and stores included."""
+        """Cycles of all calls together, including loads and stores."""
         return self.timing.total
 
 
@@ -425,16 +425,16 @@ def function_program(row: SpecialFunction, target: VliwTarget) -> FunctionProgra
 def call_function(
     program: FunctionProgram, given: Mapping[str, Codes], tables: Mapping[str, Codes] | None = None
 ) -> FunctionResult:
-    """Call a function as often as its operands have elements for.
+    """Call a function, once for each set of elements in its operands.
 
     Args:
-        program: what `function_program` returned.
+        program: the return value of `function_program`.
         given: f32 arrays, or their codes, by the names of the operands; all of one shape.
         tables: the look-up tables by name, f32, shape (entries, 3): c0, c1, c2 of each interval. None: no tables.
 
     Raises:
-        ReadError: an operand is missing or unknown, empty, of another dtype or shape; some tables and not all.
-        IllegalError: the target refuses the values of an instruction (options may allow them).
+        ReadError: an operand is missing, unknown, empty, or of another dtype or shape; only some tables are given.
+        IllegalError: the target rejects the values of an instruction (options may allow them).
     """
     codes, shape = _operands(program, given)
     known = _tables(program, tables or {})
@@ -459,7 +459,7 @@ def call_function(
 def _division(slot: Slot) -> Sequence:
     """Return x / y from the reciprocal of y: the quotient, its residual, and the corrected quotient.
 
-    The arithmetic of both units is one: on vectors the same instructions give the values of many calls.
+    The arithmetic of both units is the same: on vectors the same instructions give the values of many calls.
     """
     sequence, names, scalar = Sequence(), _OPERANDS[_DIVISION], slot is Slot.SPU
     x, y, rc = (sequence.scalar(name, F32.name) if scalar else sequence.input(name, F32.name)[0] for name in names)
@@ -517,7 +517,7 @@ def _filled(codes: Codes, kernel: ScheduledKernel, calls: int) -> Codes:
 
 
 def _unclaimed(program: FunctionProgram, *, claimed: bool) -> Warnings:
-    """Return what must be said of values that no instruction computed."""
+    """Return the notes on values that no instruction computed."""
     if claimed or program.row.kind is not FunctionKind.TABLE:
         return ()
     names = ", ".join(each.table for each in program.tables)
@@ -540,9 +540,9 @@ _DIMENSION_COUNT = 5
 
 @dataclass(frozen=True, slots=True)
 class DescriptorCall:
-    """A call with numbers for its arguments: the address, the word that is stored, and the program.
+    """A call with numbers as arguments: the address, the stored word, and the program.
 
-    `result` is what a function returns of the word that the descriptor holds; None: it returns nothing, or no word was
+    `result` is the function's result for the word in the descriptor; None: the function has no result, or no word was
     given.
     """
 
@@ -555,12 +555,12 @@ class DescriptorCall:
     timing: Timing
 
     def text(self) -> str:
-        """Return the assembly, which `castsim run` takes."""
+        """Return the assembly, as `castsim run` takes it."""
         return f"// {self.row.builtin}: {self.row.signature}\n{self.kernel.text()}"
 
 
 def arguments_of(row: SpecialFunction) -> tuple[str, ...]:
-    """Return the names of a function's arguments; a reading one takes the word that is read, if it is known."""
+    """Return the names of a function's arguments; one that reads also takes the word it reads, if known."""
     stride = row.name.endswith("dim_stride")
     places = ("tensor", "dimension") if stride else ("tensor",)
     return (*places, "value" if row.name.startswith("set_") else "word")
@@ -570,8 +570,8 @@ def descriptor_call(row: SpecialFunction, target: VliwTarget, given: Mapping[str
     """Return a call.
 
     Raises:
-        ReadError: an argument that is missing, unknown or out of its range.
-        IllegalError: no source says where the target has its descriptors.
+        ReadError: an argument is missing, unknown or out of range.
+        IllegalError: no source states the address of the target's descriptors.
     """
     place = descriptors_of(target)
     if place is None:

@@ -53,12 +53,12 @@ class Vectors:
     lanes: int
     """Elements of one register."""
     held: str | None = None
-    """A narrower format whose codes are in the low bits of the elements, the bits above being 0; None: elements fill
+    """A narrower format whose codes are in the low bits of the elements, with zeros above; None: the elements fill
     their lanes."""
 
     @property
     def elements(self) -> int:
-        """Elements altogether."""
+        """Total number of elements."""
         return self.registers * self.lanes
 
 
@@ -66,7 +66,7 @@ class Vectors:
 class CastSignature:
     """The arguments and result of a cast builtin; `scalar` is name and format of its number, if it takes one.
 
-    All sources have one format, so that they are one array: first all elements of the first register, and so on.
+    All sources have one format, so they form one array: all elements of the first register, then those of the next.
     """
 
     text: str
@@ -79,7 +79,7 @@ def read_signature(row: BuiltinRow, target: VliwTarget) -> CastSignature:
     """Read the signature of a cast builtin.
 
     Raises:
-        TargetDataError: it is none.
+        TargetDataError: the text is not a signature.
     """
     match = _SIGNATURE.fullmatch(row.signature)
     arguments = [] if match is None else [argument.strip() for argument in match["arguments"].split(",")]
@@ -130,7 +130,7 @@ def move_one(
     enabled: int,
     mask: int,
 ) -> None:
-    """MOV_DG of one dual group: `place` is source and destination, `enabled` which groups are written."""
+    """Return the MOV_DG of one dual group: `place` is source and destination, `enabled` the groups to write."""
     src, dst = place
     switches = f"src={src} dst={dst} wr_lg={enabled & 1:#x} wr_ug={enabled >> 1:#x}"
     sequence.vpu(f"mov_dg {switches}", result, source, mask)
@@ -143,9 +143,9 @@ def move_all(
     moves: Mapping[int, tuple[int, int]],
     unused: Mapping[int, int] | None = None,
 ) -> None:
-    """MOV_DG of all dual groups: `moves` maps destinations to source and enabled groups; others keep what they hold.
+    """Return a MOV_DG of all dual groups: `moves` maps destinations to source and enabled groups; others are unchanged.
 
-    `unused` are the sources that the text names for those others, 0 if it says nothing.
+    `unused` are the sources in the text for those others, 0 if the text has none.
     """
     chosen = [moves.get(dual, ((unused or {}).get(dual, 0), 0)) for dual in _DUAL_GROUPS]
     switches = [f"sdg{dual}={source_dual}" for dual, (source_dual, _) in enumerate(chosen)]
@@ -164,7 +164,7 @@ def _packed(sequence: Sequence, element: str, source: SequenceRegister, stride: 
 def _unpacked(
     sequence: Sequence, element: str, source: SequenceRegister, stride: int, part: int, zeroes: str | None = None
 ) -> SequenceRegister:
-    """Spread part `part` of each DG, 64 / stride bytes, over the DG; zeroes between the elements, of type `zeroes`."""
+    """Spread part `part` of each DG, 64 / stride bytes, over the DG, with zeros of type `zeroes` between elements."""
     found = sequence.broadcast(0, zeroes) if zeroes else sequence.zeroed()
     group, half = (part, 0) if stride == _GROUPS else divmod(part, stride // _GROUPS)
     switches = f"source_group={group} element_stride={stride} group_half={half}"
@@ -176,7 +176,7 @@ def _unpacked(
 
 
 def pack_two_single(sequence: Sequence, element: str, sources: Values) -> Values:
-    """Group g of the result is what is kept of DG g of all sources; group 0 already lies right in a copy."""
+    """Group g of the result is the kept part of DG g of all sources; group 0 is already correct in a copy."""
     packed = [_packed(sequence, element, source, 2) for source in sources]
     result = sequence.copy(packed[0])
     for group in range(1, 2 * len(_DUAL_GROUPS)):
@@ -197,7 +197,7 @@ def pack_two_all(sequence: Sequence, element: str, sources: Values) -> Values:
 
 
 def pack_two_printed(sequence: Sequence, element: str, sources: Values) -> Values:
-    """As `pack_two_all`, with the moves that the compiler prints: group 0 of the first register already lies right."""
+    """Variant of `pack_two_all` with the compiler's printed moves: group 0 of the first register is already correct."""
     first, second = (_packed(sequence, element, source, 2) for source in sources)
     result = sequence.copy(first)
     move_all(sequence, result, first, {0: (1, _UPPER), 1: (2, _LOWER)}, {2: 3, 3: 0})
@@ -208,7 +208,7 @@ def pack_two_printed(sequence: Sequence, element: str, sources: Values) -> Value
 
 
 def pack_four(sequence: Sequence, element: str, sources: Values) -> Values:
-    """DG k of the result is source k: its four packed DGs, a quarter of the DG each; the first lies right in a copy."""
+    """DG k of the result is source k: its four packed DGs, a quarter of the DG each; the first is correct in a copy."""
     packed = [_packed(sequence, element, source, 4) for source in sources]
     result = sequence.copy(packed[0])
     for register, source in enumerate(packed):
@@ -235,7 +235,7 @@ def unpack_two_single(sequence: Sequence, element: str, sources: Values) -> Valu
 
 
 def unpack_two_all(sequence: Sequence, element: str, sources: Values) -> Values:
-    """As `unpack_two_single`; a result takes its even DGs from one spread register, its odd ones from the other."""
+    """Variant of `unpack_two_single`: a result has even DGs from one spread register and odd ones from the other."""
     spread = [_unpacked(sequence, element, sources[0], 2, group) for group in (0, 1)]
     results = (sequence.vector(), sequence.vector())
     for number, result in enumerate(results):
@@ -245,9 +245,9 @@ def unpack_two_all(sequence: Sequence, element: str, sources: Values) -> Values:
 
 
 def unpack_two_swapped(sequence: Sequence, element: str, sources: Values) -> Values:
-    """Put the groups that make DG d of either result into DG d, the first result's below; then UNPACK is all.
+    """Put the groups of DG d of either result into DG d, those of the first result lower; only UNPACK remains then.
 
-    The groups that lie in the wrong half of their DG come from a copy with the halves swapped (MOV_G).
+    The groups in the wrong half of their DG come from a copy with the halves swapped (MOV_G).
     """
     (source,) = sources
     swapped, arranged = sequence.vector(), sequence.vector()
@@ -258,7 +258,7 @@ def unpack_two_swapped(sequence: Sequence, element: str, sources: Values) -> Val
 
 
 def unpack_two_printed(sequence: Sequence, element: str, sources: Values) -> Values:
-    """As `unpack_two_swapped`, with the moves that the compiler prints: the first brings whole dual groups."""
+    """Variant of `unpack_two_swapped` with the compiler's printed moves: the first moves whole dual groups."""
     (source,) = sources
     swapped, arranged = sequence.vector(), sequence.vector()
     sequence.vpu("mov_g g_en=0b11 dg_en=0b1111", swapped, source, _EVERY_BYTE)
@@ -292,7 +292,7 @@ def unpack_four_all(sequence: Sequence, element: str, sources: Values) -> Values
 
 
 def unpack_lanes(sequence: Sequence, element: str, sources: Values) -> Values:
-    """UNPACK of both groups to the lanes of one register, then MOV_DG unpack of its even and of its odd lanes."""
+    """UNPACK both groups to the lanes of one register, then unpack its even and its odd lanes by MOV_DG."""
     (source,) = sources
     spread, result = sequence.zeroed(), sequence.zeroed()
     for group in (0, 1):
@@ -322,7 +322,7 @@ def reorder(sequence: Sequence, recipe: Recipe, element: str, sources: Values) -
     """Append a recipe; `element` is the narrower type.
 
     Raises:
-        TargetDataError: the recipe is not a mere reordering.
+        TargetDataError: the recipe is more than a reordering.
     """
     if recipe not in _RECIPES:
         raise TargetDataError(f"{recipe} is not a reordering", legal=_RECIPES)
@@ -335,14 +335,14 @@ INPUT, OUTPUT = "x", "y"
 _MODE = "MODE"
 _FROM_REGISTER = "csr"
 _SIGN, _EXPONENT, _SHIFT = 0x8000, 0x0F800000, 13
-"""f16 in the low half of a 32-bit lane: its sign, its exponent moved to where f32 has one, and how far that is."""
+"""f16 in the low half of a 32-bit lane: its sign, its exponent moved to the position of f32's, and the distance."""
 _REBIAS = (127 - 15) << 23
 _ONE_EXPONENT, _SMALLEST_NORMAL, _WIDE_SIGN = 1 << 23, (127 - 14) << 23, 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A builtin as a sequence; `setup` writes the rounding register first, if a mode was asked for."""
+    """A builtin as a sequence; `setup` first writes the rounding register, if a mode was requested."""
 
     row: BuiltinRow
     signature: CastSignature
@@ -354,11 +354,11 @@ class Built:
 def build(row: BuiltinRow, target: VliwTarget, rounding: str | None = None) -> Built:
     """Return the sequence of a builtin.
 
-    `rounding` is the build option of the helpers where they have one, else what the rounding register holds; None
-    leaves both as they are.
+    `rounding` is the build option of the helpers where they have one, else the value of the rounding register; None
+    leaves both unchanged.
 
     Raises:
-        IllegalError: a mode that the builtins of the target cannot be given.
+        IllegalError: the builtins of the target do not have this mode.
     """
     from castsim.tpc_compiler.code_generation import Sequence  # noqa: PLC0415 - a list of builtins makes no sequence
 
@@ -387,7 +387,7 @@ def build(row: BuiltinRow, target: VliwTarget, rounding: str | None = None) -> B
 
 
 def _rounding_register(sequence: Sequence, target: VliwTarget, rounding: str) -> tuple[EmittedInstruction, ...]:
-    """Return the instructions that write a mode to the register from which CONVERT takes it."""
+    """Return the instructions that write a mode to the rounding register of CONVERT."""
     from castsim.tpc_compiler.code_generation import EmittedInstruction  # noqa: PLC0415 - as in `build`
 
     modes = {name: row for name, row in target.convert_rounding.modes.items() if row.rounding is not None}
@@ -466,10 +466,10 @@ class _BuiltinWriter:
 
 
 def widened_half(sequence: Sequence, source: SequenceRegister) -> SequenceRegister:
-    """Append f16 to f32 for halves that stand in 32-bit lanes: exact, NaN payloads and signs kept.
+    """Append f16 to f32 for halves in 32-bit lanes: exact, NaN payloads and signs kept.
 
-    Exponents are rebiased by an addition, once more for infinity and NaN; a subnormal gets the exponent of the smallest
-    normal number and an implicit one, and loses it again by a subtraction.
+    An addition changes the exponent bias, and a second one infinity and NaN; a subnormal gets the exponent of the
+    smallest normal number and an implicit one, and a subtraction removes that again.
     """
 
     def unary(head: str, value: SequenceRegister, operand: int) -> SequenceRegister:
@@ -514,9 +514,9 @@ def spread(
     *,
     printed: str | None = None,
 ) -> tuple[SequenceRegister, ...]:
-    """Return `ratio` registers with the elements, of `bits` bits, in lane 0 of slots of zeroes `ratio` times wider.
+    """Return `ratio` registers with the elements, of `bits` bits, in lane 0 of slots of zeros `ratio` times wider.
 
-    `printed`: by the moves that the compiler prints for casts of LLVM IR, with this integer type.
+    `printed` is whether to use the compiler's printed moves for casts of LLVM IR, with this integer type.
     """
     if ratio == 1:
         return (source,)
@@ -549,10 +549,10 @@ _NEAR, _SIMILARITY = 5, 0.5
 
 
 def find_builtin(name: str, target: VliwTarget) -> BuiltinRow:
-    """Return a cast builtin of a target; `__builtin_cast_` or `__builtin_` may be left out of its name.
+    """Return a cast builtin of a target; `__builtin_cast_` or `__builtin_` may be omitted from its name.
 
     Raises:
-        ReadError: no generation has it; names the nearest ones.
+        ReadError: no generation has it; the message lists the nearest names.
         IllegalError: only other generations have it, or it is a special function.
     """
     spellings = [prefix + name for prefix in _PREFIXES]
@@ -567,7 +567,7 @@ def find_builtin(name: str, target: VliwTarget) -> BuiltinRow:
 
 
 def is_cast(name: str, target: VliwTarget) -> bool:
-    """Whether a name is that of a cast builtin of a target."""
+    """Return whether a name is that of a cast builtin of a target."""
     spellings = [prefix + name for prefix in _PREFIXES]
     return any(row.builtin in spellings for row in builtins_of(target))
 
@@ -576,8 +576,8 @@ def builtin_target(target: str | Path | Target) -> VliwTarget:
     """Return a target that has builtins.
 
     Raises:
-        ReadError, TargetDataError: as `castsim.targets.load_target`.
-        IllegalError: it has none.
+        ReadError, TargetDataError: see `castsim.targets.load_target`.
+        IllegalError: the target has no builtins.
     """
     found = load_target(target) if isinstance(target, str | Path) else target
     return tpc_target(found, f"{found.name} has no builtins: they belong to TPC-C")
@@ -612,7 +612,7 @@ def _alike(name: str, others: Iterable[str]) -> list[str]:
 
 
 def _bare(name: str) -> str:
-    """Return a name without what may be left out."""
+    """Return a name without its optional parts."""
     bare = name.removeprefix("__builtin_").removeprefix("cast_")
     return bare.removeprefix("v_").removeprefix("s_").removesuffix("_f32")
 
@@ -621,13 +621,13 @@ _UNITS, _TYPE = ("v_", "s_"), "_f32"
 
 
 def find_function(name: str, target: VliwTarget) -> SpecialFunction | None:
-    """Return a special function; `__builtin_`, the unit and the end of a name may be left out where that is unique.
+    """Return a special function; `__builtin_`, the unit and the end of a name may be omitted if the name stays unique.
 
-    None: no function is called so.
+    None: no function has this name.
 
     Raises:
-        ReadError: several functions begin so.
-        IllegalError: other generations have it.
+        ReadError: several functions have names that begin with the text.
+        IllegalError: only other generations have it.
     """
     rows = library_functions()
     found = [row for row in rows if name in _spellings(row)]

@@ -1,7 +1,7 @@
-"""The table of C-level casts of a generation, as the vendor's document draws it, generated from the target's tables.
+"""The table of C-level casts of a generation in the layout of the vendor's document, from the target's tables.
 
-A cell names the casts of LLVM IR that the one instruction of a pair stands for, and the instruction: `-C` is CONVERT,
-`-C-INT` CONVERT_INT, `N/A` none (the compiler then goes through mediators). The words are the document's: `fptoi` is
+A cell lists the casts of LLVM IR that a pair's one instruction implements, and the instruction: `-C` is CONVERT,
+`-C-INT` CONVERT_INT, `N/A` none (the compiler then uses intermediate types). The words are the document's: `fptoi` is
 the signed conversion, a change of sign alone counts as `zext`, and a conversion to a narrower type than that of equal
 width is written as both steps, `trunc(fptoi)`.
 """
@@ -50,12 +50,12 @@ def bits_of(element: str) -> int:
 
 
 def is_float(element: str) -> bool:
-    """Whether an element type is a float."""
+    """Return whether an element type is floating-point."""
     return "f" in element
 
 
 def is_signed(element: str) -> bool:
-    """Whether an element type has negative numbers."""
+    """Return whether an element type has negative numbers."""
     if element == "i1":
         return False
     fmt = FORMATS[element]
@@ -63,11 +63,11 @@ def is_signed(element: str) -> bool:
 
 
 def vector_type(text: str) -> ElementVector:
-    """Return the type that a text names: a C vector type (`bfloat128`) or a format (`bf16`).
+    """Return the type that a text denotes: a C vector type (`bfloat128`) or a format (`bf16`).
 
     Raises:
-        ReadError: it names none.
-        IllegalError: a format with an exponent bias of its own.
+        ReadError: the text denotes no type.
+        IllegalError: the format has its own exponent bias.
     """
     found = _FLOAT_LIKE.fullmatch(text) or _VECTOR_TYPES_SPELLED.fullmatch(text)
     rows = {row.name: row for row in c_types()}
@@ -100,7 +100,7 @@ def registers_of(kind: ElementVector, target: VliwTarget) -> int:
     """Return the number of vector registers that a type fills.
 
     Raises:
-        IllegalError: not whole registers.
+        IllegalError: the type does not fill whole registers.
     """
     native = native_elements(kind.element, target)
     assert kind.elements is not None
@@ -113,10 +113,10 @@ def registers_of(kind: ElementVector, target: VliwTarget) -> int:
 
 
 def matched(src: ElementVector, dst: ElementVector, target: VliwTarget) -> tuple[ElementVector, ElementVector]:
-    """Give both types of a conversion the same number of elements; where none is named, one register of the narrower.
+    """Give both types of a conversion the same number of elements; by default, one register of the narrower type.
 
     Raises:
-        IllegalError: they have different numbers; more elements than all vector registers hold.
+        IllegalError: the types have different numbers of elements, or more than all vector registers hold.
     """
     if src.elements is not None and dst.elements is not None and src.elements != dst.elements:
         raise IllegalError(
@@ -141,12 +141,12 @@ def matched(src: ElementVector, dst: ElementVector, target: VliwTarget) -> tuple
 
 
 def one_register(src: ElementVector, dst: ElementVector, target: VliwTarget) -> tuple[ElementVector, ElementVector]:
-    """Give both types of a conversion of one register to one their numbers of elements.
+    """Give both types of a conversion from one register to one register their numbers of elements.
 
-    A predicate has as many as the other type.
+    A predicate has the number of elements of the other type.
 
     Raises:
-        IllegalError: a type is named with another number.
+        IllegalError: a type is given with another number of elements.
     """
     found = []
     for kind, other in ((src, dst), (dst, src)):
@@ -160,13 +160,13 @@ def one_register(src: ElementVector, dst: ElementVector, target: VliwTarget) -> 
 
 
 def promotes(src: str, dst: str) -> bool:
-    """Whether C converts by itself: the destination stands behind the source in the order of promotions."""
+    """Return whether C converts implicitly: the destination is after the source in the order of promotions."""
     ranks = {row.element: row.promotion for row in c_types()}
     return src in ranks and dst in ranks and ranks[src] < ranks[dst]
 
 
 def promotions_of(src: str) -> tuple[CType, ...]:
-    """Return the types that C promotes to by itself."""
+    """Return the types to which C promotes implicitly."""
     return tuple(row for row in c_types() if promotes(src, row.element))
 
 
@@ -195,10 +195,10 @@ class HopMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PathHop:
-    """One link of a path. `row` is the instruction's row in the target's tables; `through` the signed middle type.
+    """One hop of a path. `row` is the instruction's row in the target's tables; `through` the signed middle type.
 
-    `shift` and `integer_rounding` are those of CONVERT_INT; the compiler's casts shift by nothing. `word` is the
-    rounding of a CONVERT where the compiler has one for this pair, whatever the program says; `mask` the other operand
+    `shift` and `integer_rounding` are those of CONVERT_INT; the compiler's casts have shift 0. `word` is the
+    rounding of a CONVERT that the compiler fixes, whatever the program requests; `mask` the other operand
     of AND.
     """
 
@@ -214,7 +214,7 @@ class PathHop:
 
     @property
     def takes_mode(self) -> bool:
-        """Whether a rounding mode has a meaning here: in conversions from or to floats."""
+        """Return whether a rounding mode applies: in conversions from or to floats."""
         return self.means in (HopMethod.CONVERT, HopMethod.OFFSET, HopMethod.HALVE) and (
             is_float(self.src) or is_float(self.dst)
         )
@@ -226,7 +226,7 @@ class PathHop:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The hops of a cast. `status` and `sources` say how well the choice of the types between is known."""
+    """The hops of a cast. `status` and `sources` describe the evidence for the choice of intermediate types."""
 
     src: str
     dst: str
@@ -236,16 +236,16 @@ class Path:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The types on the way, both ends included."""
+        """The types along the path, including both ends."""
         return (self.src, *(hop.dst for hop in self.hops))
 
     @property
     def widest(self) -> int:
-        """Bits of the widest type on the way."""
+        """Bits of the widest type along the path."""
         return max(map(bits_of, self.types))
 
     def modes(self, target: VliwTarget) -> tuple[str, ...]:
-        """Return the rounding modes that the path has: those of CONVERT if it meets a float, else none."""
+        """Return the rounding modes of the path: those of CONVERT if it includes a float, else none."""
         return tuple(target.convert_rounding.modes) if any(hop.takes_mode for hop in self.hops) else ()
 
     def __str__(self) -> str:
@@ -260,7 +260,7 @@ def path_of(src: str, dst: str, target: VliwTarget, reading: ChainReading = Chai
     """Return the path of a cast.
 
     Raises:
-        IllegalError: a type that the generation lacks, or a pair that nothing leads to.
+        IllegalError: the generation lacks a type, or no path exists for the pair.
     """
     for element in (src, dst):
         if element not in target.elements.formats:
@@ -278,7 +278,7 @@ def path_of(src: str, dst: str, target: VliwTarget, reading: ChainReading = Chai
 
 
 def direct_hop(src: str, dst: str, target: VliwTarget, unit: str = "vpu") -> PathHop | None:
-    """Return the one instruction that makes a pair, None if there is none; an integer narrows by CONVERT_INT."""
+    """Return the one instruction that converts a pair, None if there is none; an integer is narrowed by CONVERT_INT."""
     mnemonic = "" if is_float(src) else f"convert_{'int' if is_signed(src) else 'uint'}{bits_of(src)}"
     narrowing = target.integer_convert(mnemonic, dst, unit)
     convert = target.convert(src, dst, unit)
@@ -314,7 +314,7 @@ def _path(src: str, dst: str, target: VliwTarget, reading: ChainReading) -> Path
 
 
 def _chain(src: str, dst: str, reading: ChainReading) -> ChainRow | None:
-    """Return the row of a pair: of the reading, else the one that all share, else, for scalars, the vectors'."""
+    """Return the row of a pair: that of the reading, else the shared one, else, for scalars, that of vectors."""
     rows = {row.reading: row for row in chains() if (row.src, row.dst) == (src, dst)}
     found = rows.get(reading) or rows.get(None)
     return found or (rows.get(ChainReading.COMPILER) if reading is ChainReading.SCALAR else None)
@@ -362,7 +362,7 @@ class CompiledCastTable:
     mediated: dict[tuple[str, str], Path]
 
     def markdown(self) -> str:
-        """Return the table as Markdown, sources down, destinations across."""
+        """Return the table as Markdown, with sources as rows and destinations as columns."""
         heads = [spelled(element) for element in self.elements]
         lines = [["From/To", *heads], ["---"] * (len(heads) + 1)]
         lines += [[spelled(src), *(self.cells[src, dst] for dst in self.elements)] for src in self.elements]

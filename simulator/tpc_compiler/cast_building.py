@@ -1,4 +1,4 @@
-"""A path as a whole sequence of instructions, from the registers of the source vector to those of the result."""
+"""A path as a complete sequence of instructions, from the registers of the source vector to those of the result."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def largest(element: str) -> int:
 
 
 def convert(src: str, dst: str, mode: str, words: str = "") -> str:
-    """Return CONVERT between two types, with words behind its type; the mode of the register is not printed."""
+    """Return CONVERT between two types, with words after its type; the mode of the register is not printed."""
     return f"convert.{src}{words} target_type={TARGET_SPELLINGS[dst]}{'' if mode == _FROM_REGISTER else f' {mode}'}"
 
 
 def convert_integer(hop: PathHop, words: str = "") -> str:
-    """Return the CONVERT_INT of a hop, with words behind its mnemonic."""
+    """Return the CONVERT_INT of a hop, with words after its mnemonic."""
     assert isinstance(hop.row, IntegerConvertRow)
     width = f" to_{bits_of(hop.dst)}" if bits_of(hop.src) == max(map(bits_of, ("i32", "u32"))) else ""
     return f"{hop.row.mnemonic}{words} {hop.integer_rounding}{width}"
@@ -57,9 +57,9 @@ def in_lane(
     zeroed: bool,
     into: SequenceRegister | None,
 ) -> SequenceRegister:
-    """Append a hop that reads and writes lane 0 of its slots, or every lane where the widths agree.
+    """Append a hop that reads and writes lane 0 of its slots, or every lane where the widths are equal.
 
-    `zeroed` says that a slot holds zeroes besides the source element. The result goes `into` a register, if given.
+    `zeroed` is whether a slot holds zeros besides the source element. `into` is the register of the result, if given.
     """
     if hop.means is HopMethod.KEEP or (hop.means is HopMethod.EXTEND and zeroed and into is None):
         return source
@@ -86,7 +86,7 @@ def whole(
 ) -> tuple[SequenceRegister, ...]:
     """Append one all_lanes instruction and return the registers of its result.
 
-    Towards narrower elements the sources are one group of registers (or its parts in order), towards wider ones one
+    For narrower results the sources are one group of registers (or its parts in order), for wider ones one
     register; dst[r*i + k] = src_k[i] and dst_k[i] = src[r*i + k].
     """
     ratio = max(bits_of(hop.src), bits_of(hop.dst)) // min(bits_of(hop.src), bits_of(hop.dst))
@@ -98,12 +98,12 @@ def whole(
 
 
 def grouped(parts: tuple[SequenceRegister, ...]) -> SequenceRegister:
-    """Return the group of which these are all registers in order."""
+    """Return the group that consists of all these registers in order."""
     return SequenceRegister(parts[0].number, _HOPS_GROUPS[len(parts)], len(parts))
 
 
 def is_whole_group(parts: tuple[SequenceRegister, ...]) -> bool:
-    """Whether registers are those of one group, all and in order."""
+    """Return whether the registers are all those of one group, in order."""
     size = len(parts)
     return all(part.number == parts[0].number and part.size == size and part.part == k for k, part in enumerate(parts))
 
@@ -129,7 +129,7 @@ def lanes(sequence: Sequence, hop: PathHop, sources: tuple[SequenceRegister, ...
 
 
 def shifted(sequence: Sequence, source: SequenceRegister, bits: int, wide: int) -> SequenceRegister:
-    """Append a shift that brings higher lanes of wide slots down by `bits`, filling with zeroes."""
+    """Append a shift that moves higher lanes of wide slots down by `bits`, filling with zeros."""
     if bits == 0:
         return source
     result = sequence.vector()
@@ -138,20 +138,20 @@ def shifted(sequence: Sequence, source: SequenceRegister, bits: int, wide: int) 
 
 
 def has_all_lanes(hop: PathHop) -> bool:
-    """Whether the instruction of a hop has a form that converts all lanes."""
+    """Return whether the instruction of a hop has a form that converts all lanes."""
     return hop.row is not None and _ALL in hop.row.lanes
 
 
 def has_lane(hop: PathHop, lane: int) -> bool:
-    """Whether the instruction of a hop can write a lane of a wide slot."""
+    """Return whether the instruction of a hop can write a lane of a wide slot."""
     return _single(hop) and hop.row is not None and lane <= (hop.row.lane_sel_max or 0)
 
 
 def prefers_all_lanes(hop: PathHop, target: VliwTarget) -> bool:
-    """Whether all_lanes is the form to take.
+    """Return whether all_lanes is the preferred form.
 
-    Generations without the choice of lanes on every conversion have it as an exception, on one of them with a fault
-    in the hardware (note on f32 -> bf16 in the table); there it is taken only where nothing else does.
+    Generations without the choice of lanes on every conversion have it as an exception, on one of them with a hardware
+    fault (note on f32 -> bf16 in the table); there it is used only where no other form exists.
     """
     if not has_all_lanes(hop):
         return False
@@ -221,7 +221,7 @@ ModeOf = Callable[[PathHop], str]
 
 
 class Order(StrEnum):
-    """In which order the elements of the result stand."""
+    """The order of the elements of the result."""
 
     LINEAR = "linear"
     """Element i of the result is that of the source."""
@@ -246,7 +246,7 @@ def build(
     """Return the instructions of a cast; `printed`: in the forms that the compiler prints for casts of LLVM IR.
 
     Raises:
-        IllegalError: vectors that fill no registers, an order that the path cannot give.
+        IllegalError: a vector does not fill whole registers, or the path cannot give this order.
     """
     counts = registers_of(src, target), registers_of(dst, target)
     sequence = Sequence()
@@ -263,7 +263,7 @@ def build(
 
 
 def build_bool(dst: str, count: int) -> Sequence:
-    """Return the cast of a predicate: 1 or 0 under a mask, which a compare of the input with zero provides.
+    """Return the cast of a predicate: 1 or 0 under a mask, the result of comparing the input with zero.
 
     `count` is the number of registers of the result.
     """
@@ -284,10 +284,10 @@ def one_of(element: str) -> int:
 
 
 def build_kept(src: ElementVector, dst: ElementVector, target: VliwTarget) -> Sequence:
-    """Return a cast without instructions: the registers of the source, as many as the result has, under its type.
+    """Return a cast without instructions: the source registers, as many as the result has, with its type.
 
     Raises:
-        IllegalError: vectors that fill no registers.
+        IllegalError: a vector does not fill whole registers.
     """
     sequence = Sequence()
     registers = sequence.input(SOURCE, src.element, registers_of(src, target))
@@ -296,7 +296,7 @@ def build_kept(src: ElementVector, dst: ElementVector, target: VliwTarget) -> Se
 
 
 def _is_widthwise(path: Path, count: int, target: VliwTarget) -> bool:
-    """Whether every hop is a CONVERT between types of one width, and the registers of the vector are one group."""
+    """Return whether every hop is a CONVERT between types of one width, and the vector's registers form one group."""
     if _multiple(path, count):
         return False
     one_width = all(hop.means is HopMethod.CONVERT and bits_of(hop.src) == bits_of(hop.dst) for hop in path.hops)
@@ -357,7 +357,7 @@ def _multiple(path: Path, count: int) -> int | None:
 def _lane(
     sequence: Sequence, path: Path, counts: tuple[int, int], mode: ModeOf, target: VliwTarget
 ) -> tuple[SequenceRegister, ...]:
-    """Convert lane 0 of every slot of one register; the slots are spread where a type on the way is wider."""
+    """Convert lane 0 of every slot of one register; the slots are spread if an intermediate type is wider."""
     if counts != (1, 1):
         raise IllegalError(
             f"lane order converts one register to one, not {counts[0]} to {counts[1]}", legal=("linear", "swizzle")
@@ -391,7 +391,7 @@ def _swizzled(
 
 
 def takes_group(hop: PathHop, count: int, target: VliwTarget) -> bool:
-    """Whether a hop reads so many registers as one group."""
+    """Return whether a hop reads that many registers as one group."""
     return bits_of(hop.src) == count * bits_of(hop.dst) and prefers_all_lanes(hop, target)
 
 
@@ -403,10 +403,10 @@ def hop_in_swizzle(
     following: PathHop | None,
     target: VliwTarget,
 ) -> list[SequenceRegister]:
-    """Append a hop on registers numbered by lane; its results are numbered likewise.
+    """Append a hop on registers numbered by lane; its results are numbered the same way.
 
     With r registers, element e of a vector is element e // r of register e % r. A result that `following` reads as a
-    group of registers is one.
+    group of registers is a group.
     """
     wide, narrow = bits_of(hop.dst), bits_of(hop.src)
     if wide == narrow:

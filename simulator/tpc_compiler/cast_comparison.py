@@ -1,4 +1,4 @@
-"""Values through a compiled cast, beside those of the other account of its chain and of LLVM IR's own definition."""
+"""Values of a compiled cast, compared with the other account of its chain and with LLVM IR's own definition."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class Opcode(StrEnum):
 
 
 def opcodes(src: str, dst: str) -> tuple[Opcode, ...]:
-    """Return the instructions that lead from one element type to another, in order; i8 and u8 are one type there.
+    """Return the instructions from one element type to another, in order; i8 and u8 are one type there.
 
-    Floats of one width (f16, bf16) need two; integers of one width none.
+    Floats of the same width (f16, bf16) need two; integers of the same width none.
     """
     if is_float(src) and is_float(dst):
         if bits_of(src) == bits_of(dst):
@@ -73,9 +73,9 @@ def opcodes(src: str, dst: str) -> tuple[Opcode, ...]:
 
 
 def defined(codes: Codes, src: str, dst: str) -> tuple[Codes, Mask]:
-    """Return the result of LLVM IR for codes, and a mask of those that are poison (any value will do).
+    """Return the result of LLVM IR for codes, and a mask of poison results (any value is allowed).
 
-    Codes of `i1` are numbers of any width, each of which stands for whether it is other than zero.
+    Codes of `i1` are numbers of any width, each of which represents whether it is nonzero.
     """
     if src == "i1":
         codes, src = (codes != 0).astype(np.uint8), "u8"
@@ -92,7 +92,7 @@ def defined(codes: Codes, src: str, dst: str) -> tuple[Codes, Mask]:
 
 
 def differs(ours: Codes, defined_codes: Codes, poison: Mask, dst: str) -> Mask:
-    """Return a mask of the results that LLVM IR does not allow; any NaN stands for any other."""
+    """Return a mask of the results that LLVM IR does not allow; all NaNs are equivalent."""
     fmt = FORMATS[dst]
     different: Mask = (ours != defined_codes) & ~poison
     if isinstance(fmt, FloatFormat):
@@ -102,7 +102,7 @@ def differs(ours: Codes, defined_codes: Codes, poison: Mask, dst: str) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class DifferingInput:
-    """An input on which two casts differ, with both results as codes."""
+    """An input for which two casts differ, with both results as codes."""
 
     code: int
     ours: int
@@ -110,7 +110,7 @@ class DifferingInput:
 
 
 def witness_of(inputs: Codes, ours: Codes, other: Codes, different: Mask, src: str) -> DifferingInput | None:
-    """Return the difference at the number easiest to look at (positive, few digits, small); None: there is none."""
+    """Return the difference at the simplest number (positive, few digits, small); None: there is none."""
     fmt = _format(src)
     found = [int(place) for place in np.flatnonzero(different)]
     if not found:
@@ -129,7 +129,7 @@ def witness_of(inputs: Codes, ours: Codes, other: Codes, different: Mask, src: s
 
 @lru_cache(maxsize=16)
 def inputs_of(src: str) -> Codes:
-    """Return the inputs to look for differences in: every code of up to 16 bits, else the neighbourhood of sums of
+    """Return the inputs for a search for differences: every code of up to 16 bits, else the neighbourhood of sums of
     two powers of two, and the special values.
     """
     fmt = _format(src)
@@ -162,7 +162,7 @@ _SCALAR_TRIALS = 400
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Results of one account: for every input a row of codes (one, save in reinterpretations).
+    """Results of one account: a row of codes for every input (one code, except in reinterpretations).
 
     `poison` marks inputs for which the account allows any result.
     """
@@ -174,7 +174,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class AccountMismatch:
-    """That an account gives other values than the cast: the input that shows it best, and both results."""
+    """A difference between an account and the cast: the simplest input that shows it, and both results."""
 
     label: str
     witness: DifferingInput
@@ -182,10 +182,10 @@ class AccountMismatch:
 
 @dataclass(frozen=True, slots=True)
 class ResultComparison:
-    """A cast with the results for some inputs, per account, and where accounts differ at all.
+    """A cast with the results for some inputs, by account, and the differences between the accounts.
 
-    `other` is the cast by the other reading, if its path differs. `vector_operations` and `bundles` are those of one
-    vector. `instructions` are the casts of LLVM IR that the form `ir` stands for.
+    `other` is the cast by the other reading, if its path differs. `vector_operations` and `bundles` are for one
+    vector. `instructions` are the casts of LLVM IR that the form `ir` represents.
     """
 
     cast: CompiledCast
@@ -198,17 +198,17 @@ class ResultComparison:
 
 
 def source_format(cast: CompiledCast) -> Format:
-    """Return the format of the program's input: of a predicate, unsigned integers of the result's width."""
+    """Return the format of the program's input; for a predicate, unsigned integers of the result's width."""
     element = cast.src.element
     return FORMATS[f"u{bits_of(cast.dst.element)}" if element == "i1" else element]
 
 
 def compare(cast: CompiledCast, codes: Sequence[int]) -> ResultComparison:
-    """Run a cast on codes and set the other accounts beside it.
+    """Run a cast on codes and compare it with the other accounts.
 
     Raises:
-        ReadError: too few narrow elements for a reinterpretation as wide ones.
-        IllegalError: the target refuses an instruction.
+        ReadError: there are too few narrow elements for a reinterpretation as wide ones.
+        IllegalError: the target rejects an instruction.
     """
     fmt = source_format(cast)
     given = np.array(codes, code_dtype(fmt))
@@ -264,7 +264,7 @@ def _results(cast: CompiledCast, codes: Codes) -> Codes:
 
 
 def _differences(cast: CompiledCast, other: CompiledCast | None, in_ir: bool) -> Iterator[AccountMismatch]:
-    """Look for inputs on which the accounts differ; random rounding differs from itself and is left out."""
+    """Return inputs for which the accounts differ; stochastic rounding differs from itself and is excluded."""
     if cast.order not in (Order.LINEAR, Order.SCALAR) or cast.mode in RANDOM_ROUNDINGS or not (in_ir or other):
         return
     typed = source_format(cast).name
@@ -311,12 +311,12 @@ _CALLED = (Opcode.FPEXT, Opcode.FPTRUNC, Opcode.SITOFP, Opcode.UITOFP, Opcode.FP
 _UNSIGNED_RESULT, _UNSIGNED_SOURCE = (Opcode.FPTOUI, Opcode.ZEXT), (Opcode.UITOFP, Opcode.ZEXT)
 _ROUNDING_BIT, _ROUNDING_MODES = 16, 8
 _LINEAR = 1 << 24
-"""The switch that asks for linear order, in which results stand anyhow."""
+"""The switch that requests linear order, which results have anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class IrCast:
-    """A cast of a text: its place, the instruction as written, and what the compiler makes of it."""
+    """A cast in a text: its place, the instruction as written, and the compiled cast."""
 
     span: Span
     written: str
@@ -324,11 +324,11 @@ class IrCast:
 
 
 def casts_of_text(text: str, file: str, target: VliwTarget, order: Order | str = Order.LINEAR) -> tuple[IrCast, ...]:
-    """Return all casts of a text in its order; `order` is that of the elements of vectors. Other lines are passed over.
+    """Return all casts of a text in order; `order` is that of the elements of vectors. Other lines are ignored.
 
     Raises:
-        ReadError: a cast that cannot be read, or none; no such order.
-        IllegalError: an instruction between types that it does not lead between; what `compile_cast` refuses.
+        ReadError: a cast is malformed, there is none, or the order is unknown.
+        IllegalError: an instruction does not convert between its types; see also `compile_cast`.
     """
     found = tuple(_IrReader(SourceText(file, text), target, word_of("order", Order, order)).casts())
     if not found:

@@ -1,4 +1,4 @@
-"""Sequences of TPC instructions made into programs: registers, latencies, loads and stores.
+"""Sequences of TPC instructions compiled to programs: registers, latencies, loads and stores.
 
 sequence = Sequence()
 (x,) = sequence.input("x", "f32")
@@ -8,8 +8,8 @@ sequence.output("y", "i32", y)
 kernel = schedule(sequence, target)      # kernel.text(4) is assembly for four tiles
 found = execute(kernel, {"x": codes})    # of `builtin_calls`: outputs["y"], vector_operations, stale_reads
 
-A sequence is what a lowering says: which instructions in which order, on which values. Where the values live, in which
-bundle an instruction stands and how data gets in and out is decided here.
+A sequence is the output of a lowering: instructions in order, on values. Registers, bundles, and the loads and stores
+of the data are decided here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from castsim.tpc_compiler.virtual_registers import Names, free_registers
 class SequenceRegister:
     """A register of a sequence, or an aligned pair or quad of vector registers.
 
-    `number` identifies the groups of a sequence; `part` is the place within the group, None for all of it.
+    `number` identifies the groups of a sequence; `part` is the position within the group, None for all of it.
     """
 
     number: int
@@ -46,7 +46,7 @@ class SequenceRegister:
         """Return one register of a pair or quad.
 
         Raises:
-            IllegalError: it has no such register.
+            IllegalError: the group has no such register.
         """
         if self.part is not None or not 0 <= part < self.size:
             raise IllegalError(f"a group of {self.size} registers has no register {part}")
@@ -66,7 +66,7 @@ Operand = SequenceRegister | int
 class EmittedInstruction:
     """One instruction: `head` is mnemonic, type and switches (`convert.f32 target_type=int16 rhne`).
 
-    `operands` stand in the order of the assembly, destination first. `where` is the predicate, `inverted` its `!`.
+    `operands` are in the order of the assembly, destination first. `where` is the predicate, `inverted` its `!`.
     """
 
     slot: Slot
@@ -77,14 +77,14 @@ class EmittedInstruction:
 
     @property
     def values(self) -> tuple[SequenceRegister, ...]:
-        """The registers that it mentions."""
+        """The registers in it."""
         found = tuple(operand for operand in self.operands if isinstance(operand, SequenceRegister))
         return found if self.where is None else (*found, self.where)
 
 
 @dataclass(frozen=True, slots=True)
 class SequencePort:
-    """A named input or output: its registers one after the other; `format` is a name of `castsim.isa.formats`."""
+    """A named input or output: its registers in order; `format` is a name of `castsim.isa.formats`."""
 
     name: str
     format: str
@@ -98,7 +98,7 @@ class SequencePort:
 
 @dataclass(frozen=True, slots=True)
 class ScalarArgument:
-    """A number that a caller gives, held in an S register; `format` is f32 or a 32-bit integer."""
+    """A number from the caller, held in an S register; `format` is f32 or a 32-bit integer."""
 
     name: str
     format: str
@@ -108,7 +108,7 @@ class ScalarArgument:
 class Sequence:
     """Instructions in program order, with their inputs and outputs. No control flow.
 
-    A result that only replaces part of its destination (PACK, CONVERT to one lane, predicates) keeps what was there.
+    A result that replaces only part of its destination (PACK, CONVERT to one lane, predicates) keeps the other part.
     """
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class Sequence:
         """Return a new vector register; with `size` 2 or 4 a pair or quad, spelled D or A.
 
         Raises:
-            IllegalError: another size.
+            IllegalError: the size is another one.
         """
         if size not in VECTOR_GROUPS:
             raise IllegalError(f"no group of {size} vector registers", legal=map(str, VECTOR_GROUPS))
@@ -151,11 +151,11 @@ class Sequence:
         return values
 
     def output(self, name: str, fmt: str, *values: SequenceRegister) -> None:
-        """Name a result; its registers are stored one after the other."""
+        """Name a result; its registers are stored in order."""
         self.outputs.append(SequencePort(name, fmt, values))
 
     def scalar(self, name: str, fmt: str) -> SequenceRegister:
-        """Return the S register of a number that the caller gives."""
+        """Return the S register of a number from the caller."""
         found = self.register()
         self.scalars.append(ScalarArgument(name, fmt, found))
         return found
@@ -220,7 +220,7 @@ class PlacedPort:
 
 @dataclass(frozen=True, slots=True)
 class AccessPlan:
-    """The ports of a sequence and all its instructions; those from `advances` on step to the next tile."""
+    """The ports of a sequence and all its instructions; those from `advances` on advance to the next tile."""
 
     ports: tuple[PlacedPort, ...]
     steps: tuple[EmittedInstruction, ...]
@@ -228,10 +228,10 @@ class AccessPlan:
 
 
 def planned(sequence: Sequence, target: VliwTarget) -> AccessPlan:
-    """Return the sequence with a load before the first mention of every input, a store behind the last of every output.
+    """Return the sequence with a load before the first use of every input and a store after the last of every output.
 
     Raises:
-        IllegalError: more ports than tensors, or registers than index registers.
+        IllegalError: there are more ports than tensors, or more registers than index registers.
     """
     ports = tuple(_ports(sequence, target))
     if len(ports) > target.tensors.limit:
@@ -295,9 +295,9 @@ class ScheduledKernel:
     """A sequence with registers, bundles, tensors and index registers.
 
     `setup` runs once. `body` computes one tile: it loads every input register, computes, stores every output register.
-    The SPU slots of the bundles in `advances` step to the next tile, which a single pass leaves out. `scalars` gives
-    the S register of each number that the caller provides, `index_registers` the name of each index register. `name` is
-    what messages call it.
+    The SPU slots of the bundles in `advances` advance to the next tile; a single pass omits them. `scalars` gives
+    the S register of each number from the caller, `index_registers` the name of each index register. `name` is the
+    kernel's name in messages.
     """
 
     target: VliwTarget
@@ -310,12 +310,12 @@ class ScheduledKernel:
     name: str = "kernel"
 
     def text(self, tiles: int = 1, scalars: Mapping[str, int | float] | None = None) -> str:
-        """Return the program for a number of tiles, one after the other.
+        """Return the program for a number of tiles, in sequence.
 
-        `scalars` are the numbers by name; None leaves them to the caller of the program, and says where they go.
+        `scalars` are the numbers by name; None leaves them to the program's caller, and comments name the registers.
 
         Raises:
-            ReadError: fewer than one tile, an unknown or missing scalar, or a number that its format does not hold.
+            ReadError: there is less than one tile, or a scalar is unknown, missing or not representable in its format.
         """
         if tiles < 1:
             raise ReadError(f"a program for {tiles} tiles", legal=("1 or more",))
@@ -399,7 +399,7 @@ def scalar_word(scalar: ScalarArgument, number: int | float) -> int:
 def allocate(steps: Items[EmittedInstruction], kept: Items[SequenceRegister], target: VliwTarget) -> dict[int, int]:
     """Return the first register of each value, by its number.
 
-    A value lives from its first to its last mention; those `kept` live throughout.
+    A value is live from its first to its last use; those in `kept` are live throughout.
 
     Raises:
         IllegalError: more registers of a file are needed at once than there are.
@@ -426,7 +426,7 @@ def _file(value: SequenceRegister) -> File:
 
 
 def _take(free: list[int], value: SequenceRegister) -> int:
-    """Take aligned registers; the oldest ones, so that few instructions have to wait for earlier readers."""
+    """Take aligned registers; the oldest first, so that few instructions have to wait for earlier readers."""
     for index in free:
         group = range(index, index + value.size)
         if index % value.size == 0 and all(one in free for one in group):
@@ -462,12 +462,12 @@ def schedule(
 ) -> ScheduledKernel:
     """Give a sequence registers, bundles and tensors.
 
-    `setup` is done once, before everything else: each of its instructions is visible to all that follows. It mentions
-    scalars and immediates only (a store to a rounding register, for example). `name` is what messages call it.
+    `setup` runs once, before everything else: each of its instructions is visible to all later ones. It uses only
+    scalars and immediates (a store to a rounding register, for example). `name` is the kernel's name in messages.
 
     Raises:
-        ReadError: an instruction that cannot be read.
-        IllegalError: one that the target lacks; more registers or tensors than it has.
+        ReadError: an instruction is malformed.
+        IllegalError: the target lacks an instruction, or has too few registers or tensors.
     """
     plan = planned(sequence, target)
     kept = [scalar.value for scalar in sequence.scalars]
@@ -493,10 +493,10 @@ def schedule(
 def arranged(instructions: Items[tuple[Slot, str]], target: VliwTarget) -> tuple[tuple[Line, ...], list[int]]:
     """Return bundles for instructions in program order, given as slot and text, and the bundle of each.
 
-    Memory is not a dependence: loads and stores of one place must not depend on their order.
+    Memory is not a dependence: loads and stores of one address must not depend on their order.
 
     Raises:
-        ReadError, IllegalError: an instruction that cannot be read, or that the target lacks.
+        ReadError, IllegalError: an instruction is malformed, or the target lacks it.
     """
     lines = [tuple(text if slot is own else None for slot in Slot) for own, text in instructions]
     program = parse("".join(f"{printed(line)}\n" for line in lines), target.dialect, _FILE)

@@ -1,8 +1,8 @@
-"""Casts of C and of LLVM IR as the TPC compiler makes them: rules first, then a program that runs.
+"""Casts of C and of LLVM IR, compiled like the vendor's TPC compiler does: rules, then a program that runs.
 
 cast = compile_cast("float128", "ushort128", "gaudi")    # as_ushort128(x)
 cast.path                                                # f32 -> i32 -> u32 -> u16
-cast.values(codes)                                       # what its assembly computes
+cast.values(codes)                                       # the values that its assembly computes
 cast.kernel.text()                                       # the assembly
 
 Rules: docs/reference/tpc.md section 4 and the vendor's document `tpc_builtin_support` (as_T, implicit and explicit
@@ -73,7 +73,7 @@ def ir_path(src: ElementVector, dst: ElementVector, target: VliwTarget) -> Path:
     """Return the path of a cast of LLVM IR between scalars (one element) or vectors.
 
     Raises:
-        IllegalError: a type that the generation lacks, or a pair that nothing leads to.
+        IllegalError: the generation lacks a type, or no path exists for the pair.
     """
     unit = _SCALAR if src.elements == 1 else _VECTOR
     row = _row(unit, src, dst, target)
@@ -117,7 +117,7 @@ def _ir_paths_hop(src: str, step: IrStep, unit: str, target: VliwTarget) -> Path
 
 
 def convert_row(src: str, dst: str, unit: str, target: VliwTarget) -> ConvertRow | None:
-    """Return the CONVERT of a pair: the instruction set's, else one that only the compiler prints; None: neither."""
+    """Return the CONVERT of a pair: that of the instruction set, else one that only the compiler prints, else None."""
     shown = (row for row in target.compiler_converts if (row.unit, row.src, row.dst) == (unit, src, dst))
     return target.convert(src, dst, unit) or next(shown, None)
 
@@ -138,7 +138,7 @@ def build_scalar(path: Path, mode: Callable[[PathHop], str]) -> Sequence:
     """Return the instructions of a scalar cast; `mode` gives the rounding word of a hop.
 
     Raises:
-        IllegalError: a step that only vectors have.
+        IllegalError: a step exists only for vectors.
     """
     sequence = Sequence()
     value = sequence.scalar(SOURCE, f"u{_WIDTH}")
@@ -190,17 +190,17 @@ class SourceForm(StrEnum):
     REINTERPRET = "reinterpret"
     """`reinterpret_cast<T>(x)`: the same bits."""
     CONVERT_TO = "convert_to"
-    """`convert_T_to_U(x, mode)`: the one instruction of a pair, without a change of the lanes' order."""
+    """`convert_T_to_U(x, mode)`: the one instruction of a pair, without a change of the order of lanes."""
     IR = "ir"
     """A cast instruction of LLVM IR."""
 
 
 @dataclass(frozen=True)
 class CompiledCast:
-    """A cast as the compiler makes it: its path and the program for one vector, or for as many as there are.
+    """A compiled cast: its path and the program for one vector, or for any number of them.
 
-    `mode` is the rounding word of its conversions, None where nothing rounds. `kind` is what the compiler's own table
-    calls the lowering; None if the table does not have the vectors.
+    `mode` is the rounding word of its conversions, None if nothing rounds. `kind` is the name of the lowering in the
+    compiler's own table; None if the table lacks the vectors.
     """
 
     target: VliwTarget
@@ -228,7 +228,7 @@ class CompiledCast:
         return schedule(sequence, self.target)
 
     def run(self, codes: Codes, *, checked: bool = True) -> KernelResult:
-        """Run the program on codes of the source type (integers of the result's width where that is a predicate).
+        """Run the program on codes of the source type (for a predicate, integers of the result's width).
 
         A scalar program takes one code.
         """
@@ -273,14 +273,14 @@ def compile_cast(
         src: type of the argument; without a number of elements, one register of the narrower side.
         dst: type of the result; `reinterpret` alone changes the number of elements.
         target: a generation of TPC.
-        form: what the program says; `SourceForm`.
-        rounding: mode of `as_T(x, mode)`, as `SW_RZ` or `rz`; None: to nearest even.
-        reading: whose account of a chain, where the vendor's compiler and document differ; `ChainReading`.
-        order: of the elements in the result; `Order`. `convert_to` leaves them as its instruction does.
+        form: the form of the cast in the program; see `SourceForm`.
+        rounding: mode of `as_T(x, mode)`, such as `SW_RZ` or `rz`; None: to nearest even.
+        reading: the account of a chain to follow where the vendor's compiler and document differ; see `ChainReading`.
+        order: order of the elements in the result; see `Order`. `convert_to` keeps that of its instruction.
 
     Raises:
-        ReadError: an unknown type, form, mode, reading or order.
-        IllegalError: another number of elements, no promotion, a pair or mode that the path does not have.
+        ReadError: a type, form, mode, reading or order is unknown.
+        IllegalError: numbers of elements differ, there is no promotion, or the path lacks the pair or mode.
     """
     chosen = tpc_target(target)
     wanted, account = word_of("form", SourceForm, form), word_of("reading", ChainReading, reading)
@@ -313,7 +313,7 @@ def prepared(
     reading: ChainReading,
     order: Order,
 ) -> CompiledCast:
-    """Return a cast between types whose numbers of elements are known; arguments and errors as `compile_cast`."""
+    """Return a cast between types with known numbers of elements; arguments and errors: see `compile_cast`."""
     if form is SourceForm.IMPLICIT and not promotes(src.element, dst.element):
         raise _no_promotion(src, dst)
     if form is SourceForm.IR:
@@ -340,10 +340,10 @@ def _path(
     rounding: str | None,
     order: Order,
 ) -> Path:
-    """Return the path of a cast; scalars go the way of LLVM IR in every form, a mode that is given overrides words.
+    """Return the path of a cast; scalars follow LLVM IR in every form, and a given mode overrides words.
 
     Raises:
-        IllegalError: as `ir_path` and `path_of`; `convert_to` of a pair without an instruction.
+        IllegalError: see `ir_path` and `path_of`; `convert_to` has no instruction for the pair.
     """
     if form is SourceForm.CONVERT_TO:
         found = path_of(src.element, dst.element, target, reading)
@@ -379,7 +379,7 @@ def check_ir(src: str, dst: str) -> None:
     """Reject pairs that are one type in LLVM IR, whose integers have no sign.
 
     Raises:
-        IllegalError: as said.
+        IllegalError: the types are one type.
     """
     if src != "i1" and not is_float(src) and not is_float(dst) and bits_of(src) == bits_of(dst):
         raise IllegalError(
@@ -389,20 +389,20 @@ def check_ir(src: str, dst: str) -> None:
 
 
 def tpc_target(target: VliwTarget | str | File) -> VliwTarget:
-    """Return a TPC generation by name, by the path of its description, or as it is.
+    """Return a TPC generation from its name, the path of its description, or a loaded target.
 
     Raises:
-        ReadError: no such target. IllegalError: another kind of chip.
+        ReadError: there is no such target. IllegalError: it is another kind of chip.
     """
     found = load_target(target) if isinstance(target, str | File) else target
     return assembly.tpc_target(found, f"{found.name} is not a TPC: its compiler's casts are not known")
 
 
 def word_of(name: str, kind: type[_Word], text: _Word | str) -> _Word:
-    """Return a word as a member of its kind.
+    """Return a word as a member of its enumeration.
 
     Raises:
-        ReadError: it is none.
+        ReadError: the enumeration lacks it.
     """
     try:
         return kind(text)
@@ -411,10 +411,10 @@ def word_of(name: str, kind: type[_Word], text: _Word | str) -> _Word:
 
 
 def _check_reading(reading: ChainReading, order: Order) -> None:
-    """Reject the document's chains for scalars, which it does not mention, and the scalar ones for vectors.
+    """Reject the document's chains for scalars, which it does not describe, and the scalar ones for vectors.
 
     Raises:
-        IllegalError: as said.
+        IllegalError: the reading does not cover the types.
     """
     if reading is not ChainReading.COMPILER and (reading is ChainReading.SCALAR) is not (order is Order.SCALAR):
         raise IllegalError(
@@ -464,10 +464,10 @@ def _bool_path(dst: str, target: VliwTarget) -> Path:
 
 
 def _mode(path: Path, form: SourceForm, asked: str | None, target: VliwTarget) -> str | None:
-    """Return the rounding mode in force, None where nothing on the path takes one.
+    """Return the effective rounding mode, None if no step of the path takes one.
 
     Raises:
-        ReadError: the word is not a mode. IllegalError: the path, or the form, does not have it.
+        ReadError: the word is not a mode. IllegalError: the path, or the form, lacks it.
     """
     modes = path.modes(target)
     if asked is None:

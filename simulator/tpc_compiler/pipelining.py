@@ -1,8 +1,8 @@
-"""Loops with a known number of trips: several trips at once.
+"""Software pipelining of loops with a known number of trips.
 
-The body is written out for some trips and scheduled modulo an interval. What the first rounds lack stands before the
-loop, what the last ones lack behind it, both scheduled with the code around them. An induction variable stands in place
-of an iterator that the body reads; a loop whose iterator something reads behind it is left as it is.
+The body is unrolled for some trips and scheduled modulo an interval. Prologue and epilogue are before and after the
+loop, both scheduled with the code around them. An induction variable replaces an iterator that the body reads; a loop
+whose iterator is read after it is left unchanged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def place_all(
     policies: Sequence[PlacementPolicy],
     fixed: Mapping[BasicBlock, PlacedBlock] | None = None,
 ) -> Schedule:
-    """Place every block, each by its policy but those that have their places; keep all distances between blocks."""
+    """Place every block by its policy, except those with fixed places; keep all distances between blocks."""
     placed: list[PlacedBlock | None] = [None] * len(shape.blocks)
     for number, block in enumerate(shape.blocks):
         if fixed is not None and block in fixed:
@@ -59,7 +59,7 @@ def place_all(
 def entering_block(
     shape: BlockGraph, placed: Sequence[PlacedBlock | None], number: int, placer: Placer
 ) -> Iterator[Entering]:
-    """Yield what may be under way at the beginning of a block, on every path through blocks that have been placed."""
+    """Yield the instructions in flight at the beginning of a block, on every path through placed blocks."""
     reach = placer.distances.reach
     first = [(step.first, 0, step.first, step.first >= number) for step in shape.into[number]]
     waiting, seen = list(first), set(first)
@@ -82,7 +82,7 @@ def entering_block(
 
 
 def settle(shape: BlockGraph, schedule: Schedule, placer: Placer) -> None:
-    """Lengthen blocks until every distance holds on every path, and loops are as long as they must be."""
+    """Lengthen blocks until every distance holds on every path, and loops have their minimum length."""
     for _ in range(_MOST_ROUNDS):
         missing = _too_near(shape, schedule, placer) or _too_short(shape, schedule, placer)
         if missing is None:
@@ -95,7 +95,7 @@ def settle(shape: BlockGraph, schedule: Schedule, placer: Placer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """Bundles that a block lacks: `in_front` of it, or before what ends it."""
+    """Bundles that a block lacks: `in_front` of it, or before the instruction that ends it."""
 
     block: int
     bundles: int
@@ -119,8 +119,8 @@ def _too_near(shape: BlockGraph, schedule: Schedule, placer: Placer) -> _Missing
 
 
 def _between(shape: BlockGraph, schedule: Schedule, entering: Entering, number: int, bundles: int) -> _Missing:
-    """Return where bundles between an instruction and a later block go: in front of that block if the instruction ends
-    the block to be lengthened, or stands in the delay bundles there.
+    """Return the place of bundles between an instruction and a later block: before that block if the instruction ends
+    the block to be lengthened, or is in its delay bundles.
     """
     end, places = shape.blocks[entering.pad].end, schedule[entering.pad].places
     if end is not None and entering.operation in places and places[entering.operation][0] >= places[end][0]:
@@ -129,7 +129,7 @@ def _between(shape: BlockGraph, schedule: Schedule, entering: Entering, number: 
 
 
 def _too_short(shape: BlockGraph, schedule: Schedule, placer: Placer) -> _Missing | None:
-    """Return the last block of a loop body that must become longer, as `_too_near`."""
+    """Return the last block of a loop body that must become longer, in the form of `_too_near`."""
     rules = placer.operations.target.loop_rules
     starts = first_bundles(schedule)
     for loop in shape.loops:
@@ -185,21 +185,21 @@ _POSITIONS_OF_TEXT = 20
 
 @dataclass(slots=True)
 class SearchBudget:
-    """What is left of a search, counted in places looked at, for equal results on every machine."""
+    """The rest of a search's budget, counted in examined places, so that results are equal on every machine."""
 
     positions: int = _MOST_POSITIONS
 
 
 @dataclass(frozen=True, slots=True)
 class TripDependence:
-    """A dependence on another instruction, of the same trip or (`trips` 1) of the one before."""
+    """A dependence on another instruction, of the same trip or (`trips` 1) of the previous one."""
 
     other: int
     trips: int
 
 
 class LoopTrip:
-    """The instructions of one trip, with what depends on what."""
+    """The instructions of one trip, with their dependences."""
 
     def __init__(self, operations: Sequence[ScheduledOperation], placer: Placer) -> None:
         self.operations = operations
@@ -230,7 +230,7 @@ class LoopTrip:
         return [list(dict.fromkeys(each)) for each in found]
 
     def needed(self, first: int, slot: Slot, second: int, second_slot: Slot) -> int | None:
-        """Return the smallest distance between two instructions, as `Distances.needed`."""
+        """Return the smallest distance between two instructions; see `Distances.needed`."""
         return self.placer.distances.needed(self.operations[first], slot, self.operations[second], second_slot)
 
     def _slot(self, number: int) -> Slot:
@@ -246,7 +246,7 @@ class LoopTrip:
         return found
 
     def least_interval(self) -> int:
-        """Return the smallest interval that the slots and the circles of dependences allow."""
+        """Return the smallest interval that the slots and the cycles of dependences allow."""
         slots = [next(iter(each.slots)) for each in self.operations if len(each.slots) == 1]
         low = max([1, -(-len(self.operations) // len(Slot)), *(slots.count(slot) for slot in Slot)])
         edges = self._edges()
@@ -261,7 +261,7 @@ class LoopTrip:
         return high
 
     def _edges(self) -> list[tuple[int, int, int, int]]:
-        """Return the dependences: what must come first, what behind it, in which trip, how far at least."""
+        """Return the dependences: the earlier instruction, the later one, its trip, and the smallest distance."""
         found = []
         for second, before in enumerate(self.before):
             for first in {edge.other for edge in before}:
@@ -347,7 +347,7 @@ class ModuloSchedule:
         return found
 
     def _violated(self, number: int) -> set[int]:
-        """Return the placed instructions that stand too near behind one, or before which it stands too near."""
+        """Return the placed instructions that are too close before or after one."""
         place, slot = self._places[number]
         found = set()
         for edge in self._trip.behind[number]:
@@ -359,7 +359,7 @@ class ModuloSchedule:
         return found
 
     def _rivals(self, number: int, slot: Slot, at: int) -> set[int]:
-        """Return the placed instructions that cannot stand where they do beside this one."""
+        """Return the placed instructions that conflict with this one in their places."""
         trip = self._trip
         self._budget.positions -= 1
         same = {other: self._places[other][1] for other in self._rows[at % self._interval] if other != number}
@@ -389,7 +389,7 @@ _UNROLLED = (1, 2, 3, 4, 5, 6, 8)
 _MOST_OPERATIONS = 96
 """Instructions of a body written out."""
 _INTERVALS = 24
-"""Intervals tried for one body."""
+"""Maximum number of intervals tried for one body."""
 _MOST_TRIPS = 1 << 20
 
 NewPlacer = Callable[[BlockGraph], Placer]
@@ -397,7 +397,7 @@ NewPlacer = Callable[[BlockGraph], Placer]
 
 @dataclass(frozen=True, slots=True)
 class PipelinedText:
-    """A text with loops that begin a trip before the last one has ended. `fixed` are blocks that have their places."""
+    """A text with loops that begin a trip before the previous one has ended. `fixed` are blocks with fixed places."""
 
     blocks: tuple[BasicBlock, ...]
     fixed: dict[BasicBlock, PlacedBlock]
@@ -413,7 +413,7 @@ class PipelinedText:
 def pipelined(
     blocks: Sequence[BasicBlock], most: int | None, operations: OperationLookup, placer: NewPlacer
 ) -> Iterator[PipelinedText]:
-    """Yield the text with more and more loops pipelined, in no more than so many bundles (None: in any number)."""
+    """Yield the text with more and more loops pipelined, in at most a number of bundles (None: in any number)."""
     current = _placed(_with_inductions(blocks, operations), {}, operations, placer)
     done: set[str] = set()
     budget = SearchBudget()
@@ -447,7 +447,7 @@ def _placed(
 
 
 def _eligible(shape: BlockGraph, operations: OperationLookup) -> Iterator[LoopShape]:
-    """Yield the loops of one block with a known number of trips, whose iterators nothing reads."""
+    """Yield the loops of one block with a known number of trips and an iterator that is never read."""
     read = {name for block in shape.blocks for each in block.all for name in operations.touched(each).reads}
     for loop in shape.loops:
         inner = shape.blocks[loop.start : loop.end]
@@ -462,7 +462,7 @@ def _eligible(shape: BlockGraph, operations: OperationLookup) -> Iterator[LoopSh
 
 
 def _with_inductions(blocks: Sequence[BasicBlock], operations: OperationLookup) -> tuple[BasicBlock, ...]:
-    """Return blocks in which variables count the trips of loops whose iterators nothing but their bodies reads."""
+    """Return blocks in which variables count the trips of loops whose iterators only their bodies read."""
     shape = BlockGraph(list(blocks), operations.target)
     found = list(blocks)
     for loop in shape.loops:
@@ -528,7 +528,7 @@ def _best(
     placer: NewPlacer,
     budget: SearchBudget,
 ) -> PipelinedText | None:
-    """Return the text with one loop in the shortest way that fits, None if there is none shorter than now."""
+    """Return the text with one loop in the shortest form that fits, None if none is shorter than the current one."""
     shape = current.shape
     trips = _trips(shape.head(loop))
     assert trips is not None

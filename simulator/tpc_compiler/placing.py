@@ -1,7 +1,7 @@
-"""Places in bundles for the instructions of a block: one after the other, or by list scheduling.
+"""Placement of the instructions of a block in bundles: in sequence, or by list scheduling.
 
-List scheduling takes, bundle by bundle, the instruction with the longest way to the end of the block among those whose
-operands are there. Distances to what earlier blocks issued are kept on every path.
+List scheduling chooses, bundle by bundle, the instruction with the longest path to the end of the block among those
+with available operands. Distances to instructions of earlier blocks are kept on every path.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from castsim.tpc_compiler.virtual_registers import STRIDE, VirtualRegister, unit
 
 @dataclass(eq=False, slots=True)
 class BasicBlock:
-    """Instructions that are executed one after the other; `end` is the one that decides what follows, if any."""
+    """Instructions that are executed in sequence; `end` is the one that decides the next block, if any."""
 
     labels: list[str] = field(default_factory=list)
     operations: list[ScheduledOperation] = field(default_factory=list)
@@ -43,7 +43,7 @@ class BasicBlock:
 
     @property
     def all(self) -> list[ScheduledOperation]:
-        """The instructions with the last one."""
+        """The instructions including the last one."""
         return [*self.operations, *([self.end] if self.end else [])]
 
 
@@ -51,7 +51,7 @@ class BlockGraph:
     """The blocks of a text with their loops and steps.
 
     Raises:
-        IllegalError: loops that cross or are nested too deep; a jump into or out of a loop body.
+        IllegalError: loops cross or are nested too deep, or a jump enters or leaves a loop body.
     """
 
     def __init__(self, blocks: list[BasicBlock], target: VliwTarget) -> None:
@@ -77,7 +77,7 @@ class BlockGraph:
         return str(iterator(self._target, loop.depth))
 
     def goal(self, jump: ScheduledOperation) -> int:
-        """Return the block that a jump goes to."""
+        """Return the target block of a jump."""
         return self._at[_goal(jump.instruction, "src_a")]
 
     def _loops(self) -> tuple[LoopShape, ...]:
@@ -117,13 +117,13 @@ class BlockGraph:
 
 
 _MOST_IN_BLOCK = 256
-"""Instructions of a block; a longer one is cut, because scheduling compares all instructions of a block."""
+"""Maximum number of instructions of a block; a longer one is cut, because scheduling compares all pairs in a block."""
 
 
 def blocks_of(operations: list[ScheduledOperation], labels: dict[int, list[str]]) -> list[BasicBlock]:
-    """Return the text in pieces: at labels, by the number of the instruction behind, and behind ends of blocks.
+    """Return the text as blocks: cut at labels, by the number of the next instruction, and after ends of blocks.
 
-    The last block is empty or ends the program; behind LOOP, a jump and HALT always begins a block.
+    The last block is empty or ends the program; after LOOP, a jump and HALT a block always begins.
     """
     found = [BasicBlock()]
     ends = {_goal(each.instruction, "end"): n for n, each in enumerate(operations) if each.mnemonic == "loop"}
@@ -153,7 +153,7 @@ def blocks_of(operations: list[ScheduledOperation], labels: dict[int, list[str]]
 
 
 def cut(blocks: Sequence[BasicBlock]) -> list[BasicBlock]:
-    """Return the blocks with long ones in several."""
+    """Return the blocks with long ones cut into several."""
     found = []
     for block in blocks:
         pieces = [block.operations[at : at + _MOST_IN_BLOCK] for at in range(0, len(block.operations), _MOST_IN_BLOCK)]
@@ -169,7 +169,7 @@ def _goal(instruction: TpcInstruction, role: str) -> str:
 
 
 def is_jump(operation: ScheduledOperation) -> bool:
-    """Whether an instruction is a jump."""
+    """Return whether an instruction is a jump."""
     return operation.mnemonic in JUMPS
 
 
@@ -177,10 +177,10 @@ def is_jump(operation: ScheduledOperation) -> bool:
 
 
 def check_defined(shape: BlockGraph, operations: OperationLookup, declared: Set[VirtualRegister]) -> None:
-    """Reject reads of virtual registers that nothing has written on the first way there.
+    """Reject reads of virtual registers that nothing has written on the first path to them.
 
     Raises:
-        ReadError: says which and where.
+        ReadError: a register is read unwritten; the message names it and the place.
     """
     cells = [f"{unit.file}{unit.base + k}" for unit in declared for k in range(STRIDE)]
     written = [{name for each in block.all for name in operations.touched(each).writes} for block in shape.blocks]
@@ -212,7 +212,7 @@ def _undefined(
 
 
 def without_unread(shape: BlockGraph, operations: OperationLookup) -> list[ScheduledOperation]:
-    """Take out instructions whose only results are virtual registers that nothing reads later; return them."""
+    """Remove and return instructions whose only results are virtual registers that are not read later."""
     removed: list[ScheduledOperation] = []
     into = [[step.first for step in steps] for steps in shape.into]
 
@@ -253,10 +253,10 @@ def _unread(operation: ScheduledOperation, operations: OperationLookup, live: Se
 
 
 def mark_fresh(shape: BlockGraph, operations: OperationLookup, declared: Set[VirtualRegister]) -> None:
-    """Mark the instructions of a text that keep nothing of their destination that matters, on any path.
+    """Mark the instructions of a text that keep no relevant part of their destination, on any path.
 
-    What they leave of it was never written before, or others write it before anything reads it. `declared` have values
-    at the start.
+    The kept part was never written before, or others write it before it is read. `declared` have values at
+    the start.
     """
     blocks = [[_kept_parts(each, operations) for each in block.all] for block in shape.blocks]
     kept = {cell for block in blocks for _, parts in block for cell in parts}
@@ -297,7 +297,7 @@ def mark_fresh(shape: BlockGraph, operations: OperationLookup, declared: Set[Vir
 def _kept_parts(
     operation: ScheduledOperation, operations: OperationLookup
 ) -> tuple[Touched, dict[str, tuple[int, int]]]:
-    """Return what an instruction touches, and which parts it may and must write of virtual cells that it may keep."""
+    """Return the cells of an instruction, and the parts it may and must write of virtual cells that it may keep."""
     touched = operations.touched(operation)
     parts = operations.parts(operation) if touched.old else None
     certain = parts if parts is not None and operation.instruction.predicate is None else 0
@@ -306,7 +306,7 @@ def _kept_parts(
 
 
 def _pass_back(live: dict[str, int], touched: Touched, parts: Mapping[str, tuple[int, int]], kept: Set[str]) -> None:
-    """Change the parts that are read behind an instruction to those that are read before it."""
+    """Change the parts that are read after an instruction to those that are read before it."""
     for cell in touched.writes & kept:
         live[cell] = live.get(cell, 0) & ~parts[cell][1] if cell in parts else 0
     for cell in touched.reads & kept:
@@ -319,7 +319,7 @@ def _parts_at(
     passed: Callable[[int, dict[str, int]], dict[str, int]],
     start: Mapping[str, int],
 ) -> list[dict[str, int]]:
-    """Return the parts of cells that hold at each block by some way from any."""
+    """Return the parts of cells for which the property holds at each block on some path from any."""
     found: list[dict[str, int]] = [dict(start) if number == 0 else {} for number in range(count)]
     waiting = list(range(count))
     steps: dict[int, list[int]] = {}
@@ -343,7 +343,7 @@ def _all_parts(cell: str) -> int:
 
 
 def rename_values(block: BasicBlock, operations: OperationLookup) -> None:
-    """Give every value of a block but the last of a virtual register one of its own."""
+    """Give every value of a virtual register in a block, except the last, its own register."""
     changed = renamed(block.all, operations)
     if block.end is not None:
         block.end = changed.pop()
@@ -351,7 +351,7 @@ def rename_values(block: BasicBlock, operations: OperationLookup) -> None:
 
 
 def renamed(operations_in_order: Sequence[ScheduledOperation], operations: OperationLookup) -> list[ScheduledOperation]:
-    """Return instructions of a block in which every value but the last of a virtual register has one of its own."""
+    """Return the instructions of a block with a separate register for every value of a virtual one except the last."""
     last: dict[VirtualRegister, int] = {}
     for place, operation in enumerate(operations_in_order):
         for unit in _begun(operation, operations):
@@ -369,7 +369,7 @@ def renamed(operations_in_order: Sequence[ScheduledOperation], operations: Opera
 
 
 def _begun(operation: ScheduledOperation, operations: OperationLookup) -> set[VirtualRegister]:
-    """Return the virtual registers of which an instruction begins a new value: it writes all, and keeps nothing."""
+    """Return the virtual registers for which an instruction begins a new value: it writes all, and keeps nothing."""
     touched = operations.touched(operation)
     if touched.old:
         return set()
@@ -404,14 +404,14 @@ class _OneBundle(Flow):
 
 
 class Room:
-    """Answers whether instructions may share a bundle."""
+    """Decides whether instructions may share a bundle."""
 
     def __init__(self, operations: OperationLookup) -> None:
         self._operations = operations
         self._known: dict[frozenset[Occupant], bool] = {}
 
     def shared_by(self, occupants: Sequence[Occupant]) -> bool:
-        """Whether these may stand in one bundle."""
+        """Return whether these instructions may be in one bundle."""
         if len(occupants) < 2:
             return True
         if len({slot for _, slot in occupants}) < len(occupants):
@@ -428,7 +428,7 @@ class Room:
 
 
 def bundle_of(occupants: Sequence[Occupant]) -> Bundle:
-    """Return the bundle of some instructions."""
+    """Return the bundle with some instructions."""
     slots = {slot: operation.slots[slot] for operation, slot in occupants}
     span = min((operation.span for operation, _ in occupants), key=lambda span: (span.line, span.column))
     return Bundle(*(slots.get(slot) for slot in Slot), written=len(Slot), span=span)
@@ -436,13 +436,13 @@ def bundle_of(occupants: Sequence[Occupant]) -> Bundle:
 
 @dataclass(slots=True)
 class PlacedBlock:
-    """A block in bundles: for each instruction its bundle and slot, and the number of bundles with delay bundles."""
+    """A block in bundles: bundle and slot of each instruction, and the number of bundles including delay bundles."""
 
     places: dict[ScheduledOperation, tuple[int, Slot]] = field(default_factory=dict)
     length: int = 0
 
     def delay(self, end: ScheduledOperation | None, bundles: int) -> None:
-        """Put empty bundles at the end, before what ends the block."""
+        """Insert empty bundles at the end, before the instruction that ends the block."""
         self.length += bundles
         if end is not None and end in self.places:
             first = self.places[end][0]
@@ -451,16 +451,16 @@ class PlacedBlock:
                     self.places[operation] = place + bundles, slot
 
     def postpone(self, bundles: int) -> None:
-        """Put empty bundles at the beginning."""
+        """Insert empty bundles at the beginning."""
         self.length += bundles
         self.places = {operation: (place + bundles, slot) for operation, (place, slot) in self.places.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Entering:
-    """An instruction of an earlier block, so many bundles before the first one of a block.
+    """An instruction of an earlier block, a number of bundles before the first one of a block.
 
-    `pad` is the block that is to become longer if that is too near.
+    `pad` is the block to be lengthened if the distance is too small.
     """
 
     operation: ScheduledOperation
@@ -471,10 +471,10 @@ class Entering:
 
 @dataclass(frozen=True, slots=True)
 class PlacementPolicy:
-    """The way of placing: `one` after the other, at least `apart` bundles from each other (None: in any); else a list.
+    """The placement method: `one` per bundle, at least `apart` bundles from each other (None: in any); else a list.
 
-    A list takes no instruction that stands `window` or more behind the first one that waits; with `spare` none that
-    would leave fewer registers of a file for further values, as long as there are others.
+    A list takes no instruction `window` or more after the first waiting one; with `spare` none that would
+    leave fewer registers of a file for further values, as long as there are others.
     """
 
     one: bool = False
@@ -485,14 +485,14 @@ class PlacementPolicy:
 
 @dataclass(frozen=True, slots=True)
 class LiveUnits:
-    """The virtual registers that hold a value before a block, and those that something reads behind it."""
+    """The virtual registers with a value before a block, and those that are read after it."""
 
     before: frozenset[VirtualRegister] = frozenset()
     behind: frozenset[VirtualRegister] = frozenset()
 
 
 class _Occupied:
-    """How many registers of each file hold values that instructions of a block not placed yet, or others, read."""
+    """Number of registers of each file with values that instructions of unplaced blocks, or others, read."""
 
     def __init__(self, block: Sequence[ScheduledOperation], placer: Placer, live: LiveUnits, spare: int) -> None:
         self._operations, self._behind = placer.operations, live.behind
@@ -506,12 +506,12 @@ class _Occupied:
             self._count[unit.file] += self._size(unit)
 
     def admits(self, operation: ScheduledOperation) -> bool:
-        """Whether there are registers for what an instruction writes."""
+        """Return whether registers are available for the results of an instruction."""
         more = self._change(operation)
         return all(count <= 0 or self._count[file] + count <= self._most.get(file, 0) for file, count in more.items())
 
     def place(self, operation: ScheduledOperation) -> None:
-        """Take note that an instruction is placed."""
+        """Record that an instruction is placed."""
         self._count.update(self._change(operation))
         read, written = self._touched[operation]
         self._readers.subtract(read)
@@ -540,7 +540,7 @@ class _Occupied:
 
 
 class Placer:
-    """Places the blocks of one text; `registers` is how many each file has for values, `live` the values by block."""
+    """Places the blocks of one text; `registers` is the number in each file for values, `live` the values by block."""
 
     def __init__(
         self,
@@ -568,7 +568,7 @@ class Placer:
     # ------------------------------------------------------------------------------------------------- end of block
 
     def _place_end(self, block: BasicBlock, placed: PlacedBlock, run: _Run, policy: PlacementPolicy) -> None:
-        """Place what ends a block; others may follow it into its delay bundles."""
+        """Place the end of a block; others may follow it into its delay bundles."""
         end = block.end
         assert end is not None
         slot = next(iter(end.slots))
@@ -600,7 +600,7 @@ class Placer:
     # --------------------------------------------------------------------------------------------------- what clashes
 
     def clashes(self, one: Occupant, at: int, others: Mapping[ScheduledOperation, tuple[int, Slot]]) -> bool:
-        """Whether an issue rule bars an instruction from a bundle, given where others stand."""
+        """Return whether an issue rule excludes an instruction from a bundle, given the places of others."""
         begins = self.distances.begins(one[0])
         for other, (place, slot) in others.items():
             if at > place and self.distances.begins(other):
@@ -664,7 +664,7 @@ class _Run:
         return PlacedBlock(self._places, length)
 
     def entered(self, operation: ScheduledOperation, slot: Slot) -> int:
-        """Return the first bundle that is far enough behind all earlier blocks."""
+        """Return the first bundle that is far enough after all earlier blocks."""
         key = operation, slot
         if key not in self._entered:
             needed = self._placer.distances.needed
@@ -677,7 +677,7 @@ class _Run:
         return self._entered[key]
 
     def _earliest(self, operation: ScheduledOperation, slot: Slot) -> int:
-        """Return the first bundle that is far enough behind what must come before; all that is placed."""
+        """Return the first bundle that is far enough after all predecessors, which are placed."""
         if (operation, slot) not in self._earlier:
             found = self.entered(operation, slot)
             for other in self._before[operation]:
@@ -767,10 +767,10 @@ class _Run:
         behind: Mapping[ScheduledOperation, Sequence[ScheduledOperation]],
         number: Mapping[ScheduledOperation, int],
     ) -> dict[ScheduledOperation, tuple[int, int, int]]:
-        """Return the order of instructions that are ready: those with the longest way to the end of the block first.
+        """Return the order of ready instructions: those with the longest path to the end of the block first.
 
-        Where registers are to be spared, those of the first result of the text come before them: every value that
-        waits takes a register.
+        If registers are scarce, the instructions of the text's first result come before them: every waiting value
+        takes a register.
         """
         heights, goals = self._heights(), dict.fromkeys(self._operations, 0)
         if self._policy.spare is not None:
@@ -780,14 +780,14 @@ class _Run:
         return {each: (goals[each], -heights[each], place) for each, place in number.items()}
 
     def _slot_at(self, operation: ScheduledOperation, at: int, load: Mapping[Slot, int]) -> Slot | None:
-        """Return the slot of least load in which an instruction may stand in a bundle, None if there is none."""
+        """Return the least-loaded slot in which an instruction may be in a bundle, None if there is none."""
         used = {slot for _, slot in self._bundles.get(at, ())}
         found = [slot for slot in operation.slots if slot not in used and self._earliest(operation, slot) <= at]
         found.sort(key=lambda slot: (load[slot], slot))
         return next((slot for slot in found if self._free(operation, slot, at)), None)
 
     def _heights(self) -> dict[ScheduledOperation, int]:
-        """Return how far each instruction is from the end of the block, in bundles."""
+        """Return the distance of each instruction from the end of the block, in bundles."""
         found = dict.fromkeys(self._operations, 0)
         waits = self._placer.operations.target.element_loads.latency_cycles
         for operation in reversed(self._operations):
@@ -801,7 +801,7 @@ class _Run:
 
 
 def bundles_of(placed: PlacedBlock) -> Iterator[list[Occupant]]:
-    """Yield what each bundle of a block holds."""
+    """Yield the contents of each bundle of a block."""
     found: list[list[Occupant]] = [[] for _ in range(placed.length)]
     for operation, (place, slot) in placed.places.items():
         found[place].append((operation, slot))

@@ -1,4 +1,4 @@
-"""Instructions as the scheduler sees them: what each reads, writes and touches, and what must lie between two."""
+"""Instructions for the scheduler: their reads, writes and other effects, and the required distances between them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from castsim.tpc_compiler.virtual_registers import (
 )
 
 PARTS = {File.V: 512, File.I: 5, File.VP: 8}
-"""Parts of a register that instructions may write alone: half bytes, dimensions, sections; all others are whole."""
+"""Parts of a register that instructions may write separately: half bytes, dimensions, sections; others are whole."""
 _PARTLY = ("shuffle", "calc", "udiv")
-"""First words of instructions of which operands decide what they write."""
+"""First words of instructions whose operands determine the written part."""
 _WHOLE_ENTRIES = (None, "bv32", "bv16")
-"""Words of look-ups that fill all of a register; others fill a part of each lane."""
+"""Words of look-ups that fill a whole register; others fill a part of each lane."""
 
 
 class WideRegisters(Registers):
@@ -58,8 +58,8 @@ class WideRegisters(Registers):
 class ScheduledOperation:
     """One instruction of the text, or a copy of it.
 
-    `fresh` says that it need not keep what its destination held: instructions behind it write the rest before anything
-    reads it.
+    `fresh` is whether it need not keep the value of its destination: later instructions write the rest before any
+    read.
     """
 
     slots: Mapping[Slot, TpcInstruction]
@@ -79,7 +79,7 @@ class ScheduledOperation:
 
     @property
     def ends_block(self) -> bool:
-        """Whether it decides what is executed next."""
+        """Return whether it decides which instruction is executed next."""
         return self.mnemonic in ENDS_OF_BLOCKS
 
 
@@ -99,7 +99,7 @@ class OperationLookup:
         self.target = target
         self.names = names
         self.maps = True
-        """Whether the text stores to the configuration space, on which much else depends."""
+        """Whether the text stores to the configuration space, on which many other instructions depend."""
         self._registers = WideRegisters(target)
         self._touched: dict[ScheduledOperation, Touched] = {}
         self._stateful: dict[ScheduledOperation, bool] = {}
@@ -108,7 +108,7 @@ class OperationLookup:
         """Return an instruction, looked up for one slot.
 
         Raises:
-            IllegalError: not in the generation's tables; a PC that moves.
+            IllegalError: the instruction is not in the generation's tables, or moves the PC.
         """
         found = operation.plans.get(slot)
         if found is None:
@@ -127,7 +127,7 @@ class OperationLookup:
         return self.plan(operation, next(iter(operation.slots)))
 
     def touched(self, operation: ScheduledOperation) -> Touched:
-        """Return what an instruction reads and writes."""
+        """Return the reads and writes of an instruction."""
         found = self._touched.get(operation)
         if found is None:
             plan = self.first(operation)
@@ -137,7 +137,7 @@ class OperationLookup:
         return found
 
     def parts(self, operation: ScheduledOperation) -> int | None:
-        """Return the parts of its destination that an instruction writes where its predicate is true, None if unknown.
+        """Return the parts of its destination that an instruction writes if its predicate is true, None if unknown.
 
         A bit is half a byte of a V register, a dimension of an I register, a section of a VP register.
         """
@@ -172,7 +172,7 @@ class OperationLookup:
         return sum(element << start for start in range(0, nibbles, wide // 4))
 
     def has_state(self, operation: ScheduledOperation) -> bool:
-        """Whether more than registers keeps an instruction in its order: memory, generators, configuration."""
+        """Return whether anything besides registers fixes its order: memory, generators, configuration."""
         found = self._stateful.get(operation)
         if found is None:
             plan = self.first(operation)
@@ -183,7 +183,7 @@ class OperationLookup:
         return found
 
     def forget(self, operation: ScheduledOperation) -> None:
-        """Look an instruction up anew, after a change of what it keeps."""
+        """Look an instruction up again, after a change of the parts it keeps."""
         self._touched.pop(operation, None)
 
     def units(self, operation: ScheduledOperation) -> dict[VirtualRegister, int]:
@@ -208,7 +208,7 @@ def _keeps(instruction: TpcInstruction) -> bool:
 
 
 def drawn(plan: InstructionPlan) -> frozenset[str]:
-    """Return the random generators that an instruction reads, steps or reseeds."""
+    """Return the random generators that an instruction reads, advances or reseeds."""
     return frozenset(plan.generators | ({plan.reseeds} if plan.reseeds is not None else set()))
 
 
@@ -228,7 +228,7 @@ _COPIED = (None, "f32", "i32", "u32", "b")
 
 
 def _copied(operation: ScheduledOperation, operations: OperationLookup) -> tuple[Register, Register] | None:
-    """Return destination and source of a copy of one virtual register to another, None for other instructions."""
+    """Return destination and source of a copy between virtual registers, None for other instructions."""
     instruction = operation.instruction
     ends = instruction.operand("dest"), instruction.operand("src_a")
     if instruction.mnemonic != "mov" or instruction.predicate is not None or instruction.type not in _COPIED:
@@ -247,9 +247,9 @@ _COPIED_FILES = (File.V, File.S, File.VP, File.SP)
 def reading_sources(
     operations_in_order: Sequence[ScheduledOperation], operations: OperationLookup
 ) -> list[ScheduledOperation]:
-    """Return the instructions of a block such that none reads a copy of a virtual register that still has the value.
+    """Return the instructions of a block such that none reads a copy while the original virtual register has the value.
 
-    Copies that nothing else reads are then instructions without a reader.
+    Copies without other readers are then dead instructions.
     """
     sources: dict[str, Register] = {}
     found = []
@@ -269,9 +269,9 @@ def reading_sources(
 
 
 def place_in_memory(plan: InstructionPlan) -> MemoryPlace | None:
-    """Return the memory that an instruction accesses, and the bytes if the text says which; None for no access.
+    """Return the memory that an instruction accesses, and the bytes if the text states them; None for no access.
 
-    Tensors with numbers in the text are memories of their own; all other accesses of global memory share one.
+    Tensors with numbers in the text are separate memories; all other accesses of global memory share one.
     """
     memory = plan.memory
     if memory is None or memory is MemoryOperation.ADDRESS or plan.mapped:
@@ -298,13 +298,13 @@ def place_in_memory(plan: InstructionPlan) -> MemoryPlace | None:
 
 
 MemoryPlace = tuple[str, tuple[int, int] | None]
-"""A memory, and the bytes of an access if the text says which."""
+"""A memory, and the bytes of an access if the text states them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What keeps an instruction in its order: generators drawn from, stores to the configuration space (`maps`), memory
-    accessed, and whether rules of jumps, loops or HALT may concern it.
+    """The constraints on an instruction's order: its generators, stores to the configuration space (`maps`), accessed
+    memory, and whether rules for jumps, loops or HALT may apply to it.
     """
 
     plan: InstructionPlan
@@ -317,8 +317,8 @@ class _Order:
 class Distances:
     """Distances between the instructions of one text; None where two may be executed in either order.
 
-    `in_memory` says whether accesses of the same bytes keep their order, `reuse` how many bundles lie between a read of
-    a register and the next write of it: a bundle reads before it writes.
+    `in_memory` is whether accesses of the same bytes keep their order, `reuse` the number of bundles between a read of
+    a register and its next write: a bundle reads before it writes.
     """
 
     def __init__(
@@ -342,7 +342,7 @@ class Distances:
         ]
         self._after_store = self._target.issue_rules.forbidden_after_tensor_store
         self.most_barred = max(self._after_store or 0, *(max((rule.distance, *rule.excluded)) for rule in self._rules))
-        """The largest distance that a rule of issue bars."""
+        """The largest distance that an issue rule excludes."""
         self._orders: dict[int, _Order] = {}
         """By the identities of plans."""
         self._begin: dict[ScheduledOperation, bool] = {}
@@ -351,7 +351,7 @@ class Distances:
 
     @property
     def reach(self) -> int:
-        """A distance at which no instruction concerns another."""
+        """The distance from which on no instruction constrains another."""
         jumps, loops, issue = self._target.jump_rules, self._target.loop_rules, self._target.issue_rules
         return 1 + max(
             horizon(self._target), jumps.halt_distance, jumps.scalar_convert_after, jumps.scalar_convert_distance + 2,
@@ -362,7 +362,7 @@ class Distances:
     def needed(
         self, first: ScheduledOperation, slot: Slot, second: ScheduledOperation, second_slot: Slot
     ) -> int | None:
-        """Return the smallest distance of an instruction behind another one, None if none is needed."""
+        """Return the smallest distance of an instruction after another one, None if none is required."""
         key = (first, slot, second, second_slot)
         if key not in self._found:
             one, two = self._operations.plan(first, slot), self._operations.plan(second, second_slot)
@@ -380,7 +380,7 @@ class Distances:
         return self._found[key]
 
     def _order(self, plan: InstructionPlan) -> _Order:
-        """Return what keeps an instruction in its order beside registers; asked for every pair, found once."""
+        """Return the constraints on an instruction's order besides registers; needed for every pair, computed once."""
         found = self._orders.get(id(plan))
         if found is None:
             path = plan.instruction.mnemonic in ENDS_OF_BLOCKS or _scalar_conversion(plan)
@@ -389,7 +389,7 @@ class Distances:
         return found
 
     def begins(self, operation: ScheduledOperation) -> bool:
-        """Whether an instruction may bar others from places behind it."""
+        """Return whether an instruction may exclude others from places after it."""
         found = self._begin.get(operation)
         if found is None:
             slots = [(slot.name.lower(), operation.mnemonic) for slot in operation.slots]
@@ -401,7 +401,7 @@ class Distances:
     def barred(
         self, first: ScheduledOperation, slot: Slot, second: ScheduledOperation, second_slot: Slot
     ) -> frozenset[int]:
-        """Return the distances at which an instruction may not stand behind another one, in whatever order they are."""
+        """Return the distances at which an instruction must not be after another one, whatever their order."""
         if not self.begins(first):
             return frozenset()
         key = (first, slot, second, second_slot)
@@ -459,7 +459,7 @@ class Distances:
         return found
 
     def _behind_store(self, store: InstructionPlan, later: InstructionPlan) -> int:
-        """Return how far behind a store to the configuration space stands what depends on it."""
+        """Return the distance from a store to the configuration space to its dependent instructions."""
         rules = self._target.issue_rules
         address = store.instruction.operand("src_a")
         name = self._space.name_at(address.value) if isinstance(address, Immediate) else None

@@ -1,7 +1,7 @@
 """Scheduling of a text: candidates, the linter's verdict on each, and the shortest that is no longer than NOP padding.
 
-The padded program is the text in its order, one instruction a bundle, each as soon as latencies and issue rules let it
-follow. Source of the rules: docs/reference/tpc.md sections 6 and 7.3.
+The padded program is the text in its order, one instruction a bundle, each as early as latencies and issue rules
+allow. Source of the rules: docs/reference/tpc.md sections 6 and 7.3.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _MOST_WALK = 50_000
 
 
 def executed_bundles(program: TpcProgram, file: str, target: VliwTarget) -> int | None:
-    """Return how many bundles a program issues; None if data decides it, or if that takes too long to find out."""
+    """Return the number of bundles that a program issues; None if data decides it, or if counting takes too long."""
     try:
         assembled = ready(program, file, target, {})
         ran = execute(assembled, {}, values=False, checked=False, max_bundles=_MOST_BUNDLES, max_walk=_MOST_WALK)
@@ -98,12 +98,12 @@ def executed_bundles(program: TpcProgram, file: str, target: VliwTarget) -> int 
 # Real registers for virtual ones: liveness over all paths, interference bundle by bundle, colours by position.
 
 _TAIL = 2
-"""Bundles behind a write in which no other value takes its register, read or not."""
+"""Number of bundles after a write in which no other value gets its register, read or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """More live virtual registers than a file has: the file, its free registers, and what is live where."""
+    """Excess of live virtual registers over a file: the file, its free registers, and the live ones at each place."""
 
     file: File
     free: int
@@ -114,7 +114,7 @@ class Pressure:
 
 @dataclass(slots=True)
 class Lives:
-    """The virtual registers that may not share registers, and their order of appearance."""
+    """The virtual registers that must not share registers, and their order of appearance."""
 
     apart: dict[VirtualRegister, set[VirtualRegister]] = field(default_factory=lambda: defaultdict(set))
     order: dict[VirtualRegister, int] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class Lives:
 def lives_of(
     shape: BlockGraph, schedule: Sequence[PlacedBlock], operations: OperationLookup, declared: Set[VirtualRegister]
 ) -> Lives:
-    """Return which virtual registers may not share registers in a schedule; `declared` have values at the start."""
+    """Return the virtual registers that must not share registers in a schedule; `declared` have values at the start."""
     behind = _live_behind(shape, schedule, operations)
     lives = Lives()
     count = 0
@@ -154,7 +154,7 @@ def lives_of(
 
 
 def allocated(lives: Lives, names: Names, free: Mapping[File, list[int]]) -> dict[VirtualRegister, int] | Pressure:
-    """Return the first register of every virtual one, or the place where there are too few."""
+    """Return the first register of every virtual one, or the place where registers are short."""
     for by_size in (True, False):
         found = _coloured(lives, names, free, by_size=by_size)
         if found is not None:
@@ -230,7 +230,7 @@ def _before(live: set[str], row: Sequence[tuple[ScheduledOperation, object]], op
 def _live_behind(
     shape: BlockGraph, schedule: Sequence[PlacedBlock], operations: OperationLookup
 ) -> dict[int, set[str]]:
-    """Return the virtual cells that are live behind each block."""
+    """Return the virtual cells that are live after each block."""
     rows = [list(bundles_of(placed)) for placed in schedule]
 
     def before(number: int, behind: Set[str]) -> Set[str]:
@@ -245,19 +245,19 @@ def _live_behind(
 # Too few registers: values that wait in local memory, or are made again, between where they are written and read.
 
 _SPILLABLE = {File.V: ("vlm", 256), File.VP: ("vlm", 256), File.S: ("slm", 4), File.SP: ("slm", 4), File.I: ("slm", 4)}
-"""Memory of the values of a file, and bytes for each register; those of index registers are bytes of a dimension."""
+"""Memory for the values of a file, and bytes for each register; for index registers, bytes of a dimension."""
 _MOST_SPILLS = 64
 """Rounds of choosing registers."""
 
 
 Home = int | ScheduledOperation | VirtualRegister
-"""Where a value waits: an address, the instruction that makes it again, or a pair of S (for an address register)."""
+"""The place of a spilled value: an address, the instruction that recomputes it, or two S (for an address register)."""
 
 
 class Spiller:
-    """Keeps values of virtual registers in local memory: stored behind what writes them, loaded before what reads them.
+    """Keeps values of virtual registers in local memory: stored after their writers, loaded before their readers.
 
-    `source` and `operations` are the text so far and what its instructions touch, `spilled` the registers so far, by
+    `source` and `operations` are the current text and its instructions' effects, `spilled` the registers so far, by
     their names in the text.
     """
 
@@ -273,9 +273,9 @@ class Spiller:
     def without(
         self, written: Sequence[ScheduledOperation], depths: Mapping[ScheduledOperation, int], pressure: Pressure
     ) -> SequentialProgram | None:
-        """Return a text that needs fewer registers at once where most are needed; None if nothing can wait.
+        """Return a text with lower register pressure where it is highest; None if nothing can be spilled.
 
-        `written` are the instructions of `source`, `depths` how many loops each is in.
+        `written` are the instructions of `source`, `depths` the loop depth of each.
         """
         names, touched = self.source.names, self.operations.touched
         costs: dict[VirtualRegister, float] = dict.fromkeys(set(pressure.live) - self._short_lived, 0.0)
@@ -385,7 +385,7 @@ def _members(unit: VirtualRegister, cells: Iterable[str]) -> list[int]:
 
 
 def _free_memory(source: SequentialProgram, target: VliwTarget) -> dict[str, tuple[int, int]]:
-    """Return the bytes of each local memory that nothing in a text uses: none where it is unknown."""
+    """Return the unused bytes of each local memory: none where they are unknown."""
     instructions = [each.instruction for each in source.instructions]
     small = any(each.mnemonic.startswith("lookup") for each in instructions) or target.option("vlm_size") == "small"
     ends = {memory: target.memories[memory].capacity_bytes for memory in ("vlm", "slm")}
@@ -445,7 +445,7 @@ def _declared(declaration: Declaration, numbers: Numbers) -> Declaration:
 
 
 def _empty_at_end(items: Sequence[Item], target: VliwTarget) -> int:
-    """Return the empty bundles that are missing behind the last store; those behind HALT count."""
+    """Return the missing empty bundles after the last store; those after HALT count."""
     bundles = [item for item in items if isinstance(item, Bundle)]
     empty = 0
     for bundle in reversed(bundles):
@@ -468,12 +468,12 @@ _LISTS = (
 _MOST_SHOWN = 5
 """Registers that a refusal names."""
 _SMALL = 400
-"""Instructions up to which all candidates are tried."""
+"""Maximum number of instructions for which all candidates are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class BundleCount:
-    """The bundles of a program: in its text, and issued when it runs (None: that depends on data)."""
+    """The bundles of a program: in its text, and issued when it runs (None: data decides it)."""
 
     static: int
     executed: int | None
@@ -481,10 +481,10 @@ class BundleCount:
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A scheduled program. `method` says how it came about: `padding`, `list` or `pipelined`.
+    """A scheduled program. `method` is the method of scheduling: `padding`, `list` or `pipelined`.
 
-    `registers` maps virtual registers, as the text names them, to real ones; `removed` are instructions that nothing
-    read, `spilled` the virtual registers whose values wait in local memory or are made again.
+    `registers` maps virtual registers, by their names in the text, to real ones; `removed` are instructions with unread
+    results, `spilled` the virtual registers whose values are kept in local memory or recomputed.
     """
 
     program: TpcProgram
@@ -521,13 +521,13 @@ def schedule(
 ) -> Scheduled:  # fmt: skip
     """Schedule a text of one instruction a line.
 
-    The program is never longer than padded, neither in its text nor in the bundles that it issues; `longer` allows a
-    longer text where the program issues fewer. Behind the time `until` of `process_time` no further candidate is made.
+    The program is never longer than padded, in its text and in issued bundles; `longer` allows a longer text
+    where the program issues fewer. After the time `until` of `process_time` no further candidate is made.
 
     Raises:
-        ReadError: a line that cannot be read, a text with bundles, a virtual register that nothing has written.
-        IllegalError: an instruction that the target lacks; more virtual registers live than a file has.
-        LimitError: more instructions than `max_statements`.
+        ReadError: a line is malformed, the text has bundles, or a virtual register is read unwritten.
+        IllegalError: the target lacks an instruction, or more virtual registers are live than a file has.
+        LimitError: there are more instructions than `max_statements`.
     """
     source = read_sequential(text, file, target, max_statements)
     return schedule_program(source, target, longer=longer, until=until)
@@ -536,7 +536,7 @@ def schedule(
 def schedule_program(
     source: SequentialProgram, target: VliwTarget, *, longer: bool = False, until: float = math.inf
 ) -> Scheduled:
-    """Schedule a text that has been read; as `schedule`."""
+    """Schedule a parsed text; see `schedule`."""
     scheduler = _Scheduler(source, target, longer=longer, until=until)
     try:
         return scheduler.best()
@@ -548,7 +548,7 @@ def schedule_program(
 
 
 def _in_order(shape: BlockGraph) -> Schedule:
-    """Return the blocks with one instruction a bundle, whatever lies between them."""
+    """Return the blocks with one instruction a bundle, without scheduling."""
     return [
         PlacedBlock({each: (n, next(iter(each.slots))) for n, each in enumerate(block.all)}, len(block.all))
         for block in shape.blocks
@@ -561,7 +561,7 @@ class _Scheduler:
     def __init__(self, source: SequentialProgram, target: VliwTarget, *, longer: bool, until: float) -> None:
         self._longer, self._until = longer, until
         self._counted = True
-        """Whether the bundles issued could be counted until now: what decides them does so for every candidate."""
+        """Whether all issued bundles could be counted so far: the deciding data is the same for every candidate."""
         self._source = source
         self._target = target
         self._operations = OperationLookup(target, source.names)
@@ -593,7 +593,7 @@ class _Scheduler:
         self._placer = self._new_placer(self._shape)
 
     def _read_sources(self) -> None:
-        """Let instructions read what was copied instead of its copy, and leave out copies that nothing reads then."""
+        """Let instructions read the original instead of its copy, and remove copies that are then unread."""
         now: dict[ScheduledOperation, ScheduledOperation] = {}
         for block in self._blocks:
             before, changed = block.all, reading_sources(block.all, self._operations)
@@ -621,7 +621,7 @@ class _Scheduler:
     # -------------------------------------------------------------------------------------------------- candidates
 
     def best(self) -> Scheduled:
-        """Return the shortest candidate that the linter has nothing against.
+        """Return the shortest candidate without linter findings.
 
         The padded program is linted only if no other is shorter; if it breaks a rule, others need not be shorter.
         """
@@ -643,9 +643,9 @@ class _Scheduler:
         return replace(found, padding=padding, removed=tuple(self._removed))
 
     def fitting(self) -> tuple[_Scheduler | None, tuple[str, ...]]:
-        """Return the scheduler of the text with values in local memory where registers are short, and which they are.
+        """Return the scheduler of the text with values spilled where registers are short, and the spilled registers.
 
-        None if nothing helps, and where registers are not what is short.
+        Return None if spilling does not help or registers are not short.
         """
         scheduler, spiller = self, Spiller(self._source, self._operations)
         for _ in range(_MOST_SPILLS):
@@ -673,7 +673,7 @@ class _Scheduler:
     ) -> Scheduled | None:
         """Return the best draft that is shorter than `held` (None: of any length), None if there is none.
 
-        `tried` gets those that were looked at.
+        `tried` collects the examined ones.
         """
         found: Scheduled | None = None
         for draft in drafts:
@@ -712,7 +712,7 @@ class _Scheduler:
         return found
 
     def _within(self, length: BundleCount, padding: BundleCount) -> bool:
-        """Whether a program is as short as is asked for, in its text and when it runs."""
+        """Return whether a program is within the requested length, in its text and when it runs."""
         if length.executed is None or padding.executed is None:
             return length.static <= padding.static
         return (self._longer or length.static <= padding.static) and length.executed <= padding.executed
@@ -809,5 +809,5 @@ class _Scheduler:
 
 
 def _key(length: BundleCount) -> tuple[int, int]:
-    """Order lengths: executed bundles first, where they are known, then those of the text."""
+    """Return the sort key of lengths: executed bundles first, where they are known, then those of the text."""
     return (length.static if length.executed is None else length.executed, length.static)

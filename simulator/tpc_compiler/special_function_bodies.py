@@ -31,7 +31,7 @@ def bits(number: float) -> int:
 
 @dataclass(slots=True)
 class SequenceWriter:
-    """Appends instructions to a sequence; `tables` gathers the names of the look-up tables that they read."""
+    """Appends instructions to a sequence; `tables` collects the names of the look-up tables that they read."""
 
     target: VliwTarget
     functions: dict[str, int]
@@ -70,7 +70,7 @@ class SequenceWriter:
         then: SequenceRegister | int,
         other: SequenceRegister | int,
     ) -> SequenceRegister:
-        """Append a select: `then` where the condition holds of a and b; constants in registers, one immediate aside."""
+        """Append a select: `then` where the condition on a and b is true; constants except one immediate are loaded."""
         loaded = [self.constant(each) if isinstance(each, int) else each for each in (then, other)]
         return self.do(head, a, b, *loaded)
 
@@ -87,7 +87,7 @@ class SequenceWriter:
         return total
 
     def horner(self, x: SequenceRegister, coefficients: Items[int]) -> SequenceRegister:
-        """Return a polynomial, highest power first, a MAC a step."""
+        """Return a polynomial, highest power first, one MAC per step."""
         total = self.constant(coefficients[0])
         for each in coefficients[1:]:
             total = self.fma(each, total, x)
@@ -96,7 +96,7 @@ class SequenceWriter:
     # --------------------------------------------------------------------------------------------------- exponents
 
     def exponent(self, x: SequenceRegister) -> SequenceRegister:
-        """Return exponents less the bias, as integers."""
+        """Return exponents minus the bias, as integers."""
         biased = Feature.BIASED_EXPONENT in self.target.dialect.features
         return self.do("extract_exp.f32" if biased else "extract_exp.f32 subtract_bias", x)
 
@@ -110,7 +110,7 @@ class SequenceWriter:
         variant: str = "",
         offset: SequenceRegister | None = None,
     ) -> SequenceRegister:
-        """Return c0 + v (c1 + v c2), v from the start of the interval; `offset` is added to the entry where it holds.
+        """Return c0 + v (c1 + v c2), v from the start of the interval; `offset` is added to the entry where it is true.
 
         Each binade has 2 ** binade_bits intervals.
         """
@@ -170,7 +170,7 @@ def _halved(
 
 
 def rsqrt(w: SequenceWriter, x: SequenceRegister, *, full: bool) -> SequenceRegister:
-    """Append 1 / sqrt(x); `full` with the results of special operands."""
+    """Append 1 / sqrt(x); `full` includes the results of special operands."""
     r, half = _halved(w, x, "rsqrt", 7)
     y = w.do("sub.i32", r, half)
     y = w.select("sel_less.i32", w.do("and.i32", x, EXPONENT), _SMALLEST_NORMAL, INFINITY, y)
@@ -200,7 +200,7 @@ _INVERSE_ROOT, _REST_OF_LOG2E, _LN2 = 0x3F3504F3, 0x3EE2A8ED, 0x3F317218
 
 
 def log2(w: SequenceWriter, x: SequenceRegister, *, full: bool, natural: bool = False) -> SequenceRegister:
-    """Append the binary or natural logarithm; `full` with the results of special operands."""
+    """Append the binary or natural logarithm; `full` includes the results of special operands."""
     e = w.do("add.i32", w.exponent(x), 1)
     m = w.do("form_fp_num.f32", HALF, x, x)
     below = w.do("shr.i32", w.do("sub.f32", m, _INVERSE_ROOT), 31)
@@ -230,7 +230,7 @@ _LOWEST, _HIGHEST = 0xC2AEAC08, 0x42B171AA
 
 
 def exp_cephes(w: SequenceWriter, x: SequenceRegister, *, full: bool) -> SequenceRegister:
-    """Append the exponential function; `full` with the results of special operands."""
+    """Append the exponential function; `full` includes the results of special operands."""
     z = w.do("nearbyint.f32 rd", w.fma(HALF, x, _LOG2E))
     r = w.fma(x, z, _LN2_HIGH, negative=True)
     w.sequence.vpu("mac.f32 neg", r, z, _LN2_LOW)
@@ -257,7 +257,7 @@ _EXP_LOWEST, _EXP_HIGHEST = 0xC2AEAC50, 0x42B17218
 
 
 def exp(w: SequenceWriter, x: SequenceRegister, *, full: bool) -> SequenceRegister:
-    """Append the exponential function by table; `full` with the results of special operands."""
+    """Append the exponential function by table; `full` includes the results of special operands."""
     z = w.do("nearbyint.f32 rd", w.do("mul.f32", x, _LOG2E))
     r = w.fma(x, z, _LN2_HIGH, negative=True)
     w.sequence.vpu("mac.f32 neg", r, z, _LN2_LOW)
@@ -455,7 +455,7 @@ FUNCTIONS: Mapping[str, Build] = {
     "v_tanh_f32": lambda w, given: _tanh(w, given[0], full=True),
     "v_tanh_fast_f32": lambda w, given: _tanh(w, given[0], full=False),
 }
-"""What appends each function of vectors, by the vendor's name."""
+"""The builders of the functions of vectors, by the vendor's names."""
 
 OPERANDS: Mapping[str, tuple[str, ...]] = dict.fromkeys(("v_pow_f32", "v_div_f32", "v_div_fast_f32"), ("x", "y"))
-"""The operands of those that have not only x."""
+"""The operands of functions with more than x."""

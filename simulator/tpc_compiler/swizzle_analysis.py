@@ -1,6 +1,6 @@
-"""The values that a block of bundles stores, as terms of those that it loads.
+"""The values stored by a block of bundles, as terms of the loaded values.
 
-Bundles are taken in order: a block that reads early has another meaning than this, and is not given here.
+Bundles are processed in order: a block with early reads has another meaning and is not accepted here.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ _PLACES = 8
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """An element: what made it, and its width in bytes.
+    """An element: its origin, and its width in bytes.
 
     kind is `load` (key: number of the load, element), `constant` (key: the bits), `immediate` and `scalar` (an operand
-    of an instruction that is alike for all lanes; key: number, register), `operation` (key: the instruction without its
+    of an instruction that is equal for all lanes; key: number, register), `operation` (key: the instruction without its
     operands; parts: terms), `comparison` (an operation whose results are masks), `select` (parts: mask, new, old) or
     `joined` (parts: byte numbers).
     """
@@ -95,7 +95,7 @@ class Terms:
         return tuple(term * _PLACES + k for k in range(found.width))
 
     def element(self, numbers: tuple[int, ...]) -> int:
-        """Return the term that some bytes make up."""
+        """Return the element that some bytes form."""
         first, width = self.listed[numbers[0] // _PLACES], len(numbers)
         if first.width == width and numbers == self.bytes_of(numbers[0] // _PLACES):
             return numbers[0] // _PLACES
@@ -117,7 +117,7 @@ class Terms:
         return self.listed[number // _PLACES]
 
     def children(self, term: Term) -> tuple[int, ...]:
-        """Return the terms that a term is made of."""
+        """Return the terms from which a term is made."""
         return tuple(part // _PLACES for part in term.parts) if term.kind == "joined" else term.parts
 
     def joined_parts(self, term: Term) -> tuple[tuple[int, int], ...]:
@@ -126,7 +126,7 @@ class Terms:
 
 
 class TermShapes:
-    """Terms without the loaded element: its number is taken out where all leaves of a term agree on it."""
+    """Terms without the loaded element: its number is removed if all leaves of a term have the same one."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
@@ -164,12 +164,12 @@ _BYTE_BITS = 8
 
 
 class Unsuited(Exception):  # noqa: N818 - it is an answer, not a fault
-    """A block that the pass leaves as it is; the text says why."""
+    """A block that the pass leaves unchanged; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorAccess:
-    """A load or store of a vector: instruction, place among all of the block, width of an element in bytes."""
+    """A load or store of a vector: instruction, position among those of the block, width of an element in bytes."""
 
     instruction: TpcInstruction
     slot: Slot
@@ -182,8 +182,8 @@ class VectorAccess:
 class Analysis:
     """The effects of a block.
 
-    `others` are the instructions that touch no vector, with their places; `work` the instructions of the vector slot
-    that are not lane moves; `moves` the lane moves. `registers` and `masks` are what is known at the end.
+    `others` are the instructions without vectors, with their positions; `work` the instructions of the vector slot
+    that are not lane moves; `moves` the lane moves. `registers` and `masks` are the known values at the end.
     """
 
     terms: Terms = field(default_factory=Terms)
@@ -204,10 +204,10 @@ def analysed(
 ) -> Analysis:
     """Run a block on terms.
 
-    `constants` are vector registers that hold one number in every element from before the block: bits and width.
+    `constants` are vector registers with one number in every element from before the block: bits and width.
 
     Raises:
-        Unsuited: something in the block has no meaning lane by lane, or is not known.
+        Unsuited: a part of the block has no meaning lane by lane, or is unknown.
     """
     found = Analysis()
     reader = _InstructionReader(found, tensors, target)
@@ -229,12 +229,12 @@ def analysed(
 
 
 def is_vector(operand: Operand | None) -> bool:
-    """Whether an operand is a vector, a group of them or a vector predicate."""
+    """Return whether an operand is a vector, a group of them or a vector predicate."""
     return isinstance(operand, Register) and operand.file in VECTOR_FILES
 
 
 class _InstructionReader:
-    """Takes instructions one at a time; the effect of each is committed when the whole bundle has read."""
+    """Processes instructions one at a time; the effect of each is committed when the whole bundle has read."""
 
     def __init__(self, found: Analysis, tensors: dict[int, TensorDeclaration], target: VliwTarget) -> None:
         self.found = found
@@ -288,7 +288,7 @@ class _InstructionReader:
         return known[operand.index]
 
     def _income(self, register: Register) -> Bytes:
-        """Return the old content of a destination; of one that nothing wrote every byte is a term of its own."""
+        """Return the old content of a destination; if it is unwritten, every byte is its own term."""
         known = self.found.masks if register.file is File.VP else self.found.registers
         if register.index in known:
             return known[register.index]
@@ -330,7 +330,7 @@ class _InstructionReader:
     # -------------------------------------------------------------------------------------------------------- kinds
 
     def _access(self, instruction: TpcInstruction, slot: Slot, place: int) -> Callable[[], None]:
-        """Take a load or store of a whole vector."""
+        """Process a load or store of a whole vector."""
         number = next((each for each in instruction.operands if isinstance(each, Immediate)), None)
         if number is None or number.value not in self.tensors or instruction.predicate is not None:
             raise self._unsuited(instruction, "names its tensor by a register, or has a predicate")
@@ -414,7 +414,7 @@ class _InstructionReader:
         return self.terms.elements(self._register(instruction, operand), width)
 
     def _converted(self, instruction: TpcInstruction, unit: PreparedConversion | ConvertInteger) -> Callable[[], None]:
-        """Take a conversion of element types, of one lane or all."""
+        """Process a conversion of element types, of one lane or all."""
         placement = unit.placement
         if placement is None or instruction.predicate is not None or instruction.switch("clip_fp") == 1:
             raise self._unsuited(instruction, "has a predicate or a switch that the pass does not follow")
@@ -440,7 +440,7 @@ class _InstructionReader:
         return unit.src.name, unit.dst.name, shift.signed
 
     def _group(self, instruction: TpcInstruction, role: str, count: int) -> list[Bytes]:
-        """Return the registers that an operand stands for."""
+        """Return the registers of an operand."""
         operand = instruction.operand(role)
         assert isinstance(operand, Register)
         return [self._register(instruction, Register(File.V, operand.index + k)) for k in range(count)]
@@ -468,7 +468,7 @@ class _InstructionReader:
 
 @dataclass(frozen=True, slots=True)
 class ProgramPiece:
-    """Consecutive items of a program; `straight` if they are bundles without control flow, entered at the top only."""
+    """Consecutive items of a program; `straight` if they are bundles without control flow, entered only at the top."""
 
     items: tuple[Item, ...]
     straight: bool
@@ -531,7 +531,7 @@ def _mnemonics(bundle: Bundle) -> set[str]:
 
 
 def constants(program: TpcProgram, target: VliwTarget) -> dict[int, tuple[int, int, TpcInstruction]]:
-    """Return vector registers that one MOV of a number writes and nothing else: bits, width in bytes, the MOV."""
+    """Return vector registers written only by one MOV of a number: bits, width in bytes, the MOV."""
     writers: dict[str, list[TpcInstruction]] = {}
     for plan in plans_of(program.bundles, target):
         for name in _vectors(plan.results):
@@ -553,7 +553,7 @@ def plans_of(bundles: tuple[Bundle, ...], target: VliwTarget) -> list[Instructio
 def entering(piece: ProgramPiece, target: VliwTarget, elsewhere: frozenset[str]) -> frozenset[str]:
     """Return the vector registers and predicates whose values from before the piece matter in it.
 
-    What a partial write leaves of a register counts if other pieces, which write the registers `elsewhere`, wrote it.
+    The old part after a partial write counts if other pieces, which write the registers `elsewhere`, wrote it.
     """
     known: set[str] = set()
     found: set[str] = set()

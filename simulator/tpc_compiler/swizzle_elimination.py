@@ -1,8 +1,8 @@
-"""Removes lane moves around element-wise work: what puts elements in order only to put them back.
+"""Removes lane moves around element-wise work: moves that order elements only to reverse the order again.
 
-A block in which every stored element comes from the loaded element of its own place, by the same operations for all
-places, needs no order in between. It is written anew in the order that conversions of all lanes leave and scheduled
-again. Whether the new block stores the same is then found by the same analysis: equal shapes, not equal samples.
+A block in which every stored element comes from the loaded element of its own position, by the same operations for
+all positions, needs no order in between. It is rewritten in the order that conversions of all lanes leave and scheduled
+again. The same analysis then checks that the new block stores the same: equal shapes, not equal samples.
 Source: the vendor's document tpc_builtin_support, elimination of swizzle and unswizzle casts.
 """
 
@@ -66,13 +66,13 @@ _LANEWISE = ("operation", "comparison")
 """Kinds of terms that an instruction makes lane by lane."""
 
 Lanes = tuple[SequenceRegister, ...]
-"""The registers of a value, numbered by lane; of a constant the same one every time."""
+"""The registers of a value, numbered by lane; for a constant the same one for every lane."""
 
 
 class Rewriter:
-    """Appends the work of shapes to a sequence.
+    """Appends the operations of shapes to a sequence.
 
-    `loaded` are the registers of the loads, by number; `narrow` the width of what is loaded and stored, in bytes;
+    `loaded` are the registers of the loads, by number; `narrow` the width of the loaded and stored elements, in bytes;
     `scalars` the S registers by index.
     """
 
@@ -89,17 +89,17 @@ class Rewriter:
         self._users: dict[int, int] = {}
 
     def count_users(self, shape: int) -> None:
-        """Record what a shape to be written uses, so that a value of one user may be made where it is needed."""
+        """Record the operands of a shape to be written, so that a value with one user may be computed in its place."""
         for child in self.shapes.children(self.shapes.listed[shape]):
             self._users[child] = self._users.get(child, 0) + 1
             if self._users[child] == 1:
                 self.count_users(child)
 
     def written(self, shape: int, into: Lanes | None = None) -> Lanes:
-        """Return the registers of a shape's value, appending what computes it; `into` are wanted registers.
+        """Return the registers of a shape's value, appending its computation; `into` are preferred registers.
 
         Raises:
-            Unsuited: something that cannot be done in this order.
+            Unsuited: an operation is not possible in this order.
         """
         if shape not in self._made:
             self._made[shape] = self._write(self.shapes.listed[shape], shape, into)
@@ -187,7 +187,7 @@ class Rewriter:
         return self._through(hop, term.parts[0], before, term.width, mode)
 
     def _extended(self, term: Term) -> Lanes:
-        """Write an element that consists of a narrower one and zeroes above it."""
+        """Write an element that consists of a narrower one and zeros above it."""
         parts = self.shapes.joined_parts(term)
         low = parts[0][0]
         width = self.shapes.listed[low].width
@@ -212,7 +212,7 @@ class Rewriter:
         return tuple(hop_in_swizzle(self.sequence, hop, taken, mode, None, self.target))
 
     def _grouped(self, source: int, count: int) -> Lanes:
-        """Return the registers of a value as one group, made there if nothing else needs it, else copied."""
+        """Return the registers of a value as one group, built in place if it has no other user, else copied."""
         group = self.sequence.vector(count).parts
         term = self.shapes.listed[source]
         movable = (term.kind in _LANEWISE and len(term.key) == 1) or term.kind == "select"
@@ -224,16 +224,16 @@ class Rewriter:
 
 
 _FIXED = 1 << 20
-"""From here on values of a sequence stand for registers whose numbers are given."""
+"""Values of a sequence from this number on represent registers with fixed numbers."""
 _MOST_PADDING = 16
 _UNREAD = "unread result"
 
 
 @dataclass(frozen=True, slots=True)
 class BlockResult:
-    """The result for a block: `reason` says why it stayed, None if it was written anew.
+    """The result for a block: `reason` is why it stayed, None if it was rewritten.
 
-    `removed` counts the lane moves that went, by mnemonic; operations are those of the vector slot.
+    `removed` counts the removed lane moves, by mnemonic; operations are those of the vector slot.
     """
 
     lines: tuple[int, int]
@@ -245,7 +245,7 @@ class BlockResult:
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """A program before and after; `text` is the new one, canonical, `blocks` those that move lanes."""
+    """A program before and after; `text` is the new one, canonical, `blocks` those with lane moves."""
 
     program: TpcProgram
     text: str
@@ -253,17 +253,17 @@ class Elimination:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was removed."""
+        """Return whether anything was removed."""
         return any(block.reason is None for block in self.blocks)
 
 
 def eliminate(program: TpcProgram, target: VliwTarget) -> Elimination:
     """Remove the lane moves that no stored element needs.
 
-    The program must not read early: its meaning is taken from the order of its instructions.
+    The program must have no early reads: its meaning is taken from the order of its instructions.
 
     Raises:
-        IllegalError: an instruction that the target refuses.
+        IllegalError: the target rejects an instruction.
     """
     parts = pieces(program, target)
     tensors = {each.number: each for each in program.declarations if isinstance(each, TensorDeclaration)}
@@ -296,7 +296,7 @@ def _check_neighbours(parts: tuple[ProgramPiece, ...], place: int, target: VliwT
     """Reject a block if another one needs vector registers from before itself; new numbers could overwrite them.
 
     Raises:
-        Unsuited: as said.
+        Unsuited: another block needs such registers.
     """
     for number, other in enumerate(parts):
         if number == place:
@@ -315,10 +315,10 @@ def _check_neighbours(parts: tuple[ProgramPiece, ...], place: int, target: VliwT
 def _rewritten(
     piece: ProgramPiece, before: dict[int, tuple[int, int]], tensors: dict[int, TensorDeclaration], target: VliwTarget
 ) -> tuple[list[Line], BlockResult]:
-    """Write a block anew.
+    """Rewrite a block.
 
     Raises:
-        Unsuited: it does something else than element-wise work on what it loads, or gets no shorter.
+        Unsuited: it does more than element-wise work on its loads, or gets no shorter.
     """
     found = analysed(piece.bundles, before, tensors, target)
     shapes = TermShapes(found.terms)
@@ -340,7 +340,7 @@ def _shape_of(store: VectorAccess, shapes: TermShapes) -> int:
     """Return the one shape of all elements of a store.
 
     Raises:
-        Unsuited: elements are treated differently, or come from other places.
+        Unsuited: elements are treated differently, or come from other positions.
     """
     elements = shapes.terms.elements(store.value, store.width)
     found = [shapes.of(term) for term in elements]
@@ -355,7 +355,7 @@ def _shape_of(store: VectorAccess, shapes: TermShapes) -> int:
 
 
 def _signatures(found: Analysis) -> list[object]:
-    """Return, for every store in order, the work behind it with loads named by what they read: equal if values are."""
+    """Return, for every store in order, its computation with loads named by what they read: equal if values are."""
     shapes = TermShapes(found.terms)
     loads = [_without(access.instruction, "dest") for access in found.loads]
 
@@ -419,10 +419,10 @@ def _bundled(found: Analysis, shapes: TermShapes, wanted: list[int], target: Vli
 
 
 def _in_order(found: Analysis) -> list[tuple[int, Slot, VectorAccess | str]]:
-    """Return accesses and the text of what touches no vector, in the order of the program.
+    """Return accesses and the text of instructions without vectors, in the order of the program.
 
     Raises:
-        Unsuited: a scalar access of memory, whose order is not followed.
+        Unsuited: there is a scalar access of memory, whose order is not tracked.
     """
     for _, _, instruction in found.others:
         if instruction.form.memory is not None:
@@ -440,10 +440,10 @@ def _in_order(found: Analysis) -> list[tuple[int, Slot, VectorAccess | str]]:
 def _padded(
     program: TpcProgram, lines: list[list[str]], place: int, body: list[Line], piece: ProgramPiece, target: VliwTarget
 ) -> list[str]:
-    """Return the text of a new block with empty bundles behind it, as many as before or as the rules ask for.
+    """Return the text of a new block followed by empty bundles, as many as before or as the rules require.
 
-    A block that ends where the old one ended in empty bundles keeps them; then come more, until every result of the
-    block is visible and the linter finds nothing that it did not find before.
+    A block that ends where the old one ended in empty bundles keeps them; then more follow, until every result of the
+    block is visible and the linter has no new finding.
     """
     findings = _broken(program, target)
     lines_of_body = [printed(line) for line in body]
@@ -460,17 +460,17 @@ def _padded(
 
 
 def _broken(program: TpcProgram, target: VliwTarget) -> int:
-    """Return the number of violations of issue rules; a result that nothing reads any more breaks none."""
+    """Return the number of violations of issue rules; an unread result does not count."""
     return sum(finding.rule != _UNREAD for finding in lint(program, target))
 
 
 def _ends(lines: list[list[str]], place: int) -> bool:
-    """Whether the program ends behind a block."""
+    """Return whether the program ends after a block."""
     return all("halt" in line or not line.strip("nop; ") for part in lines[place + 1 :] for line in part)
 
 
 def _visible(line: Line, index: int, target: VliwTarget) -> int:
-    """Return the first bundle in which everything that a bundle writes is visible to any reader."""
+    """Return the first bundle in which all results of a bundle are visible to any reader."""
     program = parse(f"{printed(line)}\n", target.dialect)
     return max((index + plan.stage.number + 1 for plan in plans_of(program.bundles, target) if plan.results), default=0)
 
@@ -483,7 +483,7 @@ _DEFAULT_INPUT = "random:0"
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Cycles before and after; `same_outputs` says of each output whether it is the same, bit by bit."""
+    """Cycles before and after; `same_outputs` is whether each output is the same, bit by bit."""
 
     file: str
     target: VliwTarget
@@ -493,7 +493,7 @@ class Compared:
 
     @property
     def saved(self) -> int:
-        """Cycles saved."""
+        """Number of cycles saved."""
         return self.cycles[0] - self.cycles[1]
 
 
@@ -506,13 +506,13 @@ def compared(
 ) -> Compared:
     """Rewrite a program and run it before and after.
 
-    `inputs` are arrays or specifications by name; what is not given is `random:0`.
+    `inputs` are arrays or specifications by name; the default is `random:0`.
 
     Raises:
-        ReadError, IllegalError, TileError: the program or an input is refused.
-        IllegalError: the program reads early, so that the order of its instructions is not its meaning.
-        EngineError: it does not end.
-        LimitError: more of it is read or walked than `limits` let through.
+        ReadError, IllegalError, TileError: the program or an input is rejected.
+        IllegalError: the program reads early, so the order of its instructions is not its meaning.
+        EngineError: it does not terminate.
+        LimitError: the program exceeds `limits`.
     """
     assembled = assemble(source, file, target, {}, limits.max_statements)
     uses = assembled.arguments

@@ -1,6 +1,6 @@
-"""The text that is scheduled: one instruction a line, labels, declarations; registers may be virtual.
+"""The text to be scheduled: one instruction a line, labels, declarations; registers may be virtual.
 
-`%v.x` and the like have numbers beyond their files until real registers are allocated.
+`%v.x` and similar names have numbers above their files until real registers are allocated.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from castsim.targets.vliw import VliwTarget
 # register or group: `%d.x` and `%v.x.0` begin at the same place. Grammar: docs/reference/tpc.md section 7.3.
 
 FIRST = 1000
-"""The number of the first virtual register; no file is so large."""
+"""The number of the first virtual register, above that of every file."""
 STRIDE = 4
-"""Numbers of a virtual register: those of the largest group."""
+"""Numbers per virtual register: those of the largest group."""
 _MOST = 999_996
-"""The reader takes numbers of up to six digits."""
+"""Upper limit of numbers: the reader accepts up to six digits."""
 
 NAME = re.compile(r"%(vp|sp|ad|[vsidaz])\.([A-Za-z0-9_]+)(?:\.([0-3]))?", re.IGNORECASE)
 """A virtual register in a text."""
 
 
 def has_virtual_registers(text: str) -> bool:
-    """Whether an assembly text names virtual registers, so that it has to be scheduled before it can run."""
+    """Return whether an assembly text has virtual registers and must be scheduled before it can run."""
     return NAME.search(text) is not None
 
 
@@ -76,12 +76,12 @@ class VirtualRegister:
 
     @property
     def base(self) -> int:
-        """The number that stands for its first register."""
+        """The number that represents its first register."""
         return FIRST + STRIDE * self.number
 
 
 def unit_of(register: Register) -> VirtualRegister | None:
-    """Return the virtual register that a register stands for, None for a real one."""
+    """Return the virtual register of a register, None for a real one."""
     if register.index < FIRST:
         return None
     return VirtualRegister(GROUPED.get(register.file, (register.file, 1))[0], (register.index - FIRST) // STRIDE)
@@ -89,17 +89,17 @@ def unit_of(register: Register) -> VirtualRegister | None:
 
 @lru_cache(maxsize=1 << 16)
 def unit_of_cell(name: str) -> VirtualRegister | None:
-    """Return the virtual register that a register cell, `V1004`, belongs to; None for a real one."""
+    """Return the virtual register of a register cell, `V1004`; None for a real one."""
     match = _PLACEHOLDER.fullmatch(name)
     return None if match is None else unit_of(Register(File(match[1]), int(match[2])))
 
 
 Numbers = Mapping[VirtualRegister, int]
-"""The first of the registers that stand in place of each virtual one."""
+"""The first of the registers that replace each virtual one."""
 
 
 def in_place_of(register: Register, numbers: Numbers) -> Register:
-    """Return the register that stands in place of a virtual one; others as they are."""
+    """Return the register that replaces a virtual one; others are unchanged."""
     unit = unit_of(register)
     if unit is None or unit not in numbers:
         return register
@@ -136,20 +136,20 @@ def free_registers(target: VliwTarget, used: Iterable[Register]) -> dict[File, l
 
 @dataclass(slots=True)
 class Names:
-    """The virtual registers of a text. `sizes` are the registers that each needs, 1, 2 or 4."""
+    """The virtual registers of a text. `sizes` are their numbers of registers, 1, 2 or 4."""
 
     units: dict[tuple[File, str], VirtualRegister] = field(default_factory=dict)
     shown: dict[VirtualRegister, str] = field(default_factory=dict)
     sizes: dict[VirtualRegister, int] = field(default_factory=dict)
     counts: dict[File, int] = field(default_factory=dict)
     places: dict[tuple[int, VirtualRegister], Span] = field(default_factory=dict)
-    """Where the instruction of a line names a virtual register."""
+    """The positions of virtual registers in the instruction of a line."""
 
     def placeholder(self, text: str, span: Span) -> str:
-        """Return the register that stands for a virtual one in the text, `V1004` for `%v.x`.
+        """Return the register that represents a virtual one in the text, `V1004` for `%v.x`.
 
         Raises:
-            ReadError: no name of a virtual register; a member of a file that has no groups.
+            ReadError: the text is not the name of a virtual register, or a member of a file without groups.
         """
         match = NAME.fullmatch(text)
         if match is None:
@@ -172,7 +172,7 @@ class Names:
         return found
 
     def fresh(self, file: File, name: str) -> VirtualRegister:
-        """Return a new virtual register that no text names; messages call it `name`."""
+        """Return a new virtual register that is not in the text; messages call it `name`."""
         found = VirtualRegister(file, self.counts.get(file, 0))
         self.counts[file] = found.number + 1
         self.shown[found] = name
@@ -180,13 +180,13 @@ class Names:
         return found
 
     def renamed(self, unit: VirtualRegister) -> VirtualRegister:
-        """Return a new virtual register for another value of one."""
+        """Return a new virtual register for another value of an existing one."""
         found = self.fresh(unit.file, self.shown[unit])
         self.sizes[found] = self.sizes[unit]
         return found
 
     def need(self, unit: VirtualRegister, registers: int, span: Span | None = None) -> None:
-        """Record how many registers a unit stands for: 1, 2 or 4.
+        """Record the number of registers of a unit: 1, 2 or 4.
 
         Raises:
             ReadError: there are more virtual registers than numbers.
@@ -197,13 +197,13 @@ class Names:
             raise ReadError("too many virtual registers", span=span)
 
     def spelling(self, unit: VirtualRegister) -> str:
-        """Return a virtual register as a text names it: `%v.x`, or `%d.x` for a pair."""
+        """Return the name of a virtual register in a text: `%v.x`, or `%d.x` for a pair."""
         size = self.sizes[unit]
         group = next((each for each in _GROUPS.get(unit.file, ()) if GROUPED[each][1] == size), unit.file)
         return f"%{group.value.lower()}.{self.shown[unit]}"
 
     def named(self, error: CastsimError, dialect: Dialect) -> CastsimError:
-        """Return an error that speaks of virtual registers by their names."""
+        """Return an error that uses the names of virtual registers."""
         error.legal = tuple(
             _RANGE.sub(lambda found: f"{found[1]}0 .. {dialect.registers[found[1]] - 1}", each) for each in error.legal
         )
@@ -233,7 +233,7 @@ _HALT = "halt"
 
 @dataclass(frozen=True, slots=True)
 class WrittenInstruction:
-    """An instruction as written, for every slot that it may stand in."""
+    """An instruction as written, for every slot that it may be in."""
 
     slots: dict[Slot, TpcInstruction]
     span: Span
@@ -245,7 +245,7 @@ class WrittenInstruction:
 
 
 def written_as(text: str, file: str, dialect: Dialect) -> WrittenInstruction:
-    """Return an instruction as if it were written. Errors as `read_instruction`."""
+    """Return an instruction as if it were written. Errors: see `read_instruction`."""
     source = AssemblySource(text, file)
     slots = read_instruction(source, source.words(0, 0, len(text)), dialect)
     return WrittenInstruction(slots, source.span(0, 0, len(text)))
@@ -253,7 +253,7 @@ def written_as(text: str, file: str, dialect: Dialect) -> WrittenInstruction:
 
 @dataclass(frozen=True, slots=True)
 class LabelPlace:
-    """The place of a label: before the instruction of that number."""
+    """The place of a label: before the instruction with that number."""
 
     name: str
     place: int
@@ -262,9 +262,9 @@ class LabelPlace:
 
 @dataclass(frozen=True, slots=True)
 class SequentialProgram:
-    """A text that is to be scheduled. `names` are its virtual registers.
+    """A text to be scheduled. `names` are its virtual registers.
 
-    `local` is the end of what accesses through registers reach in `vlm` and `slm`; None if that is unknown.
+    `local` is the end of the accesses through registers to `vlm` and `slm`; None if that is unknown.
     """
 
     file: str
@@ -282,10 +282,10 @@ def read_sequential(
     """Read a text of one instruction a line.
 
     Raises:
-        ReadError: a line that cannot be read, or that holds a bundle; an undefined or redefined label.
-        IllegalError: an instruction that the target lacks; a jump that counts bytes; a tensor that is not declared
-            where others are, or is not to be stored to.
-        LimitError: more instructions than `max_statements`.
+        ReadError: a line is malformed or holds a bundle, or a label is undefined or redefined.
+        IllegalError: the target lacks an instruction; a jump counts bytes; a tensor is not declared where
+            others are, or must not be stored to.
+        LimitError: there are more instructions than `max_statements`.
     """
     return _ScheduleReader(text, file, target, max_statements).program()
 
@@ -305,7 +305,7 @@ class _ScheduleReader:
         self._labels: dict[str, LabelPlace] = {}
 
     def program(self) -> SequentialProgram:
-        """Return what the text says."""
+        """Return the program of the text."""
         declarations = self._declarations()
         found: list[WrittenInstruction] = []
         for line, text in enumerate(self._source.lines):
@@ -343,7 +343,7 @@ class _ScheduleReader:
         return (TargetDeclaration(self._target.name), *kept)
 
     def _check_spelling(self, comment: Comment) -> None:
-        """Reject what looks like a virtual register and names none."""
+        """Reject text that resembles a virtual register but is not one."""
         for match in _LIKE_A_NAME.finditer(comment.text):
             if NAME.fullmatch(match[0]) is None:
                 span = self._source.span(comment.line, comment.column + match.start(), len(match[0]))
@@ -352,7 +352,7 @@ class _ScheduleReader:
     # ------------------------------------------------------------------------------------------------------- lines
 
     def _labels_of(self, line: int, text: str, place: int) -> int:
-        """Take the labels that a line begins with; return where the rest begins."""
+        """Record the labels at the beginning of a line; return the position after them."""
         start = 0
         while match := LABEL.match(text, start):
             span = self._source.span(line, match.start(1), len(match[1]))

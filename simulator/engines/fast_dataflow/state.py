@@ -102,12 +102,12 @@ class PipeRow(StateRow):
 
 class AccountRow(StateRow):
     """The cycle up to which a pipe's cycles are attributed, and its remaining earlier work: until when, of which
-        operation (by index; NONE if it is not needed).
-        `answered` is when memory can answer the transfer at the head; `left` is when the last vector instruction had begun
-        all of its repeats, or a write of the mask arrived at an idle pipe, `mask_ready` when the last mask takes effect.
-    Its cycles by cause are `MachineState.causes`. If segments are reported, `segment...` describes the cycles before the
-        cursor.
-        cursor belong to.
+    operation (by index; NONE if it is not needed).
+    `answered` is when memory can answer the transfer at the head; `left` is when the last vector instruction had begun
+    all of its repeats, or a write of the mask arrived at an idle pipe, `mask_ready` when the last mask takes effect.
+
+    Its cycles by cause are `MachineState.causes`. If segments are reported, `segment...` describes the cycles before
+    the cursor.
     """
 
     cursor: Cycle = 0

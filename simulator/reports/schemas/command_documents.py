@@ -30,15 +30,15 @@ from castsim.reports.schemas.keys import (
 class FindingEntry(Keys):
     """An error, warning or note about a file."""
 
-    severity: Severity = says("How grave it is.")
+    severity: Severity = says("Severity of the finding.")
     kind: str = says("Its kind.")
     message: str = says("The finding in words.")
     file: str = says("The file.")
     line: Line | None = says("Line, from 1; null if it is about the whole file.")
     column: Column | None = says("Column in code points, from 1; null as `line`.")
-    end_column: Column | None = says("Column behind the last character; null as `line`.")
-    help: str | None = says("The cure; null if there is no one cure.", lambda found: found.help or None)
-    legal: list[str] = says("What would be legal.")
+    end_column: Column | None = says("Column after the last character; null if it is about the whole file.")
+    help: str | None = says("The fix; null if there is no single one.", lambda found: found.help or None)
+    legal: list[str] = says("Valid alternatives.")
 
 
 class Check(CommandDocument, name="check"):
@@ -58,14 +58,14 @@ class FormEntry(Keys):
 
     name: str = says("Its name.")
     version: int = says("Its `schema_version`.")
-    meaning: str = says("What it tells.")
+    meaning: str = says("Meaning of the form.")
 
 
 class CommandSchemas(Keys):
     """A command."""
 
     command: str = says("Its name.")
-    documents: list[FormEntry] = says("What it may write.")
+    documents: list[FormEntry] = says("The documents that it may write.")
 
 
 class SchemaList(CommandDocument, name="schema-list"):
@@ -99,7 +99,7 @@ class Entry(Keys):
 
     entry: str = says("Name of the function.")
     cycles: Cycles | None = says("Its cycles; null if it cannot be run, or they are not modelled.")
-    error: str | None = says("Why it cannot be run; null if it can.")
+    error: str | None = says("The reason why it cannot be run; null if it can.")
 
 
 class AllEntries(CommandDocument, name="run-all-entries"):
@@ -107,7 +107,7 @@ class AllEntries(CommandDocument, name="run-all-entries"):
 
     program: str = says("The file.")
     entries: list[Entry] = says("The functions.")
-    failed: int = says("How many cannot be run.")
+    failed: int = says("Number of functions that cannot be run.")
 
 
 # `castsim view`, `sweep` and `tosa`.
@@ -117,17 +117,19 @@ class Viewed(CommandDocument, name="view"):
     """A file that was shown."""
 
     file: str = says("The file.")
-    kind: Literal["program", "result", "report", "trace"] = says("What it is; of the first two a report was made.")
+    kind: Literal["program", "result", "report", "trace"] = says(
+        "Kind of the file; a report is made of the first two kinds."
+    )
     path: str = says("The report or the trace.")
-    address: str | None = says("Where a trace was served; null if it was not.")
+    address: str | None = says("Address of a served trace; null if it was not served.")
 
 
 class Crossing(Keys):
     """Two routes, the first faster below `x`, the second from `x` on."""
 
-    what: str = says("What both do, such as the type pair.")
-    below: str = says("The route that is faster below.")
-    above: str = says("The route that is faster from there on.")
+    what: str = says("The common part of both routes, such as the type pair.")
+    below: str = says("The faster route below the crossing.")
+    above: str = says("The faster route from the crossing on.")
     x: float = says("Elements of a cast; of programs, the value of the argument that the plots are over.")
 
 
@@ -137,19 +139,19 @@ class SweepDrawn(CommandDocument, name="sweep-report"):
     report: str = says("The Parquet file.")
     html: str = says("The page.")
     rows: int = says("Rows of the results.")
-    failed: int = says("Those that failed.")
-    crossings: list[Crossing] = says("Where another of two routes becomes the faster one.")
+    failed: int = says("Number of failed rows.")
+    crossings: list[Crossing] = says("Crossings at which another of two routes becomes faster.")
 
 
 class SweepResults(CommandDocument, name="sweep"):
     """A finished sweep; its rows are in the Parquet file."""
 
     out: str = says("The Parquet file.")
-    ledger: str = says("The file that holds what is done, and from which the same command goes on.")
+    ledger: str = says("The ledger of finished work, from which the same command resumes.")
     rows: int = says("Rows of the results: points that are not excluded.")
-    failed: int = says("Those that failed.")
-    chunks: int = says("Chunks into which the points were divided.")
-    resumed_chunks: int = says("Those that an earlier start had done.")
+    failed: int = says("Number of failed rows.")
+    chunks: int = says("Number of chunks of points.")
+    resumed_chunks: int = says("Number of chunks finished by an earlier start.")
     version: str = says("The version of castsim.")
     facts_digest: Sha256 = says("Digest of the facts of all targets of the sweep.")
 
@@ -175,25 +177,25 @@ class Recorded(CommandDocument, name="record"):
     """A kernel in C++ as a `.pto` program of its recorded operations."""
 
     program: str = says("The kernel.")
-    blocks: Annotated[int, ("minimum", 1)] = says("How many cores the kernel was told that there are.")
-    statements: Annotated[int, ("minimum", 0)] = says("How many statements the function of the program has.")
+    blocks: Annotated[int, ("minimum", 1)] = says("The number of cores that the kernel sees.")
+    statements: Annotated[int, ("minimum", 0)] = says("Number of statements in the function of the program.")
     text: str = says("The program.")
-    output: str | None = says("The file that it was written to; null if it was not written.")
+    output: str | None = says("The output file; null if none was written.")
 
 
 class Expanded(CommandDocument, name="expand"):
     """A program of tile operations rewritten as vector instructions."""
 
     file: str = says("The program.")
-    out: str | None = says("The file that the text was written to; null if it was not written.")
+    out: str | None = says("The output file of the text; null if none was written.")
     program: str = says("The text.")
 
 
 class Length(Keys):
     """A number of bundles."""
 
-    static: Bundles = says("In the text.")
-    executed: Bundles | None = says("In a run; null if that is not known.")
+    static: Bundles = says("Length of the text.")
+    executed: Bundles | None = says("Length of a run; null if it is unknown.")
 
 
 class Removed(Keys):
@@ -208,13 +210,13 @@ class Schedule(CommandDocument, name="schedule"):
 
     file: str = says("The source.")
     target: str = says("Name of the target.")
-    output: str | None = says("The file that it was written to; null if it was not written.")
-    method: str = says("How loops were scheduled.")
+    output: str | None = says("The output file; null if none was written.")
+    method: str = says("Method of scheduling the loops.")
     bundles: Length = says("Its length.")
     padding: Length = says("The length with one instruction a bundle and NOPs.")
     registers: dict[Name, list[str]] = says("The registers of each virtual one.")
-    removed: list[Removed] = says("Instructions that were left out.")
-    spilled: list[str] = says("Virtual registers whose values wait in local memory or are computed again.")
+    removed: list[Removed] = says("Removed instructions.")
+    spilled: list[str] = says("Virtual registers whose values are spilled to local memory or recomputed.")
     program: str = says("The text.")
 
 
@@ -224,18 +226,18 @@ class Schedule(CommandDocument, name="schedule"):
 class StatusCounts(Keys):
     """Numbers of parts by progress."""
 
-    done: int = says("Done.")
-    partial: int = says("Begun.")
-    pending: int = says("Not begun.")
+    done: int = says("Number of finished parts.")
+    partial: int = says("Number of begun parts.")
+    pending: int = says("Number of parts not begun.")
 
 
 class CodeMismatch(Keys):
     """A code for which the results differ."""
 
-    code: int = says("The code that was cast.")
+    code: int = says("The code of the input.")
     result: int = says("The result.")
-    expected: int = says("The right result.")
-    random: int | None = says("The random word of stochastic rounding; null for others.")
+    expected: int = says("The correct result.")
+    random: int | None = says("The random word of stochastic rounding; null for other roundings.")
 
 
 class VerifiedPart(Keys):
@@ -245,22 +247,22 @@ class VerifiedPart(Keys):
     dst: str = says("Name of the destination format.")
     rounding: str = says("The rounding.")
     overflow: str = says("The overflow policy.")
-    tier: str = says("What is judged.")
-    against: str = says("What judges.")
-    inputs: str = says("The set of codes.")
-    count: int = says("How many samples.")
-    seed: int = says("Of the samples.")
+    tier: str = says("The tested implementation.")
+    against: str = says("The reference.")
+    inputs: str = says("Name of the set of codes.")
+    count: int = says("Number of samples.")
+    seed: int = says("Seed of the samples.")
     status: str = says("`done`, `partial` or `pending`.")
-    codes: int = says("How many codes are in the set.")
-    checked: int = says("How many results were compared.")
-    mismatches: int = says("How many differ.")
-    undecided: int = says("How many nothing judges.")
-    first_mismatches: list[CodeMismatch] = says("The first ones that differ.")
-    done: list[list[int]] = says("Stretches of the set that are done: the first, and the one behind the last.")
-    cpu_seconds: Seconds = says("Time that it took.")
+    codes: int = says("Number of codes in the set.")
+    checked: int = says("Number of compared results.")
+    mismatches: int = says("Number of results that differ.")
+    undecided: int = says("Number of results without a reference.")
+    first_mismatches: list[CodeMismatch] = says("The first results that differ.")
+    done: list[list[int]] = says("Finished ranges of the set: the first code, and the one after the last.")
+    cpu_seconds: Seconds = says("Time taken.")
     codes_per_cpu_second: int | None = says("Speed; null if nothing was done.")
     date: Date | None = says("The day of the last work; null if nothing was done.")
-    computed_by: list[WorkerCodes] = says("Who tried how many codes, as far as that was kept.")
+    computed_by: list[WorkerCodes] = says("Number of codes by worker, as far as it was recorded.")
 
 
 class MismatchDetail(Keys):
@@ -270,14 +272,14 @@ class MismatchDetail(Keys):
     dst: str = says("Name of the destination format.")
     rounding: str = says("The rounding.")
     overflow: str = says("The overflow policy.")
-    tier: str = says("What is judged.")
-    against: str = says("What judges.")
-    input_bits: Bits = says("The code that was cast.")
+    tier: str = says("The tested implementation.")
+    against: str = says("The reference.")
+    input_bits: Bits = says("The code of the input.")
     input_value: int | float | str = says("Its number, or `nan`, `inf`, `-inf`.")
-    random_word: Bits | None = says("The random word of stochastic rounding; null for others.")
+    random_word: Bits | None = says("The random word of stochastic rounding; null for other roundings.")
     output_bits: Bits = says("The result.")
     output_value: int | float | str = says("Its number, or `nan`, `inf`, `-inf`.")
-    expected_bits: Bits = says("The right result.")
+    expected_bits: Bits = says("The correct result.")
     expected_value: int | float | str = says("Its number, or `nan`, `inf`, `-inf`.")
 
 
@@ -285,16 +287,16 @@ class Verification(CommandDocument, name="verify"):
     """Casts compared bit by bit."""
 
     kind: str = says("Always `castsim verification record`.")
-    complete: bool = says("Whether all is done.")
-    parts_by_status: StatusCounts = says("How many parts are done.")
-    codes_checked: int = says("How many results were compared.")
-    mismatches: int = says("How many differ.")
-    input_sets: dict[Name, str] = says("Why each set of codes is enough, or what it is.")
-    sources: SourcesEntry = says("What the record rests on.")
-    runs: list[VersionsOfRun] = says("When it was worked on.")
-    workers: list[WorkerEntry] = says("Who computed.")
+    complete: bool = says("Whether everything is finished.")
+    parts_by_status: StatusCounts = says("Number of parts by status.")
+    codes_checked: int = says("Number of compared results.")
+    mismatches: int = says("Number of results that differ.")
+    input_sets: dict[Name, str] = says("Description of each set of codes, or the reason why it suffices.")
+    sources: SourcesEntry = says("The sources on which the record depends.")
+    runs: list[VersionsOfRun] = says("The runs that produced the record.")
+    workers: list[WorkerEntry] = says("The workers of the computation.")
     parts: list[VerifiedPart] = says("The casts.")
-    record: str | None = says("The file that keeps it; null if none does.")
+    record: str | None = says("The file of the record; null if there is none.")
     mismatch_details: list[MismatchDetail] = says("The first mismatches with their numbers.")
 
 
@@ -305,29 +307,31 @@ class LoweredCell(Keys):
     dst: str = says("Name of the destination format.")
     attributes: dict[Name, Scalar] = says("Attributes of the operator.")
     target: str = says("Name of the target.")
-    number: int = says("Its place among all, from 0.")
+    number: int = says("Index of the cast among all, from 0.")
 
 
 class LoweredResult(Keys):
     """Result of running a lowered cast again."""
 
-    way: str = says("How it is lowered.")
-    verdict: str = says("What was claimed.")
+    way: str = says("Method of the lowering.")
+    verdict: str = says("The claim.")
     chain: list[str] = says("The instructions.")
     program_sha256: Sha256 = says("Digest of the program's text.")
     inputs: str = says("`all`, `samples` or `counterexample`.")
-    codes: int = says("How many codes were tried.")
-    wrong: int = says("How many results are against the claim.")
-    first: int | None = says("The first such code; null if there is none.")
-    seconds: Seconds = says("Time that it took.")
-    options: list[list[Scalar]] = says("The options of the target with which it ran: name and value.")
+    codes: int = says("Number of tried codes.")
+    wrong: int = says("Number of results that contradict the claim.")
+    first: int | None = says("The first code with such a result; null if there is none.")
+    seconds: Seconds = says("Time taken.")
+    options: list[list[Scalar]] = says("The options of the target in the run: name and value.")
 
 
 class CheckedCell(LoweredCell):
     """A cast that was run again."""
 
-    result: LoweredResult | None = says("What it gave; null if no chain was found.")
-    computed_by: int | None = says("Who computed it: the place in `workers`, from 0; null if that was not kept.")
+    result: LoweredResult | None = says("The result; null if no chain was found.")
+    computed_by: int | None = says(
+        "The worker that computed it: its index in `workers`, from 0; null if it was not recorded."
+    )
 
 
 class LoweringVerification(CommandDocument, name="verify-lowering"):
@@ -336,21 +340,21 @@ class LoweringVerification(CommandDocument, name="verify-lowering"):
     kind: str = says("Always `castsim lowering record`.")
     specification: str = says("Name of the specification.")
     version: str = says("Its version.")
-    samples: int = says("Samples of wide sources.")
-    seed: int = says("Of the samples.")
-    complete: bool = says("Whether all is done.")
-    cells: int = says("How many casts.")
-    cells_without_a_way: int = says("For how many no chain was found.")
-    programs_run: int = says("How many programs ran.")
-    counterexamples_run: int = says("How many counterexamples ran.")
-    programs_with_options: int = says("How many of the programs need options of the target.")
-    codes: int = says("How many codes were tried.")
-    wrong: int = says("How many claims do not stand.")
-    planner_sha256: Sha256 = says("Digest of the sources that it rests on.")
-    runs: list[VersionsOfRun] = says("When it was worked on.")
-    workers: list[WorkerEntry] = says("Who computed.")
-    results: list[CheckedCell] = says("The casts that are done.")
-    missing: list[LoweredCell] = says("The others.")
+    samples: int = says("Number of samples of wide sources.")
+    seed: int = says("Seed of the samples.")
+    complete: bool = says("Whether everything is finished.")
+    cells: int = says("Number of casts.")
+    cells_without_a_way: int = says("Number of casts without a chain.")
+    programs_run: int = says("Number of executed programs.")
+    counterexamples_run: int = says("Number of executed counterexamples.")
+    programs_with_options: int = says("Number of programs that need options of the target.")
+    codes: int = says("Number of tried codes.")
+    wrong: int = says("Number of wrong claims.")
+    planner_sha256: Sha256 = says("Digest of the sources on which it depends.")
+    runs: list[VersionsOfRun] = says("The runs that produced the record.")
+    workers: list[WorkerEntry] = says("The workers of the computation.")
+    results: list[CheckedCell] = says("The finished casts.")
+    missing: list[LoweredCell] = says("The unfinished casts.")
 
 
 class SubstitutionPart(Keys):
@@ -359,25 +363,25 @@ class SubstitutionPart(Keys):
     name: str = says("The target, and the instruction with its operands.")
     format: str = says("Name of its source format.")
     constant: int | None = says("Its constant; null if it has none.")
-    facts: str = says("Digest of what its values rest on.")
-    shape: str = says("The function that stands in.")
-    codes: int = says("How many codes there are.")
-    tried: int = says("How many were compared.")
-    mismatches: int = says("How many differ.")
-    first_mismatches: list[int] = says("The first ones that differ.")
-    cpu_seconds: Seconds = says("Time that it took.")
+    facts: str = says("Digest of the sources of its values.")
+    shape: str = says("The substitute function.")
+    codes: int = says("Number of codes.")
+    tried: int = says("Number of compared codes.")
+    mismatches: int = says("Number of codes that differ.")
+    first_mismatches: list[int] = says("The first codes that differ.")
+    cpu_seconds: Seconds = says("Time taken.")
     date: Date | None = says("The day of the last work; null if nothing was done.")
-    computed_by: list[WorkerCodes] = says("Who tried how many codes, as far as that was kept.")
+    computed_by: list[WorkerCodes] = says("Number of codes by worker, as far as it was recorded.")
 
 
 class SubstitutionVerification(CommandDocument, name="verify-substitutions"):
     """Functions that replace instructions; with `--substitutions`."""
 
     kind: str = says("Kind of the record.")
-    complete: bool = says("Whether all is done.")
-    codes_checked: int = says("How many codes were compared.")
-    mismatches: int = says("How many differ.")
-    sources: SourcesEntry = says("What the record rests on.")
-    runs: list[VersionsOfRun] = says("When it was worked on.")
-    workers: list[WorkerEntry] = says("Who computed.")
+    complete: bool = says("Whether everything is finished.")
+    codes_checked: int = says("Number of compared codes.")
+    mismatches: int = says("Number of codes that differ.")
+    sources: SourcesEntry = says("The sources on which the record depends.")
+    runs: list[VersionsOfRun] = says("The runs that produced the record.")
+    workers: list[WorkerEntry] = says("The workers of the computation.")
     parts: list[SubstitutionPart] = says("The functions.")

@@ -86,16 +86,16 @@ class Site(Keys):
 class StaleRead(Keys):
     """A read before its result is available, or of unwritten memory."""
 
-    kind: StaleReadKind = says("What is wrong.")
+    kind: StaleReadKind = says("Kind of the stale read.")
     register_: str = says("The register, memory or state.", "place", alias="register")
-    operand: str = says("Which operand of the reader it is.", "role")
-    reader: Site = says("The instruction that reads.")
-    writer: Site | None = says("The instruction that writes; null if nothing does.")
+    operand: str = says("The operand of the reader.", "role")
+    reader: Site = says("The reading instruction.")
+    writer: Site | None = says("The writing instruction; null if there is none.")
     distance_bundles: Bundles = says("Bundles issued from the write to the read.", "distance")
     needed_bundles: Bundles = says("The smallest distance at which the new value is read.", "needed")
-    missing_bundles: Bundles = says("The difference.", "missing")
-    first_issued_bundle: int = says("The issued bundle in which it happened first.", "first")
-    times: int = says("How often it happened.")
+    missing_bundles: Bundles = says("The number of missing bundles.", "missing")
+    first_issued_bundle: int = says("The issued bundle of the first occurrence.", "first")
+    times: int = says("Number of occurrences.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +103,17 @@ class FactEntry(Keys):
     """A fact of a target."""
 
     name: str = says("Its path in the description.")
-    status: Status = says("How well it is known.")
+    status: Status = says("Evidence for the fact.")
     value: object = says()
     """The number of an option, or an object with the table's values, whose keys are those of the description."""
-    source: str = says("Where it is from.")
-    note: str = says("What else is to be said; may be empty.")
+    source: str = says("Source of the fact.")
+    note: str = says("A note; may be empty.")
 
 
 class LintEntry(Keys):
     """A finding of the linter."""
 
-    rule: str = says("The rule that is broken.")
+    rule: str = says("The violated rule.")
     bundle: int = says("Number of the bundle, from 0.")
     line: Line = says("Line of the source.", "span.line")
     message: str = says("The finding in words.")
@@ -143,24 +143,24 @@ class WorkerEntry(Keys):
 class WorkerCodes(Keys):
     """Number of codes that a worker tried."""
 
-    worker: int = says("Its place in `workers`, from 0.")
-    codes: int = says("How many codes.")
+    worker: int = says("Index of the worker in `workers`, from 0.")
+    codes: int = says("Number of codes.")
 
 
 class SourcesEntry(Keys):
     """The source files that a proof depends on."""
 
-    rule: str = says("How the digests are made.")
-    sha256: Sha256 = says("Digest of all of them.")
+    rule: str = says("Rule for the digests.")
+    sha256: Sha256 = says("Digest of all file digests.")
     files: dict[str, Sha256] = says("The digest of each file.")
 
 
 class ErrorEntry(Keys):
     """An error."""
 
-    kind: str = says("Its kind; `internal error` is castsim's own fault.")
+    kind: str = says("Kind of the error; `internal error` is a fault of castsim.")
     message: str = says("The error in words.")
     file: str | None = says("The file; null if it has no place.")
     line: Line | None = says("Line, from 1; null if it has no place.")
     column: Column | None = says("Column in code points, from 1; null if it has no place.")
-    legal: list[str] = says("What would be legal.")
+    legal: list[str] = says("Valid alternatives.")

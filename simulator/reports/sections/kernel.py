@@ -320,10 +320,10 @@ class KernelLine(Keys):
     line: Line = says("Line of the source.", "line.span.line")
     op: str = says("The instruction.", "line.text")
     pipe: str = says("Its pipe.", "line.pipe")
-    executions: int = says("How often it was executed.", "line.executions")
+    executions: int = says("Number of executions.", "line.executions")
     cycles: Cycles = says("Cycles from start to end of its executions, which may overlap.", "line.cycles")
     pipe_cycles: Cycles = says("Cycles that its pipe spent on it.", "line.pipe_cycles")
-    share_of_pipe: float = says("Part of its pipe's occupied cycles, from 0 to 1.", "share")
+    share_of_pipe: float = says("Fraction of its pipe's occupied cycles, from 0 to 1.", "share")
     causes: dict[CauseName, Cycles] = says("The pipe's cycles by cause.")
 
 
@@ -331,17 +331,17 @@ class PipesAtWork(Keys):
     """The cycles in which a number of pipes worked at once."""
 
     pipes: int = says("Number of pipes.", lambda own: own[0])
-    cycles: Cycles = says("Cycles in which exactly so many worked.", lambda own: own[1])
+    cycles: Cycles = says("Cycles in which exactly this number of pipes worked.", lambda own: own[1])
 
 
 class Overlap(Keys):
     """The overlap of the pipes."""
 
-    work_cycles: dict[Name, Cycles] = says("Cycles in which each pipe has an instruction at work.", "busy")
-    serial_cycles: Cycles = says("Their sum: one pipe after the other.", "serial")
-    covered_cycles: Cycles = says("Cycles in which some pipe works.", "covered")
+    work_cycles: dict[Name, Cycles] = says("Cycles in which each pipe is working.", "busy")
+    serial_cycles: Cycles = says("Total of the cycles of all pipes.", "serial")
+    covered_cycles: Cycles = says("Cycles in which at least one pipe works.", "covered")
     cycles_with_pipes_at_work: list[PipesAtWork] = says(
-        "The same by the number of pipes at work.", lambda overlap: enumerate(overlap.together, 1)
+        "Cycles by the number of working pipes.", lambda overlap: enumerate(overlap.together, 1)
     )
     achieved: float | None
     """Part of the work that the busiest pipe could hide and does hide, from 0 to 1; null if only one pipe works."""
@@ -351,7 +351,7 @@ class Bound(Keys):
     """The bottleneck."""
 
     pipe: str = says("The pipe with the most occupied cycles.")
-    cause: CauseName = says("The cause of most of them.")
+    cause: CauseName = says("The cause of most of these cycles.")
     cycles: Cycles = says("Cycles of that cause.")
     occupied_cycles: Cycles = says("Cycles in which the pipe is occupied.", "occupied")
 
@@ -359,7 +359,7 @@ class Bound(Keys):
 class LineCycles(Keys):
     """Cycles of a line."""
 
-    line: Line | None = says("As in `lines`.", lambda own: own[0].number)
+    line: Line | None = says("The line; see `lines`.", lambda own: own[0].number)
     op: str = says("The instruction.", lambda own: own[0].text)
     cycles: Cycles = says("Its cycles.", lambda own: own[1])
 
@@ -377,13 +377,13 @@ class Stretch(Keys):
 
     first_byte: int = says("Address of the first byte.", "start")
     last_byte: int = says("Address of the last byte.")
-    scratch: bool = says("Whether it is some instruction's scratch tile.")
+    scratch: bool = says("Whether it is an instruction's scratch tile.")
     written_by_lines: list[Line] = says("Lines that write it.", "written_by")
     read_by_lines: list[Line] = says("Lines that read it.", "read_by")
-    live_cycles: Cycles = says("Cycles in which its content is still needed.")
-    live: list[FromTo] = says("When its content is needed.")
-    writes: list[FromTo] = says("When it is written.")
-    reads: list[FromTo] = says("When it is read.")
+    live_cycles: Cycles = says("Cycles in which its content is live.")
+    live: list[FromTo] = says("Intervals in which its content is live.")
+    writes: list[FromTo] = says("Intervals in which it is written.")
+    reads: list[FromTo] = says("Intervals in which it is read.")
 
 
 class Buffer(Keys):
@@ -391,8 +391,8 @@ class Buffer(Keys):
 
     name: str = says("Name of the memory.")
     capacity_bytes: Bytes = says("Its size.", "capacity")
-    peak_live_bytes: Bytes = says("The most bytes that live at once.", "peak_bytes")
-    peak_cycle: Cycles = says("The first cycle in which they do.")
+    peak_live_bytes: Bytes = says("The largest number of bytes live at once.", "peak_bytes")
+    peak_cycle: Cycles = says("The first cycle with that number of live bytes.")
     stretches: list[Stretch] = says("Its stretches, by address.")
 
 
@@ -401,8 +401,8 @@ class Kernel(Keys):
 
     lines: list[KernelLine] = says("The lines of the source.")
     overlap: Overlap = says("The overlap of the pipes.")
-    bound: Bound | None = says("The bottleneck; null if no pipe did anything.")
-    launches: list[LaunchesByCause] = says("Inside of launches.")
+    bound: Bound | None = says("The bottleneck; null if no pipe worked.")
+    launches: list[LaunchesByCause] = says("Details of launches.")
     buffers: list[Buffer] = says("The on-chip buffers.")
 
 

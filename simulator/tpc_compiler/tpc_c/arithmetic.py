@@ -40,7 +40,7 @@ class Arithmetic(Emitter):
     # ------------------------------------------------------------------------------------------------------ moves
 
     def move(self, into: str, value: Value, predicate: str = "") -> None:
-        """Copy a value of the same type into a register, by its text."""
+        """Copy a value of the same type into a register, given by its text."""
         kind = value.type
         if value.text == into and not value.known:
             return
@@ -65,7 +65,7 @@ class Arithmetic(Emitter):
             self.emit(f"mov.i32 {into}, {self.operand(value)}", predicate)
 
     def in_register(self, value: Value, into: str | None = None) -> Value:
-        """Return a value in a register, that of `into` if one is named."""
+        """Return a value in a register, in `into` if that is given."""
         if value.known or (into is not None and value.text != into):
             found = self.dest(value.type, into)
             self.move(found.text, value)
@@ -73,7 +73,7 @@ class Arithmetic(Emitter):
         return value
 
     def fresh(self, value: Value) -> Value:
-        """Return a value in a register that nothing else holds."""
+        """Return a value in a register that holds nothing else."""
         if value.temp:
             return value
         found = self.temp(value.type)
@@ -88,7 +88,7 @@ class Arithmetic(Emitter):
         return self.immediate(value, kind)
 
     def result(self, kind: CType, into: str | None, income: Value | None, predicate: str, sources: list[str]) -> Value:
-        """Return the register of a result; where a predicate may be false, it holds `income` first."""
+        """Return the register of a result; if a predicate may be false, it holds `income` first."""
         into = into if into is not None and self.dest(kind, into).text == into else None
         if income is None:
             return self.dest(kind, into)
@@ -103,7 +103,7 @@ class Arithmetic(Emitter):
         return found
 
     def bits_as(self, value: Value, kind: CType) -> Value:
-        """Return the same bits as another type."""
+        """Return the same bits with another type."""
         if value.known and isinstance(kind, Scalar) and isinstance(value.type, Scalar):
             return self.from_bits(self.bits(value.const or 0, value.type), kind)
         return Value(kind, value.text, value.const, value.temp, parts=value.parts, target=value.target)
@@ -111,7 +111,7 @@ class Arithmetic(Emitter):
     # ------------------------------------------------------------------------------------------------- conversions
 
     def converted(self, value: Value, kind: CType, *, explicit: bool = False, into: str | None = None) -> Value:
-        """Return a value in another type, as an assignment (or, `explicit`, a cast) does it.
+        """Return a value in another type, by an assignment or, `explicit`, a cast.
 
         Raises:
             ReadError: C has no such conversion.
@@ -231,14 +231,14 @@ class Arithmetic(Emitter):
         """Return a known number as C converts it to an integer.
 
         Raises:
-            ReadError: it is a float beyond all integers, or NaN.
+            ReadError: it is a float outside the range of all integers, or NaN.
         """
         return int(self._folded(value, INT).const or 0) if isinstance(value.const, float) else value.const or 0
 
     # --------------------------------------------------------------------------------------------------- conditions
 
     def truth(self, value: Value) -> tuple[Value, bool]:
-        """Return a scalar as a predicate in an SP register or as a known truth value; the flag says `inverted`."""
+        """Return a scalar as a predicate in an SP register or as a known truth value, and whether it is inverted."""
         kind = value.type
         if not isinstance(kind, Scalar | Pointer):
             raise self.wrong(f"a condition must be a scalar, not {kind}")
@@ -253,7 +253,7 @@ class Arithmetic(Emitter):
         return value, False
 
     def predicate_text(self, value: Value, *, inverted: bool = False) -> str:
-        """Return a predicate as an instruction takes it."""
+        """Return a predicate in the form of an instruction operand."""
         text = value.text
         if text.startswith("!"):
             text, inverted = text[1:], not inverted
@@ -389,7 +389,7 @@ class Arithmetic(Emitter):
         return found
 
     def _shift(self, sign: str, count: Value, kind: Scalar) -> tuple[str, str]:
-        """Return the instruction of a shift and its count: ASH goes to the right by a negative one."""
+        """Return the instruction of a shift and its count: ASH shifts right by a negative one."""
         if sign == "<<":
             return "shl", self.operand(count)
         if not kind.signed:

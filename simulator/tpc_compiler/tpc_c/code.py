@@ -1,5 +1,5 @@
 """Sequential instructions with virtual registers, each with its place in the C source, and the values in them; types
-of declarations, and what can be said of a tree of C without compiling it.
+of declarations, and properties of a C tree that need no compilation.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from castsim.tpc_compiler.tpc_c.source_text import GLOBAL, LOCAL, Parsed
 _FILES = {Vector: "v", Mask: "vp", Index: "i"}
 WORD = 0xFFFFFFFF
 MOST_INSTRUCTIONS = 4_000
-"""Instructions of a kernel, all trips of unrolled loops and all functions written in place among them."""
+"""Maximum number of instructions of a kernel, including all trips of unrolled loops and all inlined functions."""
 MOST_ELEMENTS = 4_096
-"""Elements of an array: as many words as the largest scalar local memory has (Gaudi2)."""
+"""Maximum number of elements of an array: the number of words of the largest scalar local memory (Gaudi2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value: in a register by its name in the text, or known (`const`). A `temp` is held by nothing else.
+    """A value: in a register by its name in the text, or known (`const`). A `temp` has no other holder.
 
-    `free` bits of a vector have no type that a source states: every vector type takes them.
-    A structure has `parts`, a pointer to a variable that `target`.
+    `free` bits of a vector have no type that a source states: they are accepted as every vector type.
+    A structure has `parts`, a pointer to a variable has `target`.
     """
 
     type: CType
@@ -61,7 +61,7 @@ class Value:
 
     @property
     def known(self) -> bool:
-        """Whether it is known when the kernel is compiled."""
+        """Return whether it is known at compile time."""
         return self.const is not None
 
 
@@ -77,12 +77,12 @@ class CodeLine:
 
     @property
     def is_label(self) -> bool:
-        """Whether it is a label."""
+        """Return whether it is a label."""
         return self.text.endswith(":")
 
 
 class Emitter:
-    """Writes instructions for one target; `here` is the place in C that they come from."""
+    """Writes instructions for one target; `here` is their place in the C source."""
 
     def __init__(self, parsed: Parsed, target: VliwTarget) -> None:
         self.parsed = parsed
@@ -92,18 +92,18 @@ class Emitter:
         self.here: Any = None
         self.notes: dict[str, Span] = {}
         self.absolute = False
-        """Whether integers become addresses of local memory, which then may be any."""
+        """Whether integers become addresses of local memory, so that any address is possible."""
         self._count = 0
         self._heights: dict[str, int] = {}
 
     # --------------------------------------------------------------------------------------------------- errors
 
     def span(self, node: Any = None) -> Span:
-        """Return the place of a node, or of what is being compiled."""
+        """Return the place of a node, or of the node being compiled."""
         return self.parsed.span(self.here if node is None else node)
 
     def refused(self, message: str, *legal: str, node: Any = None) -> IllegalError:
-        """Return (not raise) the refusal of what the target or the language does not have."""
+        """Return (not raise) the error for a feature that the target or the language lacks."""
         return IllegalError(message, span=self.span(node), legal=legal)
 
     def wrong(self, message: str, *legal: str, node: Any = None) -> ReadError:
@@ -111,11 +111,11 @@ class Emitter:
         return ReadError(message, span=self.span(node), legal=legal)
 
     def note(self, text: str) -> None:
-        """Say something once about how the kernel was read."""
+        """Record a note on the interpretation of the kernel, once."""
         self.notes.setdefault(text, self.span())
 
     def since(self, generation: str) -> bool:
-        """Whether the target is of a generation or a later one."""
+        """Return whether the target is of this generation or a later one."""
         return GENERATIONS.index(self.generation) >= GENERATIONS.index(generation)
 
     def check_type(self, kind: CType) -> None:
@@ -130,7 +130,7 @@ class Emitter:
         """Write an instruction.
 
         Raises:
-            IllegalError: there are too many.
+            IllegalError: there are too many instructions.
         """
         if len(self.lines) >= MOST_INSTRUCTIONS:
             message = f"the kernel has more than {MOST_INSTRUCTIONS} instructions here, unrolled and with its functions"
@@ -152,7 +152,7 @@ class Emitter:
         return f"{stem}_{self._count}"
 
     def register(self, kind: CType, stem: str = "t") -> str:
-        """Return a new register for a type, as the text names it."""
+        """Return a new register for a type, by its name in the text."""
         if isinstance(kind, Group):
             file = "z" if isinstance(kind.members[0], Scalar) else {2: "d", 4: "a"}[len(kind.members)]
             return f"%{file}.{self.name(stem)}"
@@ -169,7 +169,7 @@ class Emitter:
         return Value(kind, self.register(kind), temp=True)
 
     def dest(self, kind: CType, into: str | None) -> Value:
-        """Return where a result goes: the register that is wanted if it is of the right file, else a new one."""
+        """Return the register of a result: the preferred one if it is in the right file, else a new one."""
         if into is None or self.register(kind).partition(".")[0] != into.partition(".")[0]:
             return self.temp(kind)
         return Value(kind, into)
@@ -203,14 +203,14 @@ class Emitter:
         return Value(kind, const=number_of(self.bits(number, kind), kind))
 
     def from_bits(self, code: int, kind: Scalar) -> Value:
-        """Return the value that bits stand for."""
+        """Return the value with these bits."""
         if kind.is_float and kind.name != "f32":
             raise self.refused(f"cannot reinterpret the bits of a constant {kind}")
         return Value(kind, const=number_of(code, kind)) if kind.is_float else self.const(code, kind)
 
 
 def number_of(code: int, kind: Scalar) -> int | float:
-    """Return the number that the low bits of a word are in a type."""
+    """Return the number in the low bits of a word, for a type."""
     code &= (1 << kind.bits) - 1
     if kind.is_float:
         narrow, single = format_named(kind.name), format_named("f32")
@@ -228,7 +228,7 @@ def member_text(value: Value, index: int) -> str:
 
 
 def base_of(text: str) -> str:
-    """Return what names the register or group that a text belongs to: `%v.x.0` and `%d.x` belong together."""
+    """Return the name of the register or group that a text belongs to: `%v.x.0` and `%d.x` belong together."""
     parts = text.lstrip("!").split(".")
     if len(parts) < 2:
         return text
@@ -261,7 +261,7 @@ class Declared(Emitter):
         """Return the type of a declaration or of a name of a type.
 
         Raises:
-            ReadError, IllegalError: a type that TPC-C does not have.
+            ReadError, IllegalError: TPC-C lacks the type.
         """
         name = type(node).__name__
         if name in ("Typename", "TypeDecl", "Decl"):
@@ -294,7 +294,7 @@ class Declared(Emitter):
         """Return an array type.
 
         Raises:
-            IllegalError: it has too many elements.
+            IllegalError: the array has too many elements.
         """
         total, inner = count, of
         while isinstance(inner, Array):
@@ -342,7 +342,7 @@ class Declared(Emitter):
         raise self.wrong(f"{' '.join(words)} is not a type of TPC-C", node=node)
 
     def size_of(self, kind: CType) -> int:
-        """Return the bytes of a value."""
+        """Return the number of bytes of a value."""
         if isinstance(kind, Scalar):
             return max(1, kind.bits // 8)
         if isinstance(kind, Vector):
@@ -358,7 +358,7 @@ class Declared(Emitter):
         return 20 if isinstance(kind, Index) else 4
 
     def _size_of_members(self, kind: Struct) -> int:
-        """Return the bytes of a structure: each member at a multiple of its alignment, as C has it."""
+        """Return the number of bytes of a structure: each member at a multiple of its alignment, as in C."""
         total, widest = 0, 1
         for _, each in kind.members:
             inner = each
@@ -370,7 +370,7 @@ class Declared(Emitter):
         return -(-total // widest) * widest
 
     def slot_size(self, kind: CType) -> int:
-        """Return the bytes from one value of an array in local memory to the next."""
+        """Return the number of bytes from one value of an array in local memory to the next."""
         if isinstance(kind, Array):
             return self.slot_size(kind.of) * kind.count
         if isinstance(kind, Scalar):
@@ -382,7 +382,7 @@ class Declared(Emitter):
     functions: dict[str, Any]
 
     def is_pure(self, node: Any) -> bool:
-        """Whether an expression changes nothing, cannot fail, and is cheap enough to be computed in vain."""
+        """Return whether an expression has no side effect, cannot fail, and is cheap enough to evaluate needlessly."""
         for each in walked(node):
             name = type(each).__name__
             if name == "ArrayRef" and not self.in_registers(each):
@@ -396,18 +396,18 @@ class Declared(Emitter):
         return True
 
     def in_registers(self, node: Any) -> bool:
-        """Whether an element is in a register that is known now."""
+        """Return whether an element is in a register that is already known."""
         raise NotImplementedError
 
     def is_harmless(self, call: Any) -> bool:
-        """Whether a call only computes: no memory, no function of the kernel."""
+        """Return whether a call only computes, without memory or a function of the kernel."""
         name = getattr(call.name, "name", "")
         return bool(name) and name not in self.functions and not any(
             word in name for word in ("ld_", "st_", "printf", "prefetch", "gen_addr", "aso", "cache", "set_", "lookup")
         )  # fmt: skip
 
     def height(self, node: Any) -> int:
-        """Return how many loops are inside each other in a tree, those of functions called there among them."""
+        """Return the loop nesting depth of a tree, including the functions called in it."""
         inner = [self.height(each) for _, each in node.children()]
         own = 1 if type(node).__name__ in _LOOPS else 0
         if type(node).__name__ == "FuncCall":
@@ -421,7 +421,7 @@ class Declared(Emitter):
 
 
 def space_of(node: Any) -> str:
-    """Return the address space that a declaration names, the empty text if it names none."""
+    """Return the address space in a declaration, the empty text if it has none."""
     words = [*(getattr(node, "quals", None) or [])]
     inner = node
     while inner is not None and type(inner).__name__ in ("Decl", "TypeDecl", "ArrayDecl", "PtrDecl"):
@@ -440,7 +440,7 @@ def walked(node: Any) -> Iterator[Any]:
 
 
 def assigned_in(node: Any) -> set[str]:
-    """Return the names that a tree assigns to, or takes the address of other than to share bits."""
+    """Return the names that a tree assigns to, or whose address it takes other than to share bits."""
     found: set[str] = set()
     bits: set[int] = set()
     for each in walked(node):
@@ -467,7 +467,7 @@ def names_of(node: Any) -> set[str]:
 
 
 def leaves(node: Any) -> set[str]:
-    """Return how a loop's body is left early: break and continue of its own level, return."""
+    """Return the ways to leave a loop's body early: break and continue of its own level, return."""
     found: set[str] = set()
     for _, each in node.children():
         name = type(each).__name__

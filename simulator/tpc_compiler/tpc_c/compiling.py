@@ -1,4 +1,4 @@
-"""A kernel compiled: its instructions, its parameters, and what was found on the way."""
+"""A compiled kernel: its instructions, its parameters, and notes from the compilation."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ from castsim.tpc_compiler.tpc_c.source_text import Parsed, parsed
 # Statements: declarations, branches, loops, functions written in place.
 
 _STEPS_OF_CALL = 20
-"""Steps that a function written in place counts for, beside those of its body."""
+"""Weight of an inlined function in steps, besides those of its body."""
 _PRINTF = re.compile(r"tpc_printf\s*\(?\s*(enable|disable)")
 _LOCAL_ACCESS = re.compile(r"_(ld|st)_l(_|$)")
-"""In the name of an intrinsic that takes an address in local memory."""
+"""Part of the name of an intrinsic that takes an address in local memory."""
 _IGNORED = re.compile(r"\b(loop_unroll|pipelined|unroll|loop_unroll_divide|machine_unroll_count)\b")
 
 
@@ -63,7 +63,7 @@ class Statements(Loops, Expressions):
 
     memory: frozenset[int]
     returning: list[tuple[CType, str, str]]
-    """Of the functions being written in place: the type of the result, its register, the label behind."""
+    """For each function being inlined: the type of the result, its register, and the label after it."""
     _used: dict[str, int]
     _assigned: list[set[str]]
 
@@ -132,7 +132,7 @@ class Statements(Loops, Expressions):
         self.scopes[-1][node.name] = self._declared(node, kind, constant)
 
     def enumerated(self, node: Any) -> None:
-        """Take the constants of an enumeration."""
+        """Record the constants of an enumeration."""
         if type(node).__name__ != "Enum" or node.values is None:
             return
         number = 0
@@ -186,7 +186,7 @@ class Statements(Loops, Expressions):
         return Variable(kind, found, constant=constant)
 
     def cleared(self, value: Value) -> None:
-        """Give a variable without an initialiser a value: reading it is not an error of C that can be seen here."""
+        """Give a variable without an initialiser a value: reading it is not a detectable error of C here."""
         kind = value.type
         if isinstance(kind, Index):
             self.emit(f"set_indx {value.text}, b11111, 0x0")
@@ -338,10 +338,10 @@ class Statements(Loops, Expressions):
         self.emit(f"jmpr {end}")
 
     def inlined(self, name: str, nodes: list[Any], into: str | None) -> Value:
-        """Return the result of a function of the kernel, written in place.
+        """Return the result of a function of the kernel, inlined.
 
         Raises:
-            IllegalError: recursion. ReadError: arguments that do not fit.
+            IllegalError: there is recursion. ReadError: arguments do not fit.
         """
         if name in self.calling:
             chain = " -> ".join([*self.calling[self.calling.index(name) :], name])
@@ -370,7 +370,7 @@ class Statements(Loops, Expressions):
         return self.written(name, function, scope, into)
 
     def written(self, name: str, function: Any, scope: dict[str, Variable], into: str | None) -> Value:
-        """Write a function in place, its parameters being those of `scope`."""
+        """Inline a function whose parameters are those of `scope`."""
         kind = self.result_type(function)
         kept = self.scopes, self.open_loops, self.wants_value
         self.scopes, self.open_loops, self.wants_value = [self.scopes[0], scope], [], True
@@ -410,7 +410,7 @@ class Statements(Loops, Expressions):
         """Yield names and types of a function's parameters.
 
         Raises:
-            IllegalError: a variable number of arguments; a pointer to a function.
+            IllegalError: the number of arguments is variable, or one is a pointer to a function.
         """
         self.here = function
         listed = function.decl.type.args
@@ -454,11 +454,11 @@ class MainParameter:
 class Compiled:
     """A kernel for one generation: sequential instructions with their places in C.
 
-    `tables` are the look-up tables that it reads: function id and values of an entry; without those in `rounded`, what
-    reads them is correctly rounded. `notes` say how it was read.
-    `stored` are the tensors that it writes, `blocked` why it cannot run, `prints` calls of printf by line and column,
-    `local` the bytes that its arrays take of `vlm` and `slm`; None if it accesses others too. `unrolls` says that a
-    pragma wants loops unrolled or pipelined, which makes a program longer.
+    `tables` are the look-up tables that it reads: function id and values of an entry; without those in `rounded`, the
+    functions that read them are correctly rounded. `notes` describe the interpretation of the kernel.
+    `stored` are the tensors that it writes, `blocked` the reason why it cannot run, `prints` calls of printf by line,
+    column, `local` the bytes of `vlm` and `slm` for its arrays; None if it accesses others too. `unrolls` is whether a
+    pragma requests unrolling or pipelining of loops, which makes a program longer.
     """
 
     parsed: Parsed
@@ -535,7 +535,7 @@ class Compiler(Statements):
         )  # fmt: skip
 
     def _outside(self) -> None:
-        """Compile what stands outside of functions."""
+        """Compile the declarations outside of functions."""
         for node in self.parsed.tree.ext:
             name = type(node).__name__
             if _is_prelude(node) or name == "FuncDef":
@@ -573,7 +573,7 @@ class Compiler(Statements):
         return {getattr(each.name, "name", "") for each in calls}
 
     def _check_unused(self) -> None:
-        """Compile functions that nothing calls, for their errors alone."""
+        """Compile functions without callers, only to find their errors."""
         called = self._called()
         for name, function in self.functions.items():
             if name == MAIN or name in called:
@@ -584,7 +584,7 @@ class Compiler(Statements):
             self.written(name, function, scope, None)
 
     def _any(self, name: str, kind: CType) -> Variable:
-        """Return a parameter of a function that nothing calls."""
+        """Return a parameter of a function without callers."""
         if kind == TENSOR:
             return Variable(kind, Value(TENSOR, const=0))
         if isinstance(kind, Pointer) and not kind.space and not isinstance(kind.to, Void | Pointer | TensorType):
@@ -595,7 +595,7 @@ class Compiler(Statements):
 
 
 def _is_prelude(node: Any) -> bool:
-    """Whether a node is one of the names of types that stand before the text."""
+    """Return whether a node is one of the type names prepended to the text."""
     return type(node).__name__ == "Typedef" and getattr(node.type.type, "names", None) == ["int"] and (
         type_named(node.name) is not None)  # fmt: skip
 
@@ -630,8 +630,8 @@ def compile_kernel(
     """Compile a kernel for a target; `accumulators` is one of `castsim.tpc_compiler.tpc_c.loops.ACCUMULATORS`.
 
     Raises:
-        ReadError: it is not C, a name is unknown, types do not fit; says where.
-        IllegalError: the generation or castsim lacks what it uses.
+        ReadError: the text is not C, a name is unknown, or types do not fit; the message has the place.
+        IllegalError: the generation or castsim lacks a feature that it uses.
     """
     probe = Compiler(Parsed(file, None, {}), target, frozenset())
     source = parsed(text, file, probe.generation, defines or {}, folders)

@@ -154,7 +154,7 @@ class Conversions(Intrinsics):
     def _one_by_one(
         self, found: IntrinsicConversion, value: Value, shift: str, tail: Tail, target: CType, into: str | None
     ) -> Value:
-        """Narrow lane by lane, as the header's macro does where no form takes all lanes."""
+        """Narrow lane by lane, as the header's macro does if no form takes all lanes."""
         members = value.type.members if isinstance(value.type, Group) else ()
         result = self.temp(target)
         if tail.predicate and tail.income is not None:
@@ -170,7 +170,7 @@ class Conversions(Intrinsics):
     # ----------------------------------------------------------------------------------------------------- aggregates
 
     def converted(self, value: Value, kind: CType, *, explicit: bool = False, into: str | None = None) -> Value:
-        """As for other types; aggregates of as many values by their values, without a cast where types promote."""
+        """Convert as for other types, and aggregates of equal length by value, without a cast where types promote."""
         old, new = _parts(value.type), _parts(kind)
         if len(old) != len(new) and old and new:
             if explicit or promotes(old[0].element.name, new[0].element.name):
@@ -180,9 +180,9 @@ class Conversions(Intrinsics):
         return super().converted(value, kind, explicit=explicit, into=into)
 
     def aggregate(self, name: str, arguments: Sequence[Value], into: str | None) -> Value | None:
-        """Return the result of `convert_S_to_D(x, switches)`, of `int_convert_S_to_D(x, shift, switches)` likewise.
+        """Return the result of `convert_S_to_D(x, switches)` or of `int_convert_S_to_D(x, shift, switches)`.
 
-        None if the name is no such function.
+        Return None for other names.
         """
         match = AGGREGATES.fullmatch(name)
         source, target = (type_named(each) for each in match.groups()[1:]) if match else (None, None)
@@ -209,7 +209,7 @@ class Conversions(Intrinsics):
     def by_value(
         self, value: Value, target: CType, switches: int, into: str | None, elements: tuple[str, str] | None = None
     ) -> Value:
-        """Convert values of equal numbers of elements, by instructions on whole registers, or linearly."""
+        """Convert values with equal numbers of elements, by instructions on whole registers, or linearly."""
         old, new = _parts(value.type), _parts(target)
         one, two = elements or (old[0].element.name, new[0].element.name)
         counts = [len(each) * (512 if name[1:] == "4" else each[0].lanes) for each, name in ((old, one), (new, two))]
@@ -236,7 +236,7 @@ class Conversions(Intrinsics):
     def _in_blocks(
         self, name: str, form: IntrinsicConversion, value: Value, target: CType, rest: list[Value], into: str | None
     ) -> Value:
-        """Convert all lanes, every wide group of registers by itself: one narrow register each."""
+        """Convert all lanes, each wide group of registers separately, to one narrow register each."""
         old, new = _parts(value.type), _parts(target)
         blocks = min(len(old), len(new))
         if blocks == 1:
@@ -296,10 +296,10 @@ class Conversions(Intrinsics):
     def appended(
         self, sequence: Steps, given: Sequence[Value], more: str = "", shift: str = "", scalars: Sequence[Value] = ()
     ) -> dict[int, str]:
-        """Write a sequence on values, conversions with `more` words, those of integers by a `shift`.
+        """Append a sequence on values, conversions with `more` words, those of integers with a `shift`.
 
         Returns:
-            What its registers are called.
+            The names of its registers.
         """
         changed = {step.operands[0].number for step in sequence.steps if isinstance(step.operands[0], Held)}
         named = {scalar.value.number: value.text for scalar, value in zip(sequence.scalars, scalars, strict=True)}
@@ -320,7 +320,7 @@ class Conversions(Intrinsics):
         return named
 
     def held_text(self, held: Held, names: dict[int, str]) -> str:
-        """Return what a register of a sequence is called in the text, a new name if it has none yet."""
+        """Return the name in the text of a register of a sequence, a new one if it has none yet."""
         if held.number not in names:
             kinds: dict[str, CType] = {"VP": Mask(64), "S": FLOAT, "SP": BOOL}
             names[held.number] = self.register(kinds.get(held.file.value, group_of("f32", held.size)))
@@ -330,9 +330,9 @@ class Conversions(Intrinsics):
     # -------------------------------------------------------------------------------------------------------- values
 
     def retyped(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
-        """Return `as_float64`, `to_bool64`, `from_bool64`: another type of the same bits; None for other names.
+        """Return `as_float64`, `to_bool64`, `from_bool64`: another type with the same bits; None for other names.
 
-        Between aggregates, and with a rounding mode, it is another type of the same values.
+        Between aggregates, and with a rounding mode, the result is another type with the same values.
         """
         kind: CType | None = None
         if name.startswith(("to_bool", "from_bool")):

@@ -1,4 +1,4 @@
-"""Expressions of C: every node of the tree becomes a value, and the instructions that make it."""
+"""Expressions of C: the value of every node of the tree, and the instructions that compute it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from castsim.tpc_compiler.tpc_c.library import Library
 _CHARACTERS = {"n": 10, "t": 9, "r": 13, "0": 0, "\\": 92, "'": 39, '"': 34}
 _FORMAT = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|l|ll)?[diouxXfeEgGcs]")
 MOST_WORK = 100_000
-"""Expressions that are compiled, each as often as it is written out, and trips counted."""
+"""Maximum number of compiled expressions, each counted as often as it is written out, plus counted trips."""
 MOST_CALLS = 50
-"""Functions inside each other that are still written in place."""
+"""Maximum nesting depth of inlined functions."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class LValue:
-    """What can be assigned to: a register, a coordinate of an int5, or a word or vector of memory."""
+    """An assignable place: a register, a coordinate of an int5, or a word or vector of memory."""
 
     type: CType
     text: str = ""
@@ -62,16 +62,16 @@ class LValue:
     address: Value | None = None
     constant: str = ""
     variable: Variable | None = None
-    """A structure, which is its members."""
+    """A structure, represented by its members."""
 
 
 PRINTED, PRINTED_VECTOR = "S26", "V39"
-"""The registers that take what printf prints; the scheduler leaves those that a text names by number to it."""
+"""The registers for values of printf; the scheduler does not allocate registers that a text names by number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Print:
-    """A call of printf: its format, the type of its value (None: it has none), whether that is a vector's element."""
+    """A call of printf: its format, the type of its value (None: no value), and whether that is a vector's element."""
 
     format: str
     kind: Scalar | None
@@ -79,13 +79,13 @@ class Print:
 
 
 def text_of(node: Any) -> str:
-    """Return what stands between the quotes of a string."""
+    """Return the text between the quotes of a string."""
     text: str = node.value[1:-1]
     return text
 
 
 class NeedsMemoryError(Exception):
-    """An array in registers is indexed by what is not known: it has to be in local memory. Holds its declaration."""
+    """The index of an array in registers is unknown, so it has to be in local memory. Holds its declaration."""
 
 
 class Expressions(Library, Declared):
@@ -96,7 +96,7 @@ class Expressions(Library, Declared):
     calling: list[str]
     printing: bool
     work: int
-    """Expressions compiled, and trips counted."""
+    """Number of compiled expressions and counted trips."""
     prints: dict[tuple[int | None, int | None], Print]
     """Calls of printf by line and column."""
 
@@ -107,7 +107,7 @@ class Expressions(Library, Declared):
         return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
 
     def value(self, node: Any, into: str | None = None) -> Value:
-        """Return the value of an expression; `into` is a register that may take it."""
+        """Return the value of an expression; `into` is a register that may hold it."""
         before, self.here = self.here, node
         self.count_work(1)
         try:
@@ -119,10 +119,10 @@ class Expressions(Library, Declared):
             self.here = before
 
     def count_work(self, steps: int) -> None:
-        """Take note of work.
+        """Count work.
 
         Raises:
-            IllegalError: it was too much.
+            IllegalError: the limit is exceeded.
         """
         self.work += steps
         if self.work > MOST_WORK:
@@ -271,7 +271,7 @@ class Expressions(Library, Declared):
         return LValue(pointer.type.to, address=pointer)
 
     def on_pointer(self, sign: str, one: Value, two: Value) -> Value:
-        """Return a local address some elements further on."""
+        """Return a local address, some elements further."""
         pointer, other = (one, two) if isinstance(one.type, Pointer) else (two, one)
         kind = pointer.type
         if (
@@ -345,13 +345,13 @@ class Expressions(Library, Declared):
         return value if place.index is not None or place.address is not None else self.loaded(place)
 
     def _same(self, old: Value, right: Value, place: LValue) -> bool:
-        """Whether the result of a compound assignment has the type of the place, so that it may go there at once."""
+        """Return whether the result of a compound assignment has the type of the place and may be computed in it."""
         if isinstance(place.type, Scalar) and isinstance(old.type, Scalar):
             return isinstance(right.type, Scalar) and place.type == common(old.type, right.type)
         return True
 
     def _on_dimension(self, sign: str, place: LValue, right: Value) -> Value:
-        """`p[2] += s`: one instruction on one coordinate."""
+        """Compile `p[2] += s`: one instruction on one coordinate."""
         assert place.index is not None
         register, dimension = place.index
         text = self.operand(self.converted(right, INT))
@@ -360,7 +360,7 @@ class Expressions(Library, Declared):
         return self.loaded(place) if self.wants_value else Value(INT, const=0)
 
     def store(self, place: LValue, value: Value) -> None:
-        """Put a value of the right type where it belongs."""
+        """Store a value of the right type in its place."""
         if place.variable is not None:
             held = [self._fixed(each) for each in self.converted(value, place.type).parts]
             for part, each in zip(place.variable.parts, held, strict=True):
@@ -374,7 +374,7 @@ class Expressions(Library, Declared):
             self.move(place.text, self.converted(value, place.type))
 
     def loaded(self, place: LValue, into: str | None = None) -> Value:
-        """Return what a place holds."""
+        """Return the value of a place."""
         if place.variable is not None:
             return self._whole(place.variable)
         if place.index is not None:
@@ -386,7 +386,7 @@ class Expressions(Library, Declared):
         return Value(place.type, place.text)
 
     def at(self, node: Any) -> LValue:
-        """Return the place that an expression names."""
+        """Return the place that an expression denotes."""
         before, self.here = self.here, node
         try:
             name = type(node).__name__
@@ -414,7 +414,7 @@ class Expressions(Library, Declared):
         return self._place_in(found, name)
 
     def _place_in(self, variable: Variable, name: str) -> LValue:
-        """Return the place that a variable is; `name` is what messages call it."""
+        """Return the place of a variable; `name` is its name in messages."""
         constant = (name or "it") if variable.constant else ""
         if isinstance(variable.type, Struct):
             return LValue(variable.type, constant=constant, variable=variable)
@@ -440,7 +440,7 @@ class Expressions(Library, Declared):
         return self.in_register(value, self.register(value.type))
 
     def _variable_at(self, node: Any) -> Variable | None:
-        """Return the variable that an expression names: by itself, as a member or element, behind a pointer."""
+        """Return the variable that an expression denotes: directly, as a member or element, or through a pointer."""
         name = type(node).__name__
         if name == "ID":
             return self.variable(node.name)
@@ -495,7 +495,7 @@ class Expressions(Library, Declared):
         return self._deeper(LValue(held.type, held.text), indices)
 
     def in_registers(self, node: Any) -> bool:
-        """Whether an element is a coordinate of an int5."""
+        """Return whether an element is a coordinate of an int5."""
         held = self.variable(node.name.name) if type(node.name).__name__ == "ID" else None
         return held is not None and isinstance(held.type, Index) and type(node.subscript).__name__ in ("ID", "Constant")
 
@@ -557,7 +557,7 @@ class Expressions(Library, Declared):
         return self._deeper(LValue(variable.type, address=pointer, constant=constant), indices)
 
     def _needs_memory(self, variable: Variable) -> Exception:
-        """Return (not raise) that an array in registers has to be in local memory, which a structure's cannot."""
+        """Return (not raise) the error that an array has to be in local memory, where a structure's cannot be."""
         if variable.node is None:
             return self.refused("an array in a structure needs constant indices", "an array of its own")
         return NeedsMemoryError(variable.node)
@@ -710,7 +710,7 @@ class Expressions(Library, Declared):
         self.here = before
 
     def positions(self, kind: Array | Group | Struct, node: Any) -> dict[int, Any]:
-        """Return the initialisers in braces by the numbers of what they fill."""
+        """Return the initialisers in braces by the numbers of the elements that they initialise."""
         if isinstance(kind, Array):
             names, count = [], kind.count
         else:
@@ -739,7 +739,7 @@ class Expressions(Library, Declared):
         return found
 
     def is_zero(self, node: Any) -> bool:
-        """Whether an expression is the number 0, which fills aggregates without braces of their own."""
+        """Return whether an expression is the number 0, which initialises aggregates without their own braces."""
         return type(node).__name__ == "Constant" and node.type != "string" and not self.value(node).const
 
     def _zeroed(self, target: Value, nodes: list[Any] | None) -> None:
@@ -787,7 +787,7 @@ class Expressions(Library, Declared):
         return self.called(name, arguments, into)
 
     def inlined(self, name: str, nodes: list[Any], into: str | None) -> Value:
-        """Return the result of a function of the kernel, written in place."""
+        """Return the result of a function of the kernel, inlined."""
         raise NotImplementedError
 
     def _printf(self, nodes: list[Any]) -> Value:
@@ -806,9 +806,9 @@ class Expressions(Library, Declared):
         return VOID_VALUE
 
     def _printed(self, nodes: list[Any]) -> tuple[Scalar | None, bool]:
-        """Move what is printed to where a run takes note of it; return its type, and whether it is a vector's element.
+        """Move a printed value to the register that a run observes; return its type and whether it is a vector element.
 
-        A vector moves as a whole, and the number of the element beside it: here alone, an element of a vector is one.
+        A vector moves as a whole, with the number of the element: here alone, an element of a vector is a value.
         """
         if not nodes:
             self.emit(f"mov.i32 {PRINTED}, 0x0")

@@ -1,4 +1,4 @@
-"""Calls of intrinsics: arguments by the row of the operation, and the instruction that the call is."""
+"""Calls of intrinsics: arguments by the row of the operation, and the instruction of the call."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from castsim.tpc_compiler.tpc_c.language import (
 _COMMUTATIVE = ("add", "and", "or", "xor", "max", "min", "mul", "mac", "madd", "cmp_eq", "cmp_neq")
 _EXPONENTS = {32: "i32", 16: "i16", 8: "i8"}
 _FREE = ("brev", "fclass", "find_first", "popcnt")
-"""Instructions on bits: no source states the vector type of their results, which is that of the income."""
+"""Instructions on bits: no source states the vector type of their results, so it is that of the income."""
 _SPECIAL = ("recip", "rsqrt", "sqrt", "log", "exp", "tanh", "div", "pow")
 _VARIANTS = ("none", "tanh", "sqrt_rsqrt", "sin_cos", "log")
 _ENTRIES = ("BV32", "BV16", "BV8_0", "BV8_1")
@@ -40,12 +40,12 @@ _OLD_REGISTERS = {
     "LD_PARTIAL_REG": "S30", "ST_PARTIAL_REG": "S31", "ST_RMW_REG": "S29", "LD_TNSR_ID_REG": "S27",
     "ST_TNSR_ID_REG": "S28",
 }  # fmt: skip
-"""Where gaudi and gaudib have what later generations have a register for."""
+"""Registers of later generations, and their counterparts on gaudi and gaudib."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What every call ends in: switches, income, and a predicate; `never` says that it is known to be false."""
+    """The common last arguments of calls: switches, income, predicate; `never` is whether it is known to be false."""
 
     switches: int = 0
     income: Value | None = None
@@ -64,7 +64,7 @@ def register_type(unit: str, element: str) -> CType:
 
 
 class Intrinsics(Arithmetic):
-    """Calls by name and values; `into` is the register that the result is wanted in."""
+    """Calls by name and values; `into` is the preferred register of the result."""
 
     def intrinsic(self, name: str, call: IntrinsicCall, arguments: Sequence[Value], into: str | None) -> Value:
         """Return the result of a call."""
@@ -90,10 +90,10 @@ class Intrinsics(Arithmetic):
         return self.whole(value)
 
     def switches(self, name: str, value: Value, names: str, element: str = "") -> int:
-        """Return switches that a call passes; `names` are the constants that it knows, `int:SAT` of integers alone.
+        """Return the switches of a call; `names` are the constants that it accepts, `int:SAT` for integers only.
 
         Raises:
-            ReadError: they are not known, or have a bit that the call does not know.
+            ReadError: they are not compile-time constants, or have a bit that the call does not accept.
         """
         number = self.number(name, value, "the switches") & WORD
         known = {}
@@ -186,7 +186,7 @@ class Intrinsics(Arithmetic):
     def _emit_text(
         self, head: str, tail: Tail, kind: CType, texts: Sequence[str], into: str | None, *, partly: bool = False
     ) -> Value:
-        """Write an instruction, its destination first; `partly` says that it keeps some of its income."""
+        """Write an instruction, its destination first; `partly` is whether it keeps part of its income."""
         if tail.never:
             return self._kept(tail, kind)
         income = tail.income if tail.predicate or partly else None
@@ -195,7 +195,7 @@ class Intrinsics(Arithmetic):
         return found
 
     def _kept(self, tail: Tail, result: CType) -> Value:
-        """Return the income of a call that does nothing."""
+        """Return the income of a call that is never executed."""
         return self.temp(result) if tail.income is None else tail.income
 
     # ----------------------------------------------------------------------------------------------------- arithmetic
@@ -213,7 +213,7 @@ class Intrinsics(Arithmetic):
         return self._emit(call, list(dict.fromkeys(extra)), tail, kind, [one.text, self._text(two)], into)
 
     def _pair(self, call: IntrinsicCall, arguments: list[Value], kind: CType) -> tuple[Value, Value]:
-        """Return two operands, of which the second may be a scalar or an immediate."""
+        """Return two operands; the second may be a scalar or an immediate."""
         second = kind
         if isinstance(kind, Vector) and call.row.mnemonic in ("shl", "shr", "ash", "shuffle"):
             given = arguments[1].type
@@ -247,7 +247,7 @@ class Intrinsics(Arithmetic):
         return self._emit_text(f"{operation} {word}", tail, kind, texts, into, partly=mask != 31)
 
     def _mask_of(self, name: str, value: Value) -> tuple[int | None, str]:
-        """Return the dimensions that an operation on coordinates changes, if known, and how they are written."""
+        """Return the dimensions that an operation on coordinates changes, if known, and their text."""
         if value.known or not self.since("greco"):
             mask = self.number(name, value, "the mask") & 31
             return mask, f"b{mask:05b}"
@@ -435,7 +435,7 @@ class Intrinsics(Arithmetic):
         return self._emit(call, extra, tail, result, texts, into, partly=True)
 
     def _zero_points(self, fixed: Sequence[str], value: Value, kind: CType) -> list[str]:
-        """Put zero points where the form takes them from, and return what names them."""
+        """Put zero points in the operands of the form, and return their names."""
         if "zp" not in fixed:
             return []
         self.emit(f"mov ZP_REG, {self._wide(self._vector(value, kind), kind).text}")
@@ -539,7 +539,7 @@ class Intrinsics(Arithmetic):
     # --------------------------------------------------------------------------------------------------------- memory
 
     def special_register(self, name: str, value: Value) -> str:
-        """Put a word into a register of the machine, and return how the instruction names it."""
+        """Write a word to a register of the machine, and return its name in the instruction."""
         if self.since("greco"):
             self.emit(f"mov {name}, {self.in_register(value).text}")
             return name
@@ -549,13 +549,13 @@ class Intrinsics(Arithmetic):
         return _OLD_REGISTERS[name]
 
     def tensor(self, name: str, value: Value, word: str) -> str:
-        """Return a tensor as an operand: its number, or the register that its number is in."""
+        """Return a tensor as an operand: its number, or the register that holds its number."""
         if value.known:
             return hex(self.whole(value))
         return self.special_register(word, self.converted(value, INT))
 
     def range_word(self, size: Value, offset: Value) -> Value:
-        """Return the word that says which elements a partial access moves."""
+        """Return the word with the range of elements of a partial access."""
         parts = [self.converted(size, INT), self.converted(offset, INT)]
         if parts[0].known and parts[1].known:
             return self.const((int(parts[0].const or 0) & 255) | (int(parts[1].const or 0) & 255) << 8, INT)

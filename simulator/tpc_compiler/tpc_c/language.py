@@ -35,23 +35,23 @@ class Scalar:
 
     @property
     def bits(self) -> int:
-        """Bits of a value; a truth value has one."""
+        """Number of bits of a value; a truth value has one."""
         return 1 if self.name == "bool" else FORMATS[self.name].bits
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a floating-point type."""
+        """Return whether it is a floating-point type."""
         return "f" in self.name
 
     @property
     def signed(self) -> bool:
-        """Whether it is a signed integer."""
+        """Return whether it is a signed integer."""
         return self.name.startswith("i")
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """One V register of elements."""
+    """A V register of elements."""
 
     element: Scalar
 
@@ -60,13 +60,13 @@ class Vector:
 
     @property
     def lanes(self) -> int:
-        """Elements that it holds."""
+        """Number of elements that it holds."""
         return VECTOR_BITS // self.element.bits
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """An aggregate of two or four vectors, whose members are v1 .. v4: registers D and A; or of two numbers: Z."""
+    """An aggregate of two or four vectors with members v1 .. v4 (registers D and A), or of two numbers (Z)."""
 
     members: tuple[Vector | Scalar, ...]
 
@@ -81,7 +81,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """A VP register as a predicate of so many lanes."""
+    """A VP register as a predicate with a number of lanes."""
 
     lanes: int
 
@@ -99,7 +99,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A tensor: a number that is known when the kernel is compiled."""
+    """A tensor: a number that is known at compile time."""
 
     def __str__(self) -> str:
         return "tensor"
@@ -127,7 +127,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """So many values of one type."""
+    """A number of values of one type."""
 
     of: CType
     count: int
@@ -138,7 +138,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A structure of the kernel's own: names and types of its members, each of which is a variable of its own."""
+    """A structure type of the kernel: names and types of its members, each of which is a separate variable."""
 
     name: str
     members: tuple[tuple[str, CType], ...]
@@ -174,9 +174,9 @@ SHORT = {
     "f32": "f32", "bf16": "bf16", "f16": "f16", "f8": "f8_143", "h8": "f8_152", "i32": "i32", "u32": "u32",
     "i16": "i16", "u16": "u16", "i8": "i8", "u8": "u8", "i4": "i4", "u4": "u4",
 }  # fmt: skip
-"""Types as names of intrinsics spell them."""
+"""Types as they appear in names of intrinsics."""
 FIRST = {"bf16": "gaudi", "f16": "gaudib", "f8_143": "gaudi2", "f8_152": "gaudi2", "i4": "greco", "u4": "greco"}
-"""The generation from which on an element exists; the others are in all."""
+"""The first generation with an element; elements not listed are in all."""
 
 
 def vector_of(name: str) -> Vector:
@@ -185,7 +185,7 @@ def vector_of(name: str) -> Vector:
 
 
 def group_of(name: str, count: int) -> Vector | Group:
-    """Return so many vectors of an element: one vector, a pair, a quad."""
+    """Return the type of a number of vectors of an element: one vector, a pair, a quad."""
     return vector_of(name) if count == 1 else Group((vector_of(name),) * count)
 
 
@@ -209,7 +209,7 @@ _MIXED = re.compile(rf"({'|'.join(_VECTOR_NAMES.values())})_({'|'.join(_VECTOR_N
 
 
 def type_named(name: str) -> CType | None:
-    """Return the type of a name that is one word, None if it names none."""
+    """Return the type of a name that is one word, None if it is not a type."""
     found = _NAMED.get(name)
     if found is None and (match := _MIXED.fullmatch(name)) is not None:
         one, two = _NAMED[match[1]], _NAMED[match[2]]
@@ -224,14 +224,14 @@ def type_names() -> list[str]:
 
 
 def names_in(text: str) -> Iterator[str]:
-    """Yield the names of types in a text that C itself does not have."""
+    """Yield the names of types in a text that C itself lacks."""
     for word in sorted(set(re.findall(r"[A-Za-z_]\w*", text))):
         if word not in ("int", "long", "short", "char", "float", "_Bool", "void") and type_named(word) is not None:
             yield word
 
 
 def first_generation(kind: CType) -> str:
-    """Return the generation from which on there are values of a type."""
+    """Return the first generation with values of a type."""
     elements = {Vector: lambda k: [k.element], Group: lambda k: [getattr(m, "element", m) for m in k.members]}
     found = elements[type(kind)](kind) if type(kind) in elements else [kind] if isinstance(kind, Scalar) else []
     return max((FIRST.get(each.name, "goya") for each in found), key=GENERATIONS.index, default="goya")
@@ -264,9 +264,9 @@ _SUFFIXES = ("_partial", "_rmw", "_direct")
 
 
 class Intrinsic(CsvTable):
-    """An operation of the header: its instruction, the shape of its call, words that it always has.
+    """An operation of the header: its instruction, the form of its call, words that it always has.
 
-    `switches` names the constants that a call may pass, some of them for a kind of element only: `int:SAT`.
+    `switches` are the constants that a call may pass, some of them for a kind of element only: `int:SAT`.
     """
 
     csv_file: ClassVar[str] = "tpc_c_intrinsics.csv"
@@ -290,7 +290,7 @@ def intrinsics() -> dict[str, Intrinsic]:
 
 @dataclass(frozen=True, slots=True)
 class IntrinsicCall:
-    """A name taken apart. `element` is the type of the operation, `result` that of a selection's lanes."""
+    """A parsed name. `element` is the type of the operation, `result` that of a selection's lanes."""
 
     row: Intrinsic
     unit: str
@@ -302,7 +302,7 @@ class IntrinsicCall:
 
 @dataclass(frozen=True, slots=True)
 class IntrinsicConversion:
-    """The name of a conversion taken apart: `integer` is the source of CONVERT_INT, else empty; `form` as written."""
+    """The parsed name of a conversion: `integer` is the source of CONVERT_INT, else empty; `form` as written."""
 
     unit: str
     source: str
@@ -317,7 +317,7 @@ def _format(word: str) -> str:
 
 
 def call_named(name: str) -> IntrinsicCall | IntrinsicConversion | None:
-    """Return what the name of a function says, None if the rule gives it no meaning."""
+    """Return the parsed name of a function, None if the rule gives it no meaning."""
     found = _CONVERT.fullmatch(name)
     if found is not None:
         integer = found[2] if "int" in found[2] else ""
@@ -358,7 +358,7 @@ def _has_product(row: Intrinsic, element: str) -> bool:
 
 
 def near(name: str, known: list[str]) -> list[str]:
-    """Return names that an unknown one may have been meant for."""
+    """Return names similar to an unknown one."""
     found = _NAME.fullmatch(name)
     if found is not None:
         rest = re.sub(r"_v?b$", "", found[3])
@@ -375,7 +375,7 @@ def near(name: str, known: list[str]) -> list[str]:
 
 SAT, NEG, NEG_ZP, CLIP_FP, LINEAR, LUT_POINTER = 1, 2, 1 << 6, 1 << 20, 1 << 24, 1 << 3
 ROUNDING = ("rhne", "rz", "ru", "rd", "sr", "", "rhaz", "sr_rne")
-"""Words of rounding modes by number; the mode of the register prints none."""
+"""Words of rounding modes by number; the mode of the register has none."""
 
 
 class HeaderConstant(CsvTable):
@@ -409,7 +409,7 @@ def rounding(switches: int) -> str:
 
 
 def words(*named: tuple[bool | int, str]) -> list[str]:
-    """Return the words of which the condition holds."""
+    """Return the words whose condition is true."""
     return [word for holds, word in named if holds and word]
 
 
@@ -435,7 +435,7 @@ _ON_INTEGERS = {"add": (1, "st"), "sub": (1, "st"), "mac": (1, "st"), "madd": (1
 
 
 def words_of(mnemonic: str, element: str, switches: int) -> list[str]:
-    """Return the words of an instruction that its switches ask for, those of conversions and accesses left out."""
+    """Return the words of an instruction for its switches, except those of conversions and accesses."""
     bit, word = _ON_INTEGERS.get(mnemonic, (0, ""))
     if "f" in element and word:
         word = "fp16_ftz_in" if mnemonic in ("mac", "madd") else ""

@@ -1,6 +1,6 @@
-"""A launch of a kernel: tensors, scalars and index space put in front of its instructions, engine by engine; prints.
+"""A launch of a kernel: tensors, scalars and index space, prepended to its instructions engine by engine; prints.
 
-Without tensors the text can be scheduled and shown, not run: sizes come from the launch.
+Without tensors the text can be scheduled and shown but not run: sizes come from the launch.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class TensorGiven:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """What a launch is asked for: tensors by name, members of the index space, engines, macros, folders of headers."""
+    """A launch request: tensors by name, members of the index space, engines, macros, folders of headers."""
 
     tensors: Mapping[str, TensorGiven] = field(default_factory=dict)
     index_space: tuple[int, ...] = ()
@@ -58,7 +58,7 @@ class LaunchRequest:
     defines: Mapping[str, str] = field(default_factory=dict)
     folders: tuple[Path, ...] = ()
     accumulators: str = ACCUMULATORS[0]
-    """In which order loops with `loop_unroll` add floats: that of the source, or as the vendor's compiler does."""
+    """The order in which loops with `loop_unroll` add floats: that of the source, or that of the vendor's compiler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,10 @@ class Launch:
 
 
 def tensor_given(name: str, text: str) -> TensorGiven:
-    """Return a tensor as `--tensor` gives it, `out:f32[64,1024]`.
+    """Return the tensor of a `--tensor` text, `out:f32[64,1024]`.
 
     Raises:
-        ReadError: it cannot be read.
+        ReadError: the text is malformed.
     """
     legal = (f"{name}=f32[64,1024]", f"{name}=out:bf16[128,16]")
     match = _TENSOR.fullmatch(text.strip())
@@ -89,10 +89,10 @@ def tensor_given(name: str, text: str) -> TensorGiven:
 
 
 def members_given(text: str) -> tuple[int, ...]:
-    """Return the members of an index space as `--index-space` gives them, `16,4`.
+    """Return the members of an index space from an `--index-space` text, `16,4`.
 
     Raises:
-        ReadError: they are not one to five numbers of 1 or more.
+        ReadError: the text is not one to five numbers of 1 or more.
     """
     sizes = [each.strip() for each in text.split(",")]
     if not all(each.isdecimal() and int(each) for each in sizes) or len(sizes) > DIMENSIONS:
@@ -103,7 +103,7 @@ def members_given(text: str) -> tuple[int, ...]:
 def parts_of(members: Sequence[int], engines: int) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
     """Return offset and size of each engine's part: the dimension with most members is cut.
 
-    Engines for which no member is left have no part.
+    Engines without members have no part.
     """
     whole = (*members, *(1,) * (DIMENSIONS - len(members)))
     cut = max(range(DIMENSIONS), key=lambda d: whole[d])
@@ -120,11 +120,11 @@ def parts_of(members: Sequence[int], engines: int) -> tuple[tuple[tuple[int, ...
 def launch(
     compiled: Compiled, request: LaunchRequest, arguments: Mapping[str, int | float], *, until: float = math.inf
 ) -> Launch:
-    """Return a kernel with everything that it needs, scheduled.
+    """Return a scheduled kernel, ready to run.
 
     Raises:
         ReadError: a tensor, a scalar or the index space is missing or unknown.
-        IllegalError: what the kernel calls cannot run here; out of registers.
+        IllegalError: the kernel calls a function that cannot run here, or registers are short.
     """
     if compiled.blocked:
         raise compiled.blocked[0]
@@ -143,7 +143,7 @@ def scheduled_kernel(compiled: Compiled) -> Scheduled:
     """Return the bundles of a kernel without a launch.
 
     Raises:
-        IllegalError: what the kernel calls cannot run here; out of registers.
+        IllegalError: the kernel calls a function that cannot run here, or registers are short.
     """
     if compiled.blocked:
         raise compiled.blocked[0]
@@ -176,7 +176,7 @@ def _check_names(compiled: Compiled, request: LaunchRequest, arguments: Mapping[
 
 
 def sequential(compiled: Compiled, request: LaunchRequest, arguments: Mapping[str, int | float]) -> SequentialProgram:
-    """Return the instructions with declarations, every place being that of C."""
+    """Return the instructions with declarations; every place is one in C."""
     text = text_of(compiled, request, arguments)
     first = text.count("\n", 0, text.index(_CODE)) + 1
     spans = [line.span for line in compiled.lines]
@@ -244,7 +244,7 @@ def _bits(compiled: Compiled, parameter: MainParameter, number: float) -> int:
 
 
 def _placed(scheduled: Scheduled, offset: tuple[int, ...], size: tuple[int, ...]) -> TpcProgram:
-    """Return the program of one engine: its part of the index space stands in two registers."""
+    """Return the program of one engine: two registers hold its part of the index space."""
     names = scheduled.registers
     declared = []
     for each in scheduled.program.declarations:
@@ -258,7 +258,7 @@ def _placed(scheduled: Scheduled, offset: tuple[int, ...], size: tuple[int, ...]
 
 
 def _spanned(items: tuple[Item, ...]) -> tuple[Item, ...]:
-    """Return bundles of which the empty ones have the place of what they wait for."""
+    """Return bundles in which each empty one has the place of the instruction it waits for."""
     found: list[Item] = []
     last: Span | None = None
     for item in reversed(items):
@@ -271,7 +271,7 @@ def _spanned(items: tuple[Item, ...]) -> tuple[Item, ...]:
 
 
 def in_words(error: CastsimError) -> CastsimError:
-    """Return an error of the scheduler that speaks of variables."""
+    """Return an error of the scheduler in terms of variables."""
     error.message = re.sub(r"%[a-z]+\.([A-Za-z_]\w*?)_(\d+)(?:\.\d)?\b", r"\1", error.message)
     return error
 
@@ -285,12 +285,12 @@ __all__ = [
 # What a kernel prints: the values that a run moves into the registers of printf, and the lines that they make.
 
 MOST_LINES = 10_000
-"""Lines that are kept; more are counted."""
+"""Maximum number of kept lines; further ones are only counted."""
 _Place = tuple[int | None, int | None]
 
 
 class Printing:
-    """Hears of every bundle before it is issued, and takes what the one before has moved to be printed."""
+    """Observes every bundle before it is issued, and records the printed values of the previous one."""
 
     def __init__(self, prints: Mapping[_Place, Print], program: TpcProgram, file: str) -> None:
         self._file = file
@@ -307,12 +307,12 @@ class Printing:
                     self._moves.setdefault(number, []).append((place, dest))
 
     def bundle(self, machine: VliwCore, index: int) -> None:
-        """Take note that a bundle is about to be issued."""
+        """Observe a bundle that is about to be issued."""
         self._take()
         self._last = (machine, index) if index in self._moves else None
 
     def lines(self) -> tuple[str, ...]:
-        """Return what was printed, `kernel.c:12: text`, in order; without a line break the next call goes on."""
+        """Return the printed lines, `kernel.c:12: text`, in order; text without a line break is continued."""
         self._take()
         found: list[str] = []
         open_ = False
@@ -354,7 +354,7 @@ class Printing:
 
 
 def without_prints(findings: Iterable[LintFinding], prints: Mapping[_Place, Print]) -> tuple[LintFinding, ...]:
-    """Return findings without those about castsim's choices: values moved to be printed, forms of conversions."""
+    """Return findings except those about castsim's choices: moves of printed values, forms of conversions."""
     return tuple(
         each
         for each in findings

@@ -53,18 +53,18 @@ class Library(Conversions):
     """Functions by name and values."""
 
     blocked: list[CastsimError]
-    """Why the kernel cannot run, though it is read and its types are right."""
+    """The reason why the kernel cannot run, though it is parsed and its types are correct."""
     tables: dict[str, tuple[int, int]]
     """The look-up tables that the kernel reads: function id and values of an entry by name."""
     rounded: set[str]
-    """Those without which a run can do: functions of the library alone read them."""
+    """Tables that a run can do without: only functions of the library read them."""
 
     def called(self, name: str, arguments: Sequence[Value], into: str | None = None) -> Value:
         """Return the result of a function of the vendor.
 
         Raises:
-            ReadError: no such function, or arguments that it does not take.
-            IllegalError: the generation lacks it.
+            ReadError: there is no such function, or it does not take these arguments.
+            IllegalError: the generation lacks the function.
         """
         own = self._own().get(name.removeprefix("__builtin_"))
         if own is not None:
@@ -93,11 +93,11 @@ class Library(Conversions):
         raise self.wrong(f"undefined function: {name}", *near(name, self.known()))
 
     def known(self) -> list[str]:
-        """Return names of functions that are no intrinsics."""
+        """Return the names of functions that are not intrinsics."""
         return [*self._own(), *_PRIVATE, *FUNCTIONS, "get_dim_size", "get_dim_stride"]
 
     def is_function(self, name: str) -> bool:
-        """Whether the vendor has a function of this name, as far as names tell."""
+        """Return whether the vendor has a function of this name, judging by names."""
         patterns = (_DESCRIPTOR, _REDUCE, AGGREGATES, _UDIV, _LFSR, _HELPER)
         return (
             name in self._own() or call_named(name) is not None
@@ -122,7 +122,7 @@ class Library(Conversions):
         }  # fmt: skip
 
     def named_value(self, name: str) -> Value | None:
-        """Return the value of a name that is preloaded, None if it is none."""
+        """Return the value of a preloaded name, None for another name."""
         if name in _LANES:
             return self._lanes(_LANES[name], None)
         if name in ("LFSR", "LFSR_NO_CHANGE"):
@@ -172,7 +172,7 @@ class Library(Conversions):
     def _rest(self, name: str, given: list[Value], place: int, switches: int, known: str = "") -> str | None:
         """Return predicate and polarity from an argument on as a text, None if it is known to be false.
 
-        The argument at `switches` may have the `known` ones.
+        The argument at `switches` may have those in `known`.
         """
         self._need(name, given, 0, place + 2)
         if len(given) > switches:
@@ -259,7 +259,7 @@ class Library(Conversions):
         return self._configuration(self.converted(given[0], UNSIGNED), given[1] if setting else None, UNSIGNED, into)
 
     def _configuration(self, address: Value, value: Value | None, kind: CType, into: str | None) -> Value:
-        """Store a word in the configuration space, or load one if there is no value."""
+        """Store a word in the configuration space, or load one if no value is given."""
         if value is None:
             found = self.dest(kind, into)
             self.emit(f"ld_l mmio {found.text}, {self.operand(address)}")
@@ -368,7 +368,7 @@ class Library(Conversions):
         return self._configuration(self._in_descriptor(name, given[0], offset), value, kind, into)
 
     def _in_descriptor(self, name: str, tensor: Value, offset: Value) -> Value:
-        """Return the address of a word in the descriptor of a tensor, whose number need not be known."""
+        """Return the address of a word in the descriptor of a tensor whose number may be unknown."""
         place = descriptors_of(self.target)
         assert place is not None
         if not isinstance(tensor.type, Scalar | TensorType):
@@ -479,7 +479,7 @@ class Library(Conversions):
     # ---------------------------------------------------------------------------------------------------- reductions
 
     def _reduced(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
-        """All lanes combined, in every lane: dual groups first, then groups and lanes by shuffles.
+        """Return all lanes combined, in every lane: dual groups first, then groups and lanes by shuffles.
 
         Maxima and minima are the same in any order; sums follow this order, which no public source states.
         """

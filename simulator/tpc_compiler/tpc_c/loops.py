@@ -1,4 +1,4 @@
-"""Loops of C: hardware loops for the four innermost levels where the trips can be counted, jumps for the others."""
+"""Loops of C: hardware loops for the four innermost levels with countable trips, jumps for the others."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class CountedLoop:
     step: Any
     down: bool
     others: tuple[Any, ...]
-    """What else is done behind every trip."""
+    """Other operations after every trip."""
 
 
 class Loops(Expressions):
-    """Compiles loops. `open_loops` are the labels of the loops around: behind the body, and behind the loop."""
+    """Compiles loops. `open_loops` are the labels of the enclosing loops: after the body, and after the loop."""
 
     open_loops: list[tuple[str, str] | None]
     hardware: int
-    """Hardware loops around."""
+    """Number of enclosing hardware loops."""
     accumulators: str
-    """In which order loops with `loop_unroll` add floats: that of the source, or split."""
+    """The order in which loops with `loop_unroll` add floats: that of the source, or split."""
     rotations: dict[int, list[list[Value]]]
-    """The split sums of the loops around, by their bodies."""
+    """The split sums of the enclosing loops, by their bodies."""
 
     def statement(self, node: Any, pragmas: list[str] | None = None) -> None:
         """Compile a statement."""
@@ -75,7 +75,7 @@ class Loops(Expressions):
             self._added(each)
 
     def _unroll_notes(self, node: Any, counted: CountedLoop | None, pragmas: list[str]) -> None:
-        """Say what the vendor's compiler makes of a pragma that promises trips by so many at once.
+        """Record how the vendor's compiler treats a pragma that promises a multiple of a number of trips.
 
         Source: docs/reference/tpc_c.md, pragmas.
         """
@@ -124,7 +124,7 @@ class Loops(Expressions):
         return split
 
     def _rotated(self, sums: list[Value]) -> None:
-        """Let the next trip add to the next of the sums."""
+        """Advance the next trip to the next of the sums."""
         kept = self.temp(sums[0].type)
         self.move(kept.text, sums[0])
         for one, two in pairwise(sums):
@@ -192,7 +192,7 @@ class Loops(Expressions):
     # -------------------------------------------------------------------------------------------------------- counting
 
     def _counted(self, node: Any) -> CountedLoop | None:
-        """Return how a loop counts, None if its head does not say."""
+        """Return the counting of a loop, None if its head does not determine it."""
         condition = node.cond
         if type(condition).__name__ != "BinaryOp" or condition.op not in _MIRRORED or node.next is None:
             return None
@@ -283,7 +283,7 @@ class Loops(Expressions):
         self.place(end)
 
     def _begin_others(self, node: Any, counted: CountedLoop) -> None:
-        """Declare or assign what the head of a loop begins with beside its variable."""
+        """Declare or assign the other variables in the head of a loop."""
         if type(node.init).__name__ == "DeclList":
             for each in node.init.decls:
                 if each.name != counted.name:
@@ -296,7 +296,7 @@ class Loops(Expressions):
     # ------------------------------------------------------------------------------------------------------- unrolling
 
     def _unrolled(self, node: Any, counted: CountedLoop, pragmas: list[str]) -> bool:
-        """Write all trips one after the other, if the pragma says so or registers are chosen by the variable."""
+        """Unroll all trips, if the pragma requests it or registers are chosen by the variable."""
         numbers = self._numbers(node, counted)
         if numbers is None or leaves(node.stmt) or not counted.declares or counted.others:
             return False
@@ -313,7 +313,7 @@ class Loops(Expressions):
         return True
 
     def _numbers(self, node: Any, counted: CountedLoop, most: int = _MOST_UNROLLED) -> list[int] | None:
-        """Return what the variable counts through, None if that is not known or too much."""
+        """Return the values of the variable, None if they are unknown or too many."""
         if counted.start is None or not counted.declares:
             return None
         trees = [counted.start, counted.bound, *([counted.step] if counted.step is not None else [])]
@@ -352,7 +352,7 @@ class Loops(Expressions):
 
 
 def _step(node: Any, name: str) -> tuple[Any, bool] | None:
-    """Return by what an expression steps a variable (None: by one), and whether downwards; None for anything else."""
+    """Return the step of a variable in an expression (None: one), and whether it is downwards; None if not a step."""
     kind = type(node).__name__
     if kind == "UnaryOp":
         return (None, "--" in node.op)

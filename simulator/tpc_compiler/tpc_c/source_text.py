@@ -1,7 +1,7 @@
-"""The text of a kernel as a tree: preprocessed by pcpp and parsed by pycparser; neither runs anything of the host.
+"""The text of a kernel as a tree: preprocessed by pcpp and parsed by pycparser; neither runs anything on the host.
 
-What C does not have is put into words that it has, of the same length where there are any: `volatile` stands for
-`__local__`, `restrict` for `__global__`. Headers are read from the folder of the kernel and those of `-I` alone, and
+Extensions of C are replaced by C words, of the same length where possible: `volatile` stands for
+`__local__`, `restrict` for `__global__`. Headers are read only from the folder of the kernel and those of `-I`, and
 texts, expansions and nesting have limits (docs/inputs-outputs.md).
 """
 
@@ -33,19 +33,19 @@ def _library(name: str) -> Any:
 _PCPP, _PYCPARSER = _library("pcpp"), _library("pycparser")
 
 MOST_BYTES = 512 << 10
-"""Characters of a kernel with its headers, each as often as it is included."""
+"""Maximum number of characters of a kernel with its headers, each counted as often as it is included."""
 MOST_EXPANDED = 100_000
-"""Tokens that macros may put in place of others."""
+"""Maximum number of tokens that macros may expand to."""
 MOST_INCLUDES = 32
-"""Headers inside each other."""
+"""Maximum nesting depth of headers."""
 MOST_NESTED = 100
-"""Brackets inside each other."""
+"""Maximum nesting depth of brackets."""
 MOST_DEEP = 300
-"""Nodes of the tree inside each other: operators of a sum, statements."""
+"""Maximum nesting depth of the tree: operators of a sum, statements."""
 MOST_SHIFT = 63
 
 LOCAL, GLOBAL = "volatile", "restrict"
-"""The qualifiers that stand for the address spaces."""
+"""The qualifiers that represent the address spaces."""
 _OWN = {
     "goya": ("__goya__", "__dali__"), "gaudi": ("__gaudi__",), "gaudib": ("__gaudib__",),
     "greco": ("__greco__", "__goya2__"), "gaudi2": ("__gaudi2__",),
@@ -76,7 +76,7 @@ class Parsed:
 
 
 def macros_of(generation: str) -> dict[str, str]:
-    """Return the macros that the compiler defines for a generation."""
+    """Return the predefined macros of the compiler for a generation."""
     found = {"__TPC__": "1", "MAX_TENSORS": "16", "MAX_VLM": "81920", "MAX_SLM": "1024"}
     for name in ("gaudi", "greco", "gaudi2"):
         if GENERATIONS.index(generation) >= GENERATIONS.index(name):
@@ -95,8 +95,8 @@ def parsed(text: str, file: str, generation: str, defines: Mapping[str, str], fo
     """Return the tree of a kernel.
 
     Raises:
-        ReadError: a missing header, a directive or a statement that cannot be read; the libraries are not installed.
-        IllegalError: inline assembly.
+        ReadError: a header is missing, a directive or statement is malformed, or the libraries are not installed.
+        IllegalError: there is inline assembly.
     """
     if _PCPP is None or _PYCPARSER is None:
         raise missing_package("a kernel in C", "pcpp" if _PCPP is None else "pycparser", "c")
@@ -196,7 +196,7 @@ class _Reader(_PCPP.Preprocessor if _PCPP else object):  # type: ignore[misc]  #
         return io.StringIO(found)
 
     def count(self, text: str) -> None:
-        """Take note of a text, and reject it if it is one too many."""
+        """Count a text, and reject it if it exceeds the limit."""
         self.read += len(text)
         if self.read > MOST_BYTES:
             raise self.at(f"the kernel and its headers have more than {MOST_BYTES} characters")
@@ -319,14 +319,14 @@ _SHOWN = {
     "illegal character '\"'": "missing '\"' at the end of the string",
     "c23": "attributes in [[ ]] are not supported",
 }  # fmt: skip
-"""Words of messages of the library, and what is said instead."""
+"""Words in messages of the library, and their replacements."""
 
 
 class _Parser(_PYCPARSER.CParser if _PYCPARSER else object):  # type: ignore[misc]  # as above
-    """A parser whose errors say what the text lacks."""
+    """A parser whose errors say what is missing in the text."""
 
     wanted = ""
-    """What must come next, as messages spell it."""
+    """The expected next token, as messages spell it."""
 
     def __init__(self, lines: Mapping[str, Sequence[str]]) -> None:
         super().__init__()
@@ -365,14 +365,14 @@ class _Parser(_PYCPARSER.CParser if _PYCPARSER else object):  # type: ignore[mis
         raise self.wrong(shown, token=token)
 
     def _around(self, back: bool) -> list[Any]:
-        """Return four tokens, the last of them the one that does not fit; None for what is outside of the text."""
+        """Return four tokens, the last of them the unexpected one; None for tokens outside of the text."""
         stream = self._tokens
         stream.peek()
         end = stream._index - (1 if back and stream._index else 0)
         return [*[None] * 4, *stream._buffer[: end + 1]][-4:]
 
     def _stranger(self, tokens: list[Any]) -> Any:
-        """Return the token that stands where a type does and names none, None if there is none."""
+        """Return the token in the place of a type that is not a type, None if there is none."""
         last, before, first, second = tokens
         if second is not None and first is not None and first.value == ")" and last is not None and last.value == "(":
             return self._undeclared(before)  # a cast
@@ -385,7 +385,7 @@ class _Parser(_PYCPARSER.CParser if _PYCPARSER else object):  # type: ignore[mis
         return None if known else token
 
     def wrong(self, message: str, *legal: str, token: Any = None) -> ReadError:
-        """Return (not raise) an error at a token, that which was read last if it is None."""
+        """Return (not raise) an error at a token, the last token read if it is None."""
         known = [each for each in self._tokens._buffer if each is not None]
         token = token or (known[-1] if known else None)
         if token is None:
