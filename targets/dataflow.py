@@ -297,7 +297,7 @@ class TilePlacement(Fact):
 PLACEMENT = "tile_placement"
 """The option that says where tiles without addresses lie."""
 
-APART, CONSECUTIVE = "apart", "consecutive"
+APART, PARTLY_APART, CONSECUTIVE = "apart", "partly apart", "consecutive"
 """Its values."""
 
 

@@ -60,7 +60,6 @@ from castsim.execution.input_data import BACKEND, TOOLCHAIN, entries, write_arra
 from castsim.execution.run_limits import stale_mode
 from castsim.execution.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
 from castsim.execution.tree import Block, Loop, Lowered, Node
-from castsim.files import file_names
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
 from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, read_source
 from castsim.machines.mechanisms import lowerer_of
@@ -559,7 +558,8 @@ def _write(result: Result, folder: Path | None, *, partial: bool) -> Mapping[str
     """
     if folder is None:
         return {}
-    from castsim.reports.run_report import mask_name, undefined_name  # noqa: PLC0415 - only with --out
+    from castsim.files import file_names  # noqa: PLC0415 - only with --out
+    from castsim.reports.run_report import mask_name, undefined_name  # noqa: PLC0415 - the same
 
     arrays = dict(result.outputs)
     for name, found in result.partial.items() if partial else ():

@@ -30,7 +30,7 @@ from castsim.isa.pto.vector_operations import (
     VectorOperation,
     unknown_operation,
 )
-from castsim.targets.dataflow import APART, CONSECUTIVE, TilePlacement
+from castsim.targets.dataflow import APART, CONSECUTIVE, PARTLY_APART, TilePlacement
 
 # Tile operations as the walk meets them: operands resolved, views of other types made, the others refused by name.
 
@@ -434,7 +434,6 @@ def lifetimes_of(body: Sequence[pto.Operation], spared: Spared = _all_needed) ->
 
 # Tiles that share no bank with those that the same operation reads or writes.
 
-PARTLY_APART = "partly apart"
 """The placement of tiles of which some share banks, as the buffer has no room to avoid it."""
 
 Pairs = Sequence[tuple[int, int, bool]]
