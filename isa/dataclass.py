@@ -77,13 +77,13 @@ def _declared(cls: type, options: SimpleNamespace) -> type:
                 setattr(cls, name, entry.default)
             elif name in cls.__dict__:
                 delattr(cls, name)
-    content = cls.__dict__
+    present = cls.__dict__
     for name, method in methods.items():
-        if name not in content:
+        if name not in present:
             setattr(cls, name, method)
     if options.frozen:
         _freeze(cls, fields)
-    if "__init__" not in content:
+    if "__init__" not in present:
         setattr(cls, "__init__", _Initialiser(cls, fields, options))  # noqa: B010 - which type checkers refuse
     return cls
 
@@ -93,7 +93,7 @@ def _field(cls: type, name: str, annotation: object, kw_only: bool) -> Field[Any
     entry: Field[Any] = default if isinstance(default, Field) else dataclasses.field(default=default)
     if entry.default.__class__.__hash__ is None:
         raise ValueError(f"{cls.__qualname__}.{name}: a mutable default {entry.default!r} needs default_factory")
-    entry.name, entry.type = name, annotation  # type: ignore[assignment]
+    entry.name, entry.type = name, annotation
     entry._field_type = _FIELD  # type: ignore[attr-defined]
     if entry.kw_only is MISSING:
         entry.kw_only = kw_only
@@ -177,15 +177,17 @@ def _restore(self: Any, state: list[Any]) -> None:
 
 
 def _freeze(cls: type, fields: Mapping[str, Field[Any]]) -> None:
+    owner: Any = cls
+
     def __setattr__(self: object, name: str, value: object) -> None:  # noqa: N807 - becomes a method
         if type(self) is cls or name in fields:
             raise FrozenInstanceError(f"cannot assign to field {name!r}")
-        super(cls, self).__setattr__(name, value)  # type: ignore[misc]
+        super(owner, self).__setattr__(name, value)
 
     def __delattr__(self: object, name: str) -> None:  # noqa: N807 - becomes a method
         if type(self) is cls or name in fields:
             raise FrozenInstanceError(f"cannot delete field {name!r}")
-        super(cls, self).__delattr__(name)  # type: ignore[misc]
+        super(owner, self).__delattr__(name)
 
     setattr(cls, "__setattr__", __setattr__)  # noqa: B010 - which type checkers refuse
     setattr(cls, "__delattr__", __delattr__)  # noqa: B010 - the same

@@ -7,7 +7,6 @@ import re
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import SequenceMatcher, get_close_matches
 from enum import StrEnum
 from functools import cache, wraps
 from importlib.util import find_spec
@@ -189,6 +188,8 @@ def legal_text(values: Sequence[str], message: str, span: Span | None = None) ->
         return ", ".join(values)
     quoted = re.search(r"'([^']+)'", message)
     marked = span.text[span.column - 1 :][: span.length] if span else ""
+    from difflib import SequenceMatcher  # noqa: PLC0415 - only a refusal needs it
+
     matcher = SequenceMatcher(b=(quoted[1] if quoted else marked)[:64].lower())
     likeness = {}
     for value in values:
@@ -519,6 +520,8 @@ def closest(word: str, legal: Iterable[str], *, everything_up_to: int = 12) -> t
     near = [candidate for candidate in words if candidate.lower() == folded]
     # Long garbage is near to nothing, and comparing it would cost time for every word.
     if len(word) <= 64:
+        from difflib import get_close_matches  # noqa: PLC0415 - as above
+
         near.extend(get_close_matches(word, words, n=3, cutoff=0.6))
     if near:
         return tuple(dict.fromkeys(near))

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO
 
 from castsim.isa.dataclass import dataclass
@@ -194,6 +193,8 @@ def read_source(path: Path, prefers_assembly: Callable[[], bool]) -> Source:
         ReadError: it is missing, unreadable, too large, not UTF-8 although it should be text, or C++.
     """
     if path.suffix in CPP_SUFFIXES:
+        from shlex import quote  # noqa: PLC0415 - only a refusal needs it
+
         raise ReadError(
             f"'{path}' is a C++ kernel, which castsim runs instead of parsing",
             legal=(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -53,6 +52,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises:
         TargetDataError: it cannot be read, is not TOML, or has illegal values; the error has file, line and column.
     """
+    import tomllib  # noqa: PLC0415 - shipped descriptions are taken as they were validated
+
     text = _text(path)
     try:
         data = tomllib.loads(text, parse_float=_decimal)

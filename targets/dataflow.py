@@ -297,8 +297,8 @@ class TilePlacement(Fact):
 PLACEMENT = "tile_placement"
 """The option that selects the placement of tiles without addresses."""
 
-APART, CONSECUTIVE = "apart", "consecutive"
-"""Values of the placement option."""
+APART, PARTLY_APART, CONSECUTIVE = "apart", "partly apart", "consecutive"
+"""Values of the placement option; partly: some tiles share banks because the buffer has no room to avoid it."""
 
 
 class ScalarTiming(Fact):

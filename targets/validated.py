@@ -17,7 +17,20 @@ from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
 from types import FunctionType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from zlib import crc32
 
 from castsim.isa.dataclass import dataclass
@@ -43,6 +56,14 @@ __all__ = [
     "PydanticCustomError", "ValidationError", "ValidationInfo", "model_validator",
 ]  # fmt: skip
 """What declarations need; `from castsim.targets import validated` for the errors, which load pydantic."""
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _once(function: _Function) -> _Function:
+    """Return a function that keeps its results; type checkers take classes of tables for unhashable."""
+    return cast("_Function", cache(function))
 
 
 class Mark:
@@ -96,7 +117,7 @@ class _Fields:
         return _declared_fields(owner)
 
 
-@cache
+@_once
 def _declared_fields(table: type) -> Mapping[str, DeclaredField]:
     fields: dict[str, DeclaredField] = {}
     for owner in reversed(table.__mro__):
@@ -106,7 +127,7 @@ def _declared_fields(table: type) -> Mapping[str, DeclaredField]:
     return fields
 
 
-@cache
+@_once
 def _hints(table: type) -> Mapping[str, Any]:
     return get_type_hints(table, include_extras=True)
 
@@ -213,7 +234,7 @@ class DeclaredTable:
         return core_schema.with_info_wrap_validator_function(validate, handler.generate_schema(_model(cls)))
 
 
-@cache
+@_once
 def _getter(table: type) -> Callable[[Mapping[str, Any]], Any]:
     names = tuple(_declared_fields(table))
     return itemgetter(*names) if names else lambda _: ()
@@ -242,7 +263,7 @@ def _dumped(value: object) -> object:
 # What pydantic validates by: a model of the fields alone, whose values go into a table before the checks of that.
 
 
-@cache
+@_once
 def validator(kind: Any) -> Any:
     """Return pydantic's validator of a type, such as a class of tables or a tuple of them."""
     import pydantic  # noqa: PLC0415 - as the text of the module says

@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,10 +37,7 @@ from castsim.isa.dataclass import replace
 from castsim.isa.errors import IllegalError, ReadError, WarningText
 from castsim.isa.formats import DETERMINISTIC, Format, IntFormat, Overflow, Rounding, Saturation
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float, mode_named
-from castsim.lowering.acceptance import acceptance, parse_specification, specified_cast
-from castsim.machines.casting import cast_on_target
 from castsim.machines.mechanisms import CastForm, bare_mode, machine_of
-from castsim.machines.vliw import assembly_target
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.codec import codes_from_strings, encode_value, strings_from_codes, value_of
@@ -59,6 +56,9 @@ from castsim.reports.cast import (
 from castsim.reports.numbers import bits_text, json_value
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, load_target, specification_names, target_names
+
+if TYPE_CHECKING:
+    from castsim.lowering.acceptance import SpecifiedCast
 
 
 def declare(parser: OptionParser) -> None:
@@ -129,11 +129,18 @@ def _request(options: Namespace) -> ValueCastRequest:
         overflows=tuple(mode_named(Overflow, word, "overflow") for word in overflows),
         saturation=None if options.saturation is None else mode_named(Saturation, options.saturation, "saturation"),
         scratch=options.scratch,
-        specified=tuple(
-            specified_cast(spec, source, destination, version=version, attributes=attributes)
-            for spec, version, attributes in map(parse_specification, specifications)
-        ),
+        specified=tuple(_specified(specifications, source, destination)),
     )
+
+
+def _specified(specifications: Sequence[str], source: Format, destination: Format) -> Iterator[SpecifiedCast]:
+    """Yield the cast as each specification has it."""
+    if not specifications:
+        return
+    from castsim.lowering.acceptance import parse_specification, specified_cast  # noqa: PLC0415 - as said
+
+    for spec, version, attributes in map(parse_specification, specifications):
+        yield specified_cast(spec, source, destination, version=version, attributes=attributes)
 
 
 def _with_options(targets: Sequence[Target], values: Mapping[str, str]) -> tuple[Target, ...]:
@@ -207,6 +214,8 @@ def _judged(
     """Return the columns with each specification's verdict, and the results it accepts, value by value."""
     found: list[list[Accepted]] = []
     for cast in request.specified:
+        from castsim.lowering.acceptance import acceptance  # noqa: PLC0415 - few casts are judged
+
         sets = acceptance(cast, request.src, request.dst, _codes(request))
         found.append([accepted(cast, sets, number) for number in range(len(request.sources))])
         for column in columns:
@@ -258,6 +267,8 @@ def _on_targets(request: ValueCastRequest, told: _Told, skipped: dict[Skipped, N
 def _on_target(
     request: ValueCastRequest, target: Target, rounding: str | None, form: CastForm | None, told: _Told
 ) -> list[CastResultRow]:
+    from castsim.machines.casting import cast_on_target  # noqa: PLC0415 - an abstract cast needs no machine
+
     result = cast_on_target(
         _codes(request),
         request.src,
@@ -330,7 +341,9 @@ def _column(
 
 
 def _meaning(target: Target, word: str) -> Rounding:
-    """Return the rounding that a chip's name for it means."""
+    """Return the rounding that a chip's word for it means."""
+    from castsim.machines.vliw import assembly_target  # noqa: PLC0415 - as above
+
     chip = assembly_target(target)
     if chip is not None and word in chip.convert_rounding.modes:
         return chip.convert_rounding.modes[word].rounding or Rounding.RINT

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import re
-import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -188,7 +187,9 @@ def without_arguments(options: Namespace, recording: CppRecording) -> Namespace:
     inputs = [f"{name}={given}" for name, given in recording.inputs.items() if isinstance(given, str)]
     arrays = {name: np.asarray(given) for name, given in recording.inputs.items() if not isinstance(given, str)}
     if arrays:
-        folder = tempfile.TemporaryDirectory(prefix="castsim-arguments-")
+        from tempfile import TemporaryDirectory  # noqa: PLC0415 - few kernels are in C++
+
+        folder = TemporaryDirectory(prefix="castsim-arguments-")
         atexit.register(folder.cleanup)
         inputs += as_files(arrays, Path(folder.name))
     return Namespace(**{**vars(options), "entry": None, "args": [], "inputs": inputs})
@@ -229,7 +230,9 @@ def _on_all(
     """Run every core, the slowest last; it reads the memory that the others wrote, and its run is reported."""
     cycles = [_cycles(options, each) for each in recordings]
     longest = cycles.index(max(cycles))
-    with tempfile.TemporaryDirectory(prefix="castsim-cores-") as folder:
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - as above
+
+    with TemporaryDirectory(prefix="castsim-cores-") as folder:
         for number, recording in enumerate(recordings):
             if number != longest and not options.timing_only:
                 held |= _outputs(options, recording, held)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from castsim.files import is_coloured, whole_file
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 
@@ -145,6 +143,10 @@ def write_json(document: Mapping[str, Any], destination: str) -> bool:
 
     Returns False after a message on standard error if the document cannot be written.
     """
+    import json  # noqa: PLC0415 - few results are written
+
+    from castsim.files import whole_file  # noqa: PLC0415 - the same
+
     text = json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, allow_nan=False) + "\n"
     if destination == STDOUT:
         return _print(text)
@@ -167,6 +169,8 @@ def write_file(path: Path, data: bytes, failure: str) -> None:
     Raises:
         ReadError: the file cannot be written; `failure` begins the message.
     """
+    from castsim.files import whole_file  # noqa: PLC0415 - few results are written
+
     try:
         with whole_file(path) as file:
             file.write(data)
@@ -208,6 +212,8 @@ def tell(message: str) -> None:
 
     A leading `error:` is bold red where colours are shown.
     """
+    from castsim.files import is_coloured  # noqa: PLC0415 - only who is told something needs it
+
     shown = escaped(message)
     before, word, rest = shown.partition(_ERROR)
     if word and not before and is_coloured(sys.stderr):

@@ -59,21 +59,12 @@ from castsim.execution.input_data import BACKEND, TOOLCHAIN, entries, write_arra
 from castsim.execution.run_limits import stale_mode
 from castsim.execution.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
 from castsim.execution.tree import Block, Loop, Lowered, Node
-from castsim.exploration.lifted_limits import gains, limits_asked_for
-from castsim.exploration.program_edits import with_inserted_flags
-from castsim.files import file_names
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
-from castsim.isa.pto.lexer import PtoSource, parameters, unknown_parameter, with_values
 from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, read_source
-from castsim.isa.value_expressions import read_value
 from castsim.machines.mechanisms import lowerer_of
 from castsim.reports.progress import run_progress
-from castsim.reports.run_findings import run_document, run_text, section
-from castsim.reports.run_report import RunReport, mask_name, undefined_name
 from castsim.reports.sections import FULL, RUN, further_reports
-from castsim.running.estimating.cast_estimates import sensitivities
-from castsim.running.fragments import NAME, Fragment, whole
 from castsim.running.loaded import LoadedProgram
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
@@ -89,6 +80,7 @@ if TYPE_CHECKING:
     from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.reports.views.timeline import Timeline
     from castsim.running.estimating.cast_estimates import Sensitivity
+    from castsim.running.fragments import Fragment
     from castsim.running.program_runs import Result
 
 
@@ -180,6 +172,8 @@ def weighed(options: Namespace, target: Target, result: Result) -> tuple[Sensiti
     shown = (options.json or options.html) and len(timing.operations) <= _SHORT
     if _read_once(options) or not (options.facts or (shown and _issued(result.loaded.tree.root) <= _ISSUED)):
         return None
+    from castsim.running.estimating.cast_estimates import sensitivities  # noqa: PLC0415 - few runs are timed again
+
     return sensitivities(
         target, timing.facts, timing.total,
         lambda lift: simulate(result.loaded.tree, lift(target), engine=result.engine, record_operations=False).total,
@@ -220,6 +214,8 @@ def fragment_of(options: Namespace) -> Fragment | None:
         raise ReadError("a fragment does not declare a target", legal=("--target T",))
     if options.all_entries or options.entry is not None:
         raise ReadError("--entry and --all-entries apply only to .pto files; a fragment has one entry")
+    from castsim.running.fragments import NAME, whole  # noqa: PLC0415 - a file is no fragment
+
     options.program = NAME
     return whole(options.execute, load_target(options.target))
 
@@ -233,6 +229,9 @@ def with_parameters(texts: Sequence[str], source: Source) -> Source:
     Raises:
         ReadError: the option is malformed, the program declares no such parameter, or is in another language.
     """
+    from castsim.isa.pto.lexer import PtoSource, parameters, unknown_parameter, with_values  # noqa: PLC0415 - as below
+    from castsim.isa.value_expressions import read_value  # noqa: PLC0415 - few programs have parameters
+
     given = assignments("--tile", texts)
     if source.language is not Language.TILES:
         raise ReadError(f"--tile {texts[0]}: only tile programs take parameters", legal=("a .pto file",))
@@ -260,6 +259,8 @@ def check_report(options: Namespace, target: Target) -> tuple[str, ...]:
     legal = (RUN, FULL, *further_reports())
     if options.report not in legal:
         raise ReadError(f"unknown report '{options.report}'", legal=legal)
+    from castsim.reports.run_findings import section  # noqa: PLC0415 - the report of a run needs none of the others
+
     reason = section(options.report).refusal(target)
     if reason is not None:
         raise ReadError(reason, legal=(RUN,))
@@ -314,17 +315,28 @@ def run_source(
     findings = _lint(loaded) if options.lint else None
     limits: tuple[str, ...] = ()
     if options.what_if is not None:
+        from castsim.exploration.lifted_limits import limits_asked_for  # noqa: PLC0415 - few runs lift limits
+
         limits = limits_asked_for(loaded.target, [name.strip() for name in options.what_if.split(",")])
     folder = output_folder(options.out)
     result, lifted, timeline, weights = _simulate(options, loaded, limits, source)
     result = see(result)
     written = [] if timeline is None else write_views(options, result, timeline)
     if options.emit_sync is not None:
+        from castsim.exploration.program_edits import with_inserted_flags  # noqa: PLC0415 - few runs save it
+
         synchronised = with_inserted_flags(result.loaded)
         write_program(Path(options.emit_sync), synchronised)
         again = "" if "_flag[" in synchronised else "; it has no flags: run it with --sync program"
         written.append(f"emit-sync: program with flags and barriers written to {options.emit_sync}{again}")
     files = _write(result, folder, partial=options.partial)
+    errors = _errors(options, result)
+    code = int(bool(errors) or any(found.certain for found in findings or ()))
+    if options.quiet and options.json is None and options.html is None:  # nobody reads the report
+        return CommandOutcome({}, lambda _: "", code, delivered=lambda: _tell(errors))
+    from castsim.reports.run_findings import run_document, run_text  # noqa: PLC0415 - as said
+    from castsim.reports.run_report import RunReport  # noqa: PLC0415 - as said
+
     rested_on = [f"options.{name}" for name in sorted(read)]
     report = replace(
         RunReport.of(result, files, rested_on, weights),
@@ -340,10 +352,8 @@ def run_source(
         shown = run_text(report, width, full=options.report == FULL)
         return stacked(shown, *timeline_text(options, result, timeline, written, width))
 
-    errors = _errors(options, result)
     if errors:
         document["errors"] = [error_entry(error) for error in errors]
-    code = int(bool(errors) or any(found.certain for found in findings or ()))
     return CommandOutcome(document, text, code, delivered=lambda: _tell(errors))
 
 
@@ -424,10 +434,14 @@ def _simulate(
             progress.stage("views")
         timeline = timeline_of(options, result, progress)
         weights = None if result.untimed else weighed(options, loaded.target, result)
+        if not limits:
+            return result, (), timeline, weights
+        from castsim.exploration.lifted_limits import gains  # noqa: PLC0415 - few runs lift limits
+
         lifted = gains(
             loaded.target, limits, result.timing,
             lambda lift: simulated(_load(options, source, lift)[0], progress, again=True).timing,
-            result.loaded.latencies(result.timing) if limits else None,
+            result.loaded.latencies(result.timing),
         )  # fmt: skip
     return result, lifted, timeline, weights
 
@@ -543,6 +557,9 @@ def _write(result: Result, folder: Path | None, *, partial: bool) -> Mapping[str
     """
     if folder is None:
         return {}
+    from castsim.files import file_names  # noqa: PLC0415 - only with --out
+    from castsim.reports.run_report import mask_name, undefined_name  # noqa: PLC0415 - the same
+
     arrays = dict(result.outputs)
     for name, found in result.partial.items() if partial else ():
         arrays[name] = np.where(found.computed, found.values, np.zeros((), found.values.dtype))

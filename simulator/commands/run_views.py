@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
 from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain, write_file
 from castsim.engines import observe
-from castsim.files import whole_file
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import CastsimError, EngineError, ReadError
 from castsim.isa.reading import Language, Source
@@ -307,6 +306,7 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
     """
     if options.trace is None:
         return []
+    from castsim.files import whole_file  # noqa: PLC0415 - as above
     from castsim.reports.views import perfetto  # noqa: PLC0415 - as above
     from castsim.reports.views.timeline import dependences  # noqa: PLC0415 - as above
     from castsim.running.program_runs import launch_slices  # noqa: PLC0415 - few runs need these

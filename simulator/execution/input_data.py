@@ -6,8 +6,6 @@ low nibble first when they enter memory (design: program inputs and outputs).
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 import math
 import os
 import re
@@ -20,7 +18,6 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.files import whole_file
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import LimitError, ReadError, Span, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Codes, Format, IntFormat, code_bits, format_named
@@ -210,6 +207,8 @@ def _mapped(path: Path, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, 
 
 def digest(array: Codes) -> str:
     """Return the SHA-256 of an array's elements in C order, little-endian; for text, of its code points."""
+    import hashlib  # noqa: PLC0415 - only results have digests
+
     plain = np.ascontiguousarray(array)
     if plain.dtype.kind == "U":
         return hashlib.sha256(plain.astype(plain.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
@@ -418,6 +417,8 @@ def write_array(path: Path, array: Codes) -> None:
     """
     native = array.dtype.kind == "U" or (array.dtype.kind in "fiub" and array.dtype.isbuiltin == 1)
     plain = array if native else array.view(f"<u{array.dtype.itemsize}")
+    from castsim.files import whole_file  # noqa: PLC0415 - few runs write arrays
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:
@@ -540,7 +541,9 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
                 raise one.error
         if name not in functions:
             names = [*functions, *(one.name for one in parsed.refused)]
-            near = difflib.get_close_matches(name[:_LISTED], names[:_LISTED], 3) or names
+            from difflib import get_close_matches  # noqa: PLC0415 - only a refusal needs it
+
+            near = get_close_matches(name[:_LISTED], names[:_LISTED], 3) or names
             raise ReadError(f"{path}: no function @{name}", legal=_shown(near))
         return functions[name], ()
     if parsed.refused and (

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from itertools import pairwise
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format, Rounding, Saturation
-from castsim.isa.pto.program import RoundMode, TileType
-from castsim.targets.loader import Target
+
+if TYPE_CHECKING:
+    from castsim.isa.pto.program import RoundMode, TileType
+    from castsim.targets.loader import Target
 
 # Tiles and views with their places: what an instruction gets to work on once the program has been walked.
 

@@ -6,13 +6,12 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from castsim.execution.outcomes import Outcome
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import Warnings
 from castsim.isa.formats import Format, IntFormat, Overflow, Saturation, TaperedFormat
-from castsim.lowering.acceptance import SpecifiedCast
-from castsim.lowering.tosa_operators import AcceptanceSets
 from castsim.machines.mechanisms import CastForm
 from castsim.numerics.codec import value_of
 from castsim.reports.documents import CommandDocument, Document, Keys, identifier, says
@@ -20,6 +19,10 @@ from castsim.reports.numbers import Number, bits_text, ends_document, json_value
 from castsim.reports.schemas.keys import Bits, Name, Ulps, Value
 from castsim.reports.schemas.keys import Number as NumberKeys
 from castsim.targets.loader import Target
+
+if TYPE_CHECKING:
+    from castsim.lowering.acceptance import SpecifiedCast
+    from castsim.lowering.tosa_operators import AcceptanceSets
 
 # The results that specifications accept for single values: rows beside those of targets, as data and as JSON.
 

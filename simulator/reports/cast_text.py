@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby, zip_longest
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.evidence.user_conversions import CAST_WORDS, BinadeErrors, Comparison, ConversionCounterexample
 from castsim.execution.outcomes import Outcome
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import FORMATS, Codes, Format
@@ -25,6 +24,9 @@ from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import Number, bits_text, grouped, json_value
 from castsim.reports.schemas.keys import Bits, Elements, Name, Ulps, Value
 from castsim.reports.terminal import composed, table
+
+if TYPE_CHECKING:
+    from castsim.evidence.user_conversions import BinadeErrors, Comparison, ConversionCounterexample
 
 _OUTCOME = "outcome"
 
@@ -450,6 +452,8 @@ def _advice(found: Comparison) -> str:
     """Return the options that make the results equal, or a sentence that none does."""
     if found.remedy is None:
         return "No option of the cast makes them equal."
+    from castsim.evidence.user_conversions import CAST_WORDS  # noqa: PLC0415 - `castsim compare` has loaded it
+
     words = (
         f"--{name} {value}" if name in (*CAST_WORDS, "nan") else f"--option {name}={value}"
         for name, value in found.remedy.items()

@@ -8,16 +8,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from castsim.execution.interpreter.tile_allocation import PARTLY_APART
 from castsim.execution.timing import Cause, PipeTiming
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto.value_types import MicroOperation
 from castsim.reports.documents import Document, Json, identifier, json_of
 from castsim.reports.schemas.keys import FactEntry
-from castsim.targets.dataflow import APART, CONSECUTIVE
+from castsim.targets.dataflow import APART, CONSECUTIVE, PARTLY_APART
 from castsim.targets.description import DOUBTFUL, Fact, Option, Table
 from castsim.targets.loader import Target
-from castsim.targets.vector_function import instruction_text
 
 if TYPE_CHECKING:
     from castsim.running.estimating.cast_estimates import Estimate
@@ -253,5 +251,7 @@ def _plain(value: object) -> Json:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, MicroOperation):
+        from castsim.targets.vector_function import instruction_text  # noqa: PLC0415 - only such targets have any
+
         return instruction_text(value)
     return json_of(value) if value is None or isinstance(value, bool | int | float | str | Decimal) else str(value)

@@ -12,11 +12,11 @@ from castsim.execution.interpreter.interpreter import Executed
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.pipe_operations import PATH_ONLY, Idle
-from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits, check_executions
+from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits, walk_limit
 from castsim.execution.synchronisation.flags import Synchronised
 from castsim.execution.synchronisation.race_detector import find_races
 from castsim.execution.synchronisation.race_findings import IGNORE, SLOTS, STOP, RaceFinding, RaceKind, refusal
-from castsim.execution.tree import Tree
+from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import WarningKind, Warnings, WarningText
 from castsim.isa.formats import Codes
@@ -295,3 +295,58 @@ class LoadRequest:
     def prefers_assembly(self) -> bool:
         """Whether a program of unknown language is assembly, because the target runs nothing else."""
         return self.target is not None and load_target(self.target).languages == (Language.ASSEMBLY.value,)
+
+
+# How often a tree executes instructions, and the limits for that.
+
+
+def check_executions(
+    tree: Tree, limit: int, what: str, idle: Callable[[Node], bool], most_trips: int | None = None
+) -> None:
+    """Refuse a tree with more instruction executions than a limit; they are summed, not walked.
+
+    Args:
+        tree: the issued operations.
+        limit: the maximum of executions.
+        what: their purpose, for the message.
+        idle: finds nodes that do not count.
+        most_trips: trips of a loop that count; None: all.
+
+    Raises:
+        LimitError: there are more; its place is the loop that has most of them.
+    """
+    if executions(tree.root, idle, most_trips) <= limit:
+        return
+    node: Node = tree.root
+    found: Node = node
+    while isinstance(node, Block | Loop):
+        if isinstance(node, Loop):
+            found = node
+            break
+        node = max(node.items, key=lambda item: executions(item, idle, most_trips))
+    first = _first(found)
+    raise walk_limit(limit, what, None if first is None else tree.instructions[first.instruction].span)
+
+
+def executions(node: Node, idle: Callable[[Node], bool], most_trips: int | None = None) -> int:
+    """Return how often the instructions in `node` that are not `idle` are executed in all."""
+    if idle(node):
+        return 0
+    if isinstance(node, Lowered):
+        return 1
+    if isinstance(node, Loop):
+        trips = node.trips if most_trips is None else min(node.trips, most_trips)
+        return trips * executions(node.body, idle, most_trips)
+    if isinstance(node, Block):
+        return sum(executions(item, idle, most_trips) for item in node.items)
+    return 0
+
+
+def _first(node: Node) -> Lowered | None:
+    """Return the first instruction in a node: of a loop that the text has, its own."""
+    while isinstance(node, Block | Loop):
+        items = node.body.items if isinstance(node, Loop) else node.items
+        if not items:
+            return None
+        node = items[0]
+    return node if isinstance(node, Lowered) else None

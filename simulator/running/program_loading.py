@@ -31,7 +31,7 @@ from castsim.execution.interpreter.interpreter import Executed, execute, is_opaq
 from castsim.execution.interpreter.lowerer import Lowerer, check_level, has_addresses, has_flags, reads_memory
 from castsim.execution.interpreter.memory import Bytes, Memory, Origin, put_elements
 from castsim.execution.pipe_operations import NO_VALUES, Idle
-from castsim.execution.run_limits import DEFAULT_LIMITS, Limits, check_executions
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.synchronisation.flags import (
     BARRIERS,
     INTERLOCK,
@@ -67,6 +67,7 @@ from castsim.running.loaded import (
     Partial,
     RunOptions,
     WalkedWhenIssued,
+    check_executions,
     races_of,
 )
 from castsim.targets.description import with_options

@@ -30,7 +30,7 @@ from castsim.isa.pto.vector_operations import (
     VectorOperation,
     unknown_operation,
 )
-from castsim.targets.dataflow import APART, CONSECUTIVE, TilePlacement
+from castsim.targets.dataflow import APART, CONSECUTIVE, PARTLY_APART, TilePlacement
 
 # Tile operations as the walk meets them: operands resolved, views of other types made, the others refused by name.
 
@@ -434,8 +434,6 @@ def lifetimes_of(body: Sequence[pto.Operation], spared: Spared = _all_needed) ->
 
 # Tiles that share no bank with those that the same operation reads or writes.
 
-PARTLY_APART = "partly apart"
-"""Placement of tiles of which some share banks, because the buffer has no room to avoid it."""
 
 Pairs = Sequence[tuple[int, int, bool]]
 """Indices of two tiles that an operation reads together or, if True, of which it reads one and writes the other."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import Span, StaleReadError
-from castsim.isa.tpc.program import Slot, TpcInstruction
+
+if TYPE_CHECKING:
+    from castsim.isa.tpc.program import Slot, TpcInstruction
 
 
 class StaleReadKind(StrEnum):

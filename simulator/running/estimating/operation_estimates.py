@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 
 from castsim.execution.interpreter.lowerer import Lowerer
-from castsim.execution.interpreter.tile_allocation import PARTLY_APART, apart_addresses
+from castsim.execution.interpreter.tile_allocation import apart_addresses
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.quantising import MX_GROUP
@@ -28,7 +28,7 @@ from castsim.isa.pto.vector_operations import (
 )
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.running.estimating.cast_estimates import HERE, Estimate, timed_alone
-from castsim.targets.dataflow import APART, CONSECUTIVE, TilePlacement
+from castsim.targets.dataflow import APART, CONSECUTIVE, PARTLY_APART, TilePlacement
 from castsim.targets.loader import Target, load_target
 
 _RAMP_SCRATCH = 448
