@@ -206,7 +206,7 @@ _MOST_KEYS = 64
 
 
 def target_names() -> tuple[str, ...]:
-    """Return the names of the shipped targets, sorted, without specifications, which run nothing."""
+    """Return the names of the shipped targets, sorted, without specifications, which cannot run anything."""
     return tuple(name for name, kind in _shipped() if kind == TargetKind.CHIP)
 
 

@@ -118,7 +118,7 @@ class VectorTiming(Fact):
 
     @property
     def head(self) -> int:
-        """Cycles for which an idle pipe fills."""
+        """Number of cycles in which an idle pipe fills."""
         return 0 if self.starts_at_once else self._nominal_head
 
     @property

@@ -67,7 +67,7 @@ RANDOM = {
     "S_LFSR": GeneratorRead("S_LFSR", steps=True),
     "S_LFSR_NO_CHANGE": GeneratorRead("S_LFSR", steps=False),
 }
-"""Names of the random generators, which are not registers but state that steps."""
+"""Names of the random generators, which are not registers but advancing state."""
 INCOME = "income"
 """The role under which an instruction reads the old value of its destination."""
 CONSTANT = ("V_LANE_ID_32", "V_LANE_ID_16", "V_LANE_ID_8", "PC")
