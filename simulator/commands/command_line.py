@@ -45,7 +45,7 @@ GROUPS = {
         "debug": "step through a program, forwards and backwards",
         "check": "find all errors in programs, targets and graphs without running them",
         "diff": "compare two programs, results, targets or options: cycles, lines, outputs",
-        "record": "run a PTO C++ kernel, and save what it does as a .pto program",
+        "record": "run a PTO C++ kernel, and save its actions as a .pto program",
         "graph": "run an ONNX model or TOSA text node by node, and compare every element",
         "expand": "show a tile program as the vector instructions that the A5 executes",
     },
@@ -85,7 +85,7 @@ GROUPS = {
         "lsp": "serve editors over the Language Server Protocol",
         "completion": "print the script that completes commands and options in a shell",
         "manual": "print the manual page castsim(1)",
-        "schema": "print the JSON Schema of what a command writes with --json",
+        "schema": "print the JSON Schema of a command's --json output",
     },
 }
 """Purpose of each command, by group, in the order of the help; each command is a module of this package."""

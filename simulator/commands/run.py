@@ -133,7 +133,7 @@ def declare(parser: OptionParser) -> None:
     add("--kanata", metavar="FILE", help="write a Kanata log for the Konata viewer")
     add("--window", metavar="A:B", help="cycles to show, one column per cycle in the timeline; default: all")
     add("--what-if", metavar="NAMES", help="run again with each limit lifted: names separated by commas, or all")
-    add("--facts", action="store_true", help="list the undocumented facts that the result rests on")
+    add("--facts", action="store_true", help="list the undocumented facts behind the result")
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
     add("--lint", action="store_true", help="also check the issue rules (.tpc); exit with 1 if one is certainly broken")
     what = "stale reads (.tpc): report (default), stop or ignore"

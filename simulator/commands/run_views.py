@@ -426,7 +426,7 @@ def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | 
     try:
         return advice_on(original(Source(loaded.file, language, loaded.source), setting))
     except (CastsimError, EngineError) as error:
-        return f"castsim advise refuses the program: {str(error).partition(chr(10))[0]}"
+        return f"castsim advise rejects the program: {str(error).partition(chr(10))[0]}"
 
 
 def matrix_report(

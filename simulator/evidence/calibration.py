@@ -478,7 +478,7 @@ def _check_determined(model: _Model) -> None:
         names = [model.parameters[place].path for place in group]
         count = int(np.linalg.matrix_rank(inside, _SHARE))
         fix += [f"--fix {name}" for name in _to_fix(scaled[:, group], weights[group], names, count)]
-        told = f"{' and '.join(names)} cannot be told apart" if len(names) > 1 else f"{names[0]} moves no row enough"
+        told = f"{' and '.join(names)} cannot be distinguished" if len(names) > 1 else f"{names[0]} moves no row enough"
         parts.append(f"{told}; {_row_that_tells(model, group, inside / divisors[group])}")
     message = f"the {len(model.rows)} rows do not determine all {len(lengths)} parameters: {'. '.join(parts)}"
     raise ReadError(message, legal=(" ".join(fix), "--fit NAME"))

@@ -138,7 +138,7 @@ def resized_strips(text: TileText) -> Iterator[ProposedChange]:
                 reason = (
                     "every trip pays for starting its transfers and instructions"
                     if factor > 1
-                    else "smaller tiles are done sooner, so that more overlaps"
+                    else "smaller tiles finish earlier, so more work overlaps"
                 )
                 yield ProposedChange(MERGING if merged else RESIZING, title, reason, one.number, changed)
 

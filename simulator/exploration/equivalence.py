@@ -271,11 +271,11 @@ def offer_of(change: ProposedChange, before: Baseline) -> Suggestion | Rejection
     if runs is None:
         return Rejection(change, f"{cycles:,} cycles, other bits on an input that was tried")
     if how is SuggestionEvidence.TRIED and not runs:
-        return Rejection(change, f"{cycles:,} cycles, not proven, and the program takes none of the inputs drawn")
+        return Rejection(change, f"{cycles:,} cycles, not proven, and the program rejects all random inputs")
     try:
         events = timed(loaded, before.setting, "event").cycles
     except REFUSED as error:
-        return Rejection(change, f"refused by the event engine: {_first_line(error)}")
+        return Rejection(change, f"rejected by the event engine: {_first_line(error)}")
     if events != cycles:
         return Rejection(change, f"{cycles:,} cycles by the fast engine, {events:,} by the event engine")
     if not holds_elsewhere(change, before):

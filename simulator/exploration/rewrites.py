@@ -48,7 +48,7 @@ def without_synchronisation(text: TileText, clean: Clean) -> Iterator[ProposedCh
         many = "s" * (len(dropped) > 1)
         yield ProposedChange(
             DROPPING, f"drop the {len(dropped)} flag{many} or barrier{many} of line{many} {lines}",
-            "what they order is ordered without them, or touches no bytes in common",
+            "the operations are ordered without them, or access no common bytes",
             min(one.number for one in dropped), _without(text, dropped),
         )  # fmt: skip
 
@@ -115,7 +115,7 @@ def hoisted_loads(text: TileText) -> Iterator[ProposedChange]:
         names = ", ".join(f"%{one.node.outputs[0]}" for one in loads if isinstance(one.node, pto.TileOperation))
         yield ProposedChange(
             HOISTING, f"load {names} once, before the loop of line {loop.number}",
-            "the loop does not change what is loaded, nor the tile that holds it",
+            "the loop changes neither the loaded data nor its tile",
             loop.number, edited.text(),
         )  # fmt: skip
 

@@ -58,7 +58,7 @@ def clock(target: Target) -> str:
 PLACEMENTS = {
     APART: "operands in different banks; consecutive: --option tile_placement=consecutive",
     PARTLY_APART: "the buffer has no room to keep all operands in different banks",
-    CONSECUTIVE: "one behind the other",
+    CONSECUTIVE: "consecutively",
 }
 """Meaning of each placement of tiles."""
 

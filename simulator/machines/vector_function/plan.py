@@ -45,7 +45,7 @@ def backend_matters(target: VectorFunctionTarget, src: Format, dst: Format) -> b
 def backend_effect(target: VectorFunctionTarget) -> str:
     """Return the effects of the chosen and the other back end on out-of-range numbers."""
     if is_micro(target):
-        return "clamps, turns NaN into 0, rounds as asked (library: follows CTRL, rounds RINT)"
+        return "clamps, turns NaN into 0, rounds by mode (library: follows CTRL, rounds RINT)"
     return "follows CTRL beyond the range (vpto: clamps, turns NaN into 0)"
 
 

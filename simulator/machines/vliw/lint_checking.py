@@ -68,7 +68,9 @@ def scalar_load_in_loop(flow: Flow) -> Iterator[LintFinding]:
     latency = flow.target.element_loads.latency_cycles
     for index, plan in flow.every if latency else ():
         if plan.memory is MemoryOperation.ELEMENT_LOAD and innermost(flow.loops, index) is not None:
-            message = f"every {_name(plan)} takes {latency} cycles, in which the core stands still; the loop repeats it"
+            message = (
+                f"every {_name(plan)} takes {latency} cycles, during which the core is stalled; the loop repeats it"
+            )
             yield LintFinding("scalar load in loop", index, message, plan.site.span, certain=False)
 
 

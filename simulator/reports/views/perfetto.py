@@ -354,7 +354,7 @@ def _about(timeline: Timeline, target: str) -> Mapping[str, Any]:
         "otherData": {
             "program": timeline.title,
             "target": target,
-            "time_unit": "1 us stands for 1 cycle",
+            "time_unit": "1 us represents 1 cycle",
             "first_cycle": timeline.start,
             "end_cycle": timeline.end,
             "total_cycles": timeline.total,

@@ -718,7 +718,7 @@ class Estimates(PlotMixin[Literal["shapes"]]):
         taken = self.cycles[~self.reasons.astype(bool)]
         least, most = (f"{int(found):,}" for found in (taken.min(), taken.max())) if taken.size else ("", "")
         cycles = f": {least} to {most} cycles" if taken.size else ""
-        refused = f", {self.cycles.size - taken.size:,} refused" if taken.size < self.cycles.size else ""
+        refused = f", {self.cycles.size - taken.size:,} rejected" if taken.size < self.cycles.size else ""
         return f"<Estimates {self.cycles.size:,} shapes{cycles}{refused}>"
 
 

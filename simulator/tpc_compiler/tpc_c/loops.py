@@ -87,7 +87,7 @@ class Loops(Expressions):
         numbers = self._numbers(node, counted, _MOST_COUNTED) if counted is not None else None
         if numbers is not None and len(numbers) % number and not any("unaligned" in each for each in pragmas):
             text = f"#pragma loop_unroll({number}) requires a multiple of {number} trips, not {len(numbers)}"
-            self.note(f"{text}: all of them run here, not in what the vendor's compiler makes of it")
+            self.note(f"{text}: all of them run here, but not in the vendor's compiled code")
         calls = (getattr(each.name, "name", "") for each in walked(node.stmt) if type(each).__name__ == "FuncCall")
         if self.accumulators != SPLIT and any(_FLOAT_SUM.match(str(each)) for each in calls):
             text = f"the vendor's compiler splits the sums of a loop with #pragma loop_unroll({number}) into {number}"
