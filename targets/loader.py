@@ -169,7 +169,7 @@ def _forget(merged: dict[str, Any], change: Mapping[str, Any]) -> None:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two values are equal: a boolean is not equal to a number."""
+    """Return whether two values are equal: a boolean is not equal to a number."""
     return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
@@ -270,7 +270,7 @@ def load_specification(name: str | Path) -> Specification:
 
 
 def is_specification(name: str | Path) -> bool:
-    """Whether a name or path is that of a specification; False if it does not exist."""
+    """Return whether a name or path is that of a specification; False if it does not exist."""
     path = Path(name) if str(name).endswith(".toml") else None
     if path is None:
         return str(name).lower() in specification_names()

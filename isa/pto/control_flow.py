@@ -210,7 +210,7 @@ _CONTINUING = ("(", "[", "{", ",", ":", "=", "->")
 
 
 def is_foreign_name(name: str) -> bool:
-    """Whether a name is that of a foreign operation."""
+    """Return whether a name is that of a foreign operation."""
     return name in NAMES or name.startswith(PREFIXES)
 
 

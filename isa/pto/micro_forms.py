@@ -171,13 +171,13 @@ def logical_operations(body: Sequence[Operation]) -> Iterator[VmiOperation]:
 
 
 def is_micro(function: Function) -> bool:
-    """Whether a function consists of vector instructions."""
+    """Return whether a function consists of vector instructions."""
     body = function.body or ()
     return next(micro_operations(body), None) is not None or has_logical_registers(function)
 
 
 def has_logical_registers(function: Function) -> bool:
-    """Whether a function has operations on logical registers."""
+    """Return whether a function has operations on logical registers."""
     return next(logical_operations(function.body or ()), None) is not None
 
 
@@ -203,7 +203,7 @@ class VmiRow:
     elements: tuple[str, ...] = ()
 
     def fits(self, letters: str) -> bool:
-        """Whether operands of these letters are legal."""
+        """Return whether operands of these letters are legal."""
         return re.fullmatch(self.operands, letters) is not None
 
 

@@ -91,7 +91,7 @@ GROUPS = {
 """Purpose of each command, by group, in the order of the help; each command is a module of this package."""
 
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
-"""The same purposes without groups."""
+"""The purposes of the commands, without groups."""
 
 PAGED = ("accuracy", "advise", "check", "expand", "scratch", "targets")
 """Commands whose page is built from their JSON document."""
@@ -366,7 +366,7 @@ def _json_argument(arguments: Sequence[str]) -> str | None:
 
 
 def _is_shared(document: str, arguments: Sequence[str]) -> bool:
-    """Whether an existing file that the JSON document would replace is named a second time."""
+    """Return whether an existing file that the JSON document would replace is named a second time."""
     if not os.path.isfile(document):  # noqa: PTH113 - the help must not wait for pathlib
         return False
     named = [text.rpartition("=")[2] for text in arguments if "\0" not in text]

@@ -152,7 +152,7 @@ _SHORT = 64
 """Maximum number of operations for which a page and a document weigh facts unasked, at one timing run each."""
 
 _ISSUED = 4_000
-"""Maximum number of instructions in vector-unit launches, likewise: each is scheduled again."""
+"""Maximum number of instructions in vector-unit launches, each of which is scheduled again."""
 
 
 def check_what_if(options: Namespace) -> None:
@@ -374,7 +374,7 @@ def _input_words(options: Namespace) -> tuple[str, ...]:
 
 
 def _is_changeable(options: Namespace) -> bool:
-    """Whether `castsim advise` accepts the program: a text file, and only options that it has."""
+    """Return whether `castsim advise` accepts the program: a text file, and only options that it has."""
     given = (options.execute, options.opaque or None, options.declare, options.machine, options.backend, options.level)
     is_text = options.program.endswith((TILE_SUFFIX, ".tpc", ".c", *CPP_SUFFIXES))
     return is_text and options.program != "-" and not options.tile and given == (None,) * len(given)

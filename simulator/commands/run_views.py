@@ -235,7 +235,7 @@ _SCALED = 80
 
 
 def wanted(options: Namespace) -> bool:
-    """Whether the run must be observed in detail."""
+    """Return whether the run must be observed in detail."""
     return bool(options.timeline or options.trace or options.kanata)
 
 
@@ -295,7 +295,7 @@ def timeline_of(options: Namespace, result: Result, listener: Listener | None) -
 
 
 def _is_scaled(options: Namespace, result: Result) -> bool:
-    """Whether the text view shows the whole run with several cycles in a column."""
+    """Return whether the text view shows the whole run with several cycles in a column."""
     return options.window is None and result.cycles > _SCALED
 
 

@@ -510,9 +510,9 @@ def _row_that_tells(model: _Model, group: Sequence[int], directions: Array) -> s
         if scale > 0 and seen[found] / scale > best:
             row = variants[found]
             formats = row.src.name if row.src.name == row.dst.name else f"{row.src.name} -> {row.dst.name}"
-            text = f"a row of {row.label} {formats} with {row.valid_rows} x {row.valid_cols} would tell"
+            text = f"a row of {row.label} {formats} with {row.valid_rows} x {row.valid_cols} would distinguish them"
     instead = "fit one and fix the others" if len(group) > 1 else "fix it"
-    return text or f"no longer or shorter row of the same operations would tell: {instead}"
+    return text or f"no longer or shorter row of the same operations would distinguish them: {instead}"
 
 
 def _variants(model: _Model) -> list[MeasuredRow]:

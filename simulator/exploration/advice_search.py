@@ -196,7 +196,7 @@ def _fixed_tiles(loop: TextOperation, moved: Mapping[str, int]) -> set[str]:
 
 
 def _clamped(strip: _Strip) -> bool:
-    """Whether the loop itself keeps its last strip from exceeding the end."""
+    """Return whether the loop itself keeps its last strip from exceeding the end."""
     return any(isinstance(one.node, pto.Arith) and one.node.operation.startswith("min") for one in strip.loop.body)
 
 
@@ -434,7 +434,7 @@ def _alike(change: ProposedChange, offers: Sequence[Suggestion]) -> list[Suggest
 
 
 def _is_better(change: ProposedChange, offers: Sequence[Suggestion], *, assembly: bool) -> bool:
-    """Whether a change, which saves no more than the offers so far, could be preferred to each of them.
+    """Return whether a change, which saves no more than the offers so far, could be preferred to each of them.
 
     For assembly nothing can be proven, so tried changes are offered.
     """

@@ -124,7 +124,7 @@ def _dependences(text: TileText, block: Sequence[TextOperation]) -> list[set[int
 
 
 def _is_odd(node: pto.Operation) -> bool:
-    """Whether an operation has effects beyond its tiles and views."""
+    """Return whether an operation has effects beyond its tiles and views."""
     return isinstance(node, pto.ScalarAccess | pto.SetValidShape | pto.Call | pto.CacheOperation | pto.ForeignOperation)
 
 

@@ -310,7 +310,7 @@ def _unsigned_view(array: Codes) -> Codes:
 
 
 def is_codes(array: Codes, fmt: Format) -> bool:
-    """Whether an array holds codes of a float format rather than numbers: unsigned, of its storage width."""
+    """Return whether an array holds codes of a float format rather than numbers: unsigned, of its storage width."""
     is_unsigned = array.dtype.kind == "u" and array.dtype.itemsize * 8 == fmt.storage_bits
     return is_unsigned and not isinstance(fmt, IntFormat)
 

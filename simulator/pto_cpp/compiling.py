@@ -41,12 +41,12 @@ class Candidate:
 
     @property
     def is_template(self) -> bool:
-        """Return whether it needs template arguments."""
+        """Whether it needs template arguments."""
         return "template" in self.head
 
     @property
     def on_device(self) -> bool:
-        """Return whether it is compiled for the device."""
+        """Whether it is compiled for the device."""
         return bool(re.search(r"\b(AICORE|__aicore__|aicore)\b", self.head))
 
 

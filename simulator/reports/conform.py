@@ -181,8 +181,8 @@ def _changing(found: Counterexample) -> list[TracedValue]:
 
 LEGEND: Mapping[str, str] = {
     "native": "native: one instruction.",
-    "modes": "`saturation ON`, `rounding TRUNC` and similar: modes in the text of an instruction, unlike options of the "
-    "target such as bits of CTRL.",
+    "modes": "`saturation ON`, `rounding TRUNC` and similar: modes in the text of an instruction, unlike options of "
+    "the target such as bits of CTRL.",
     "chain": "Several instructions: a chain, with its modes.",
     "copy": "copy: no bit changes.",
     "options": "with options NAME=VALUE: conforms if `castsim run` is given these options of the target, which a "

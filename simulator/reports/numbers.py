@@ -239,7 +239,7 @@ def _entries(path: str, fact: Fact) -> Iterator[FactEntry]:
 
 
 def _is_told(fact: Fact, name: str) -> bool:
-    """Whether a field describes what a fact is; fields that no known chip uses are left out at their default."""
+    """Return whether a field describes what a fact is; fields that no known chip uses are left out at their default."""
     field = type(fact).model_fields[name]
     return name not in _ABOUT and (field.repr or getattr(fact, name) != field.default)
 

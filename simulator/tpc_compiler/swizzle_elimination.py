@@ -253,7 +253,7 @@ class Elimination:
 
     @property
     def changed(self) -> bool:
-        """Return whether anything was removed."""
+        """Whether anything was removed."""
         return any(block.reason is None for block in self.blocks)
 
 

@@ -275,7 +275,7 @@ class Conflicts:
             self._latest[touch.access.space].put(_key(instance, touch), _Record(instance, touch, count))
 
     def _follows(self, record: _Record, instance: Instance, touch: Touch) -> bool:
-        """Whether a vector instruction may follow closely: it reads exactly the bytes that were written, and many."""
+        """Return whether a vector instruction may follow closely: it reads exactly the written bytes, and many."""
         wrote = record.touch
         start, end = wrote.access.start, wrote.access.end
         if self._unordered is None or not wrote.access.write or wrote.access.runs or end - start < self._unordered:

@@ -108,7 +108,7 @@ def _mark(
 
 
 def _one_row(stream: Stream, count: int) -> bool:
-    """Whether the active lanes of a repeat are adjacent in memory."""
+    """Return whether the active lanes of a repeat are adjacent in memory."""
     return stream.block_stride == 1 or count * element_bits(stream) <= 8 * BLOCK
 
 
@@ -220,7 +220,7 @@ def _active_lanes(mask: int, lanes: int) -> Lanes:
 
 
 def _needs_order(operation: StridedInstruction) -> bool:
-    """Whether a later repeat may read or overwrite bytes that an earlier one wrote."""
+    """Return whether a later repeat may read or overwrite bytes that an earlier one wrote."""
     if operation.repeats == 1:
         return False
     start, end = stream_extent(operation.destination, operation.repeats, operation.lanes, operation.mask)

@@ -99,7 +99,7 @@ class LogicalRegister:
     regs: tuple[Reg, ...]
     home: OperationRun
     others: dict[int, LogicalRegister] = field(default_factory=dict)
-    """The same lanes in other containers, by container width."""
+    """The register's lanes in other containers, by container width."""
 
     @property
     def width(self) -> int:

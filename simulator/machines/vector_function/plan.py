@@ -24,7 +24,7 @@ from castsim.targets.vector_function import KernelText, VectorCast, VectorFuncti
 
 
 def is_micro(target: VectorFunctionTarget) -> bool:
-    """Whether casts are instructions of the micro back end."""
+    """Return whether casts are instructions of the micro back end."""
     return BACKEND in target.options and target.option(BACKEND) == MICRO
 
 
@@ -38,7 +38,7 @@ def micro_rule(target: VectorFunctionTarget, rule: VectorCast) -> VectorCast | N
 
 
 def backend_matters(target: VectorFunctionTarget, src: Format, dst: Format) -> bool:
-    """Whether the back ends give different results for a cast."""
+    """Return whether the back ends give different results for a cast."""
     return BACKEND in target.options and _is_listed(target, src.name, dst.name)
 
 

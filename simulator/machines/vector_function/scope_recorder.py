@@ -271,7 +271,7 @@ def _width(node: MicroOperation) -> int:
 
 
 def _integers(node: MicroOperation) -> bool:
-    """Whether the lanes of the first register that an instruction names are integers."""
+    """Return whether the lanes of the first register that an instruction names are integers."""
     kinds = (*node.operand_types, *node.result_types)
     element = next((kind.element for kind in kinds if isinstance(kind, VectorType)), "")
     return element.removeprefix("u").removeprefix("s").startswith("i")
@@ -519,7 +519,7 @@ class ScopeRecorder:
             self._add(node, _WORDS[type(node)], operation.pipe, (operation,), ())
 
     def element(self, node: pto.ScalarAccess, place: BytePointer, code: bytes) -> None:
-        """Record an element that the scalar unit reads or writes; one of the buffer counts as one of a tile."""
+        """Record an element that the scalar unit reads or writes, in the buffer or in a tile."""
         if self._scope is not None:
             self._scope.issue(ScopeInstruction("select", TimingKind.SELECT, line=node.span.line, text=node.mnemonic))
             text = f"pto.{node.mnemonic} inside a vecscope: its cycles are assumed to be those of a scalar branch"
@@ -557,7 +557,7 @@ class ScopeRecorder:
         self._refuse(node.untimed)
 
     def _has_pipes(self, *names: str) -> bool:
-        """Whether the target has these pipes; a program that names others has no cycles."""
+        """Return whether the target has these pipes; a program that names others has no cycles."""
         pipes = self.target.pipes
         known = {pipes.scalar, pipes.vector, pipes.load, pipes.store, *pipes.others, "ALL"}
         if not known.issuperset(names):

@@ -98,7 +98,7 @@ class ReadAhead:
                     self._open[part] = False
 
     def _touches(self, loop: Loop, moved: _Moved, trip: int) -> bool:
-        """Whether an access of the trips from `trip` on may meet an open block; the extents are hulls."""
+        """Return whether an access of the trips from `trip` on may meet an open block; the extents are hulls."""
         return any(
             self._open[low // self._block : -(-high // self._block)].any()
             for low, high in self._loop_extents(loop, moved, trip)

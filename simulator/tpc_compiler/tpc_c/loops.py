@@ -226,7 +226,7 @@ class Loops(Expressions):
         }
 
     def _may_count(self, node: Any, counted: CountedLoop) -> bool:
-        """Whether LOOP can do it: the body leaves its count alone, ends every trip, and the levels suffice."""
+        """Return whether LOOP can do it: the body leaves its count alone, ends every trip, and the levels suffice."""
         body = assigned_in(node.stmt).union(*map(assigned_in, counted.others))
         read = names_of(counted.bound) | (names_of(counted.step) if counted.step is not None else set())
         limit = self.target.registers.loop_iterators
@@ -332,7 +332,7 @@ class Loops(Expressions):
         return found if len(found) <= most and found else None
 
     def _chooses(self, body: Any, name: str) -> bool:
-        """Whether a body indexes an array of registers or an int5 by a variable."""
+        """Return whether a body indexes an array of registers or an int5 by a variable."""
         for each in walked(body):
             if type(each).__name__ != "ArrayRef" or name not in names_of(each.subscript):
                 continue
