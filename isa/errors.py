@@ -413,7 +413,7 @@ class EngineError(RuntimeError):
 
 
 def installed(package: str) -> bool:
-    """Whether a package can be imported; nothing is loaded."""
+    """Return whether a package can be imported; nothing is loaded."""
     try:
         return find_spec(package) is not None
     except (ImportError, ValueError):  # something else was put in its place

@@ -228,7 +228,7 @@ def source_of(text: str, file: str, prefers_assembly: Callable[[], bool]) -> Sou
 
 
 def _is_binary(path: Path, data: bytes) -> bool:
-    """Whether a program is a binary: by its suffix, else by content that no text has."""
+    """Return whether a program is a binary: by its suffix, else by content that no text has."""
     if path.suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX, KERNEL_SUFFIX):
         return False
     return path.suffix in BINARY_SUFFIXES or data.startswith(ELF_MAGIC) or b"\0" in data

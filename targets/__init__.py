@@ -1,1 +1,1 @@
-"""Descriptions of chips: one TOML file each, its schema and the loader; likewise specifications of casts."""
+"""Descriptions of chips: one TOML file each, its schema and the loader; also specifications of casts."""

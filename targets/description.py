@@ -214,7 +214,7 @@ class Lineage:
     changed: frozenset[str]
 
     def concerns(self, facts: Iterable[str]) -> bool:
-        """Whether any of some facts, or tables of facts, differs."""
+        """Return whether any of some facts, or tables of facts, differs."""
         heads = tuple(f"{fact}." for fact in facts)
         return any(f"{path}.".startswith(heads) for path in self.changed)
 
@@ -295,7 +295,7 @@ class TargetHeader(Table):
         raise IllegalError(f"{self.name} has no convention '{convention}'")
 
     def times_programs(self, convention: str | None) -> bool:
-        """Whether cycles of a convention measure how long programs take; None: no convention is stated."""
+        """Return whether cycles of a convention measure how long programs take; None: no convention is stated."""
         return True
 
     def cycles_around(self, convention: str, operation: str) -> int:
@@ -312,7 +312,7 @@ class TargetHeader(Table):
         return None
 
     def uses_scratch(self, src: str, dst: str) -> bool:
-        """Whether a cast runs through a tmp tile if it has one."""
+        """Return whether a cast runs through a tmp tile if it has one."""
         return False
 
     def code_variants(self, mnemonic: str, *, contiguous: bool) -> tuple[str, ...]:

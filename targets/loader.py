@@ -170,7 +170,7 @@ def _forget(merged: dict[str, Any], change: Mapping[str, Any]) -> None:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two values are equal: a boolean is not equal to a number."""
+    """Return whether two values are equal: a boolean is not equal to a number."""
     return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
@@ -206,7 +206,7 @@ _MOST_KEYS = 64
 
 
 def target_names() -> tuple[str, ...]:
-    """Return the names of the shipped targets, sorted, without specifications, which run nothing."""
+    """Return the names of the shipped targets, sorted, without specifications, which cannot run anything."""
     return tuple(name for name, kind in _shipped() if kind == TargetKind.CHIP)
 
 
@@ -270,7 +270,7 @@ def load_specification(name: str | Path) -> Specification:
 
 
 def is_specification(name: str | Path) -> bool:
-    """Whether a name or path is that of a specification; False if it does not exist."""
+    """Return whether a name or path is that of a specification; False if it does not exist."""
     path = Path(name) if str(name).endswith(".toml") else None
     if path is None:
         return str(name).lower() in specification_names()

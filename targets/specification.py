@@ -229,7 +229,7 @@ class Specification(Table):
         return self.versions.known.index(version)
 
     def in_force(self, row: LegalCasts, src: str, dst: str, version: str) -> bool:
-        """Whether a row has the rule of one of its pairs in a version."""
+        """Return whether a row has the rule of one of its pairs in a version."""
         ended = row.until is not None and self.rank(row.until) <= self.rank(version)
         return self.rank(self.since(row, src, dst)) <= self.rank(version) and not ended
 

@@ -118,7 +118,7 @@ class VectorTiming(Fact):
 
     @property
     def head(self) -> int:
-        """Cycles for which an idle pipe fills."""
+        """Number of cycles in which an idle pipe fills."""
         return 0 if self.starts_at_once else self._nominal_head
 
     @property
@@ -334,7 +334,7 @@ class StridedRepeatTarget(DataflowTarget):
         return with_options(self.model_copy(update={"timing": timing, "banks": banks}), options)
 
     def times_programs(self, convention: str | None) -> bool:
-        """Whether cycles of a convention measure how long programs take: not if it has its own loads."""
+        """Return whether cycles of a convention measure how long programs take: not if it has its own loads."""
         found = self.measured_conventions.get(convention or "")
         return found is None or not _stated(found, "load_startup_cycles", "load_bytes_per_cycle")
 
@@ -384,7 +384,7 @@ class StridedRepeatTarget(DataflowTarget):
         return next((rule for rule in self.scratch_sequences if (rule.src, rule.dst) == (src, dst)), None)
 
     def uses_scratch(self, src: str, dst: str) -> bool:
-        """Whether a cast runs through a tmp tile if it has one."""
+        """Return whether a cast runs through a tmp tile if it has one."""
         return self.scratch_sequence(src, dst) is not None
 
     @model_validator(mode="after")

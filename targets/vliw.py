@@ -60,7 +60,7 @@ class SpecialDistances(Fact):
     tied_income: Cycles
     """A writer of V, then an instruction that keeps part of that V."""
     disjoint_parts: Annotated[Cycles, built_for(0, "writers of different parts do not wait for each other")]
-    """The same, if both write different lanes, groups or dual groups of it."""
+    """As for `tied_income`, if both write different lanes, groups or dual groups of V."""
     predicate_load_then_write: Cycles
     """A load into SP or VP, then another unit's write of the same register."""
     rounding_register: Cycles
@@ -99,12 +99,12 @@ class BundleDistance(Table):
     rule: str
 
     def holds(self, features: Set[Feature]) -> bool:
-        """Whether the rule applies to a generation with these features."""
+        """Return whether the rule applies to a generation with these features."""
         return features >= set(map(Feature, self.needs)) and features.isdisjoint(map(Feature, self.lacks))
 
 
 def names(listed: tuple[str, ...], slot: str, mnemonic: str) -> bool:
-    """Whether a list of instructions includes that of a slot."""
+    """Return whether a list of instructions includes that of a slot."""
     return f"{slot}.{mnemonic}" in listed or f"{slot}.{WHOLE_SLOT}" in listed
 
 

@@ -110,7 +110,7 @@ class StageRow(Table):
 
     @property
     def is_result(self) -> bool:
-        """Return whether the row describes a result."""
+        """Whether the row describes a result."""
         return self.operand.partition("_")[0] == RESULT
 
 
@@ -332,7 +332,7 @@ class OperandKey:
 
     @property
     def is_float(self) -> bool:
-        """Return whether the element type is floating-point."""
+        """Whether the element type is floating-point."""
         return RowMark.FLOAT in self.marks
 
 

@@ -175,14 +175,14 @@ def refusal(rows, tmp_path, monkeypatch, capsys, *words, header=HEADER):
 def test_rows_of_one_size_cannot_tell_startup_from_bandwidth(tmp_path, monkeypatch, capsys):
     rows = [("tload", "f32", 16, 64, cycles) for cycles in (300, 305, 310)]
     said = refusal(rows, tmp_path, monkeypatch, capsys, "--fit", "timing.load.*")
-    assert "timing.load.startup_cycles and timing.load.bytes_per_cycle cannot be told apart" in said
+    assert "timing.load.startup_cycles and timing.load.bytes_per_cycle cannot be distinguished" in said
     assert "a row of tload f32 with" in said
     assert "--fix timing.load." in said
 
 
 def test_what_always_adds_is_named_together(tmp_path, monkeypatch, capsys):
     said = refusal([(*row, 500) for row in LOADS], tmp_path, monkeypatch, capsys)
-    assert "timing.scalar.issue_cycles and timing.load.startup_cycles cannot be told apart" in said
+    assert "timing.scalar.issue_cycles and timing.load.startup_cycles cannot be distinguished" in said
     assert "--fix timing.scalar.issue_cycles" in said
 
 

@@ -94,7 +94,7 @@ DATA: dict[str, Callable[[str], str]] = {
     "result.json": _result,
     "short.json": lambda program: json.dumps({"program": program, "total_cycles": 5, "instructions": []}),
     "trace.json": lambda program: json.dumps(
-        {"traceEvents": [], "otherData": {"time_unit": "1 us stands for 1 cycle", "program": program}}
+        {"traceEvents": [], "otherData": {"time_unit": "1 us represents 1 cycle", "program": program}}
     ),
     "ledger.jsonl": lambda program: json.dumps({"program": program, "kind": "castsim tuning", "points": []}) + "\n",
     "sweep.toml": lambda program: (

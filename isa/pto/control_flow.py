@@ -184,7 +184,7 @@ def _check_handed(
     if given is None:
         raise reader.error(f"the first region of {statement.name} must end with {by}", index, (f"{by}(%condition)",))
     if tuple(given) != tuple(wanted):
-        raise reader.error(f"{statement.name} passes on {len(wanted)} values whose types differ from its {by}", index)
+        raise reader.error(f"{statement.name} passes {len(wanted)} values whose types differ from its {by}", index)
 
 
 # Reading what belongs to several cores: queues between them, exchange between devices, the buffers that they share.
@@ -212,7 +212,7 @@ _CONTINUING = ("(", "[", "{", ",", ":", "=", "->")
 
 
 def is_foreign_name(name: str) -> bool:
-    """Whether a name is that of a foreign operation."""
+    """Return whether a name is that of a foreign operation."""
     return name in NAMES or name.startswith(PREFIXES)
 
 

@@ -184,7 +184,7 @@ def is_strided(function: Function) -> bool:
 
 
 def has_logical_registers(function: Function) -> bool:
-    """Whether a function has operations on logical registers."""
+    """Return whether a function has operations on logical registers."""
     return next(logical_operations(function.body or ()), None) is not None
 
 
@@ -210,7 +210,7 @@ class VmiRow:
     elements: tuple[str, ...] = ()
 
     def fits(self, letters: str) -> bool:
-        """Whether operands of these letters are legal."""
+        """Return whether operands of these letters are legal."""
         return re.fullmatch(self.operands, letters) is not None
 
 

@@ -451,7 +451,7 @@ def _keep_words(text: _Text, attributes: Attributes) -> None:
 
 
 def _begins_item(reader: PtoReader) -> bool:
-    """Whether an operand or a word is next, instead of the next operation or its results."""
+    """Return whether an operand or a word is next, instead of the next operation or its results."""
     index = reader.position
     kind = reader.kinds[index]
     if kind is TokenKind.VALUE:

@@ -220,7 +220,7 @@ class FormMismatch:
 
 
 def kind_of(letter: str, kind: Type) -> bool:
-    """Whether a type is of a letter's kind."""
+    """Return whether a type is of a letter's kind."""
     match letter:
         case "V" | "U" | "X":
             return isinstance(kind, VectorType)
@@ -243,7 +243,7 @@ def kind_of(letter: str, kind: Type) -> bool:
 
 
 def is_of_element(scalar: str, element: str) -> bool:
-    """Whether a scalar type matches the elements of a register; the sign of integers is ignored."""
+    """Return whether a scalar type matches the elements of a register; the sign of integers is ignored."""
     return scalar == element or (scalar[0] in "iu" and element[0] in "iu" and scalar[1:] == element[1:])
 
 

@@ -310,7 +310,7 @@ class Recovery:
         return len(texts) - 1, None
 
     def _ends_before(self, index: int, opened: list[str]) -> bool:
-        """Whether a statement with brackets still open cannot reach to a token."""
+        """Return whether a statement with brackets still open cannot reach to a token."""
         reader = self._reader
         text = reader.texts[index]
         if text == "func.func" or reader.kinds[index] is TokenKind.END:
@@ -320,7 +320,7 @@ class Recovery:
         return self._begins(index) and (not opened or self._is_fresh(index))
 
     def _begins(self, index: int) -> bool:
-        """Whether a statement or the end of a region may begin at a token."""
+        """Return whether a statement or the end of a region may begin at a token."""
         reader = self._reader
         kind, text = reader.kinds[index], reader.texts[index]
         if kind is TokenKind.VALUE:
@@ -336,7 +336,7 @@ class Recovery:
         return kind is TokenKind.END or text == "}"
 
     def _is_fresh(self, index: int) -> bool:
-        """Whether a token is the first one of its line."""
+        """Return whether a token is the first one of its line."""
         reader = self._reader
         if not 0 < index < len(reader.starts):
             return True

@@ -357,7 +357,7 @@ def _read_invalidate(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 
 def _belongs(reader: PtoReader, depth: int) -> bool:
-    """Whether the next token belongs to the operation, instead of a result, name or end."""
+    """Return whether the next token belongs to the operation, instead of a result, name or end."""
     index = reader.position
     kind, text = reader.kinds[index], reader.texts[index]
     if kind is TokenKind.VALUE:

@@ -375,7 +375,7 @@ class StatementForm:
     # --------------------------------------------------------------------------------------------------- printing
 
     def prints(self, node: Operation) -> bool:
-        """Whether the row writes a node of its class."""
+        """Return whether the row writes a node of its class."""
         return not self._fixed or all(getattr(node, field) == value for field, value in self._fixed.items())
 
     def text(self, node: Operation) -> str:
@@ -696,7 +696,7 @@ def form_with_tmp(operation: VectorOperation, form: Form) -> Form | None:
 
 
 def is_older(operation: VectorOperation, form: Form, *, binary: bool) -> bool:
-    """Whether older assemblers support a form too; `binary` tells whether it has that attribute."""
+    """Return whether older assemblers support a form too; `binary` tells whether it has that attribute."""
     return form in operation.forms and not (binary and Role.TMP not in form)
 
 

@@ -146,7 +146,7 @@ class NameScope:
         return tuple(found)
 
     def are(self, tokens: Sequence[str], kinds: Sequence[Type]) -> bool:
-        """Whether tokens directly name visible values of these types, in this order."""
+        """Return whether tokens directly name visible values of these types, in this order."""
         for token, kind in zip(tokens, kinds, strict=True):
             defined = self._visible.get(token[1:])
             if defined is None or token[0] != "%" or (defined.type is not kind and defined.type != kind):
@@ -347,7 +347,7 @@ class PtoReader:
         return self._marks
 
     def at(self, text: str) -> bool:
-        """Whether the next token is this word or sign."""
+        """Return whether the next token is this word or sign."""
         return self.texts[self.position] == text
 
     def take(self, text: str) -> bool:

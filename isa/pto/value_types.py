@@ -57,7 +57,7 @@ BOXED = ("tload", "tstore", "tmov", "tfillpad", "tfillpad_expand", "tfillpad_inp
 
 
 def is_foreign_work(mnemonic: str, kinds: Iterable[object]) -> bool:
-    """Whether tiles of these types assign an operation to a unit other than the vector unit."""
+    """Return whether tiles of these types assign an operation to a unit other than the vector unit."""
     for kind in kinds:
         if isinstance(kind, TileType) and kind.foreign and (kind.location != "vec" or mnemonic in BOXED):
             return True

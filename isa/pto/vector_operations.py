@@ -307,7 +307,7 @@ UNMODELLED: Mapping[str, str] = {
 
 
 def is_known(mnemonic: str) -> bool:
-    """Whether a tile operation exists, modelled or not."""
+    """Return whether a tile operation exists, modelled or not."""
     return (
         mnemonic in SUPPORTED or mnemonic in UNMODELLED or mnemonic in VECTOR_OPERATIONS or mnemonic.startswith(MATRIX)
     )

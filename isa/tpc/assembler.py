@@ -463,7 +463,7 @@ def program_bytes(data: bytes, machines: tuple[int, ...], file: str = "<binary>"
     try:
         return _text_section(data, machines, file)
     except struct.error:
-        raise ReadError(f"{file}: the ELF file is truncated: a header lies beyond its {len(data)} bytes") from None
+        raise ReadError(f"{file}: the ELF file is truncated: a header is outside its {len(data)} bytes") from None
 
 
 def _text_section(data: bytes, machines: tuple[int, ...], file: str) -> bytes:
@@ -480,7 +480,7 @@ def _text_section(data: bytes, machines: tuple[int, ...], file: str) -> bytes:
     if count == 0 or names >= count:
         raise ReadError(f"{file}: the ELF file has no section {_SECTION}: it has no section names")
     if size < struct.calcsize(shape.section) or table + size * count > len(data):
-        raise ReadError(f"{file}: the ELF file is truncated: its section headers lie beyond its {len(data)} bytes")
+        raise ReadError(f"{file}: the ELF file is truncated: its section headers are outside its {len(data)} bytes")
     sections = [struct.unpack_from(shape.section, data, table + number * size) for number in range(count)]
     strings = _content(sections[names], data, file)
     found = [section for section in sections if _name(strings, section[0]) == _SECTION]

@@ -239,7 +239,7 @@ def _widths(instruction: TpcInstruction) -> tuple[int, int]:
 
 
 def unspoken_group(instruction: TpcInstruction) -> bool:
-    """Whether the text names pairs or quads that no bit of the encoding states (all_lanes on one width)."""
+    """Return whether the text names pairs or quads that no bit of the encoding states (all_lanes on one width)."""
     if not any({"V", "D"} <= set(spec.accepts) for spec in instruction.form.operands[:2]):
         return False
     named = [GROUPED.get(o.file, (o.file, 1))[1] for o in instruction.operands[:2] if isinstance(o, Register)]
@@ -247,7 +247,7 @@ def unspoken_group(instruction: TpcInstruction) -> bool:
 
 
 def _has_groups(instruction: TpcInstruction) -> bool:
-    """Whether destination and source may be single registers, pairs or quads."""
+    """Return whether destination and source may be single registers, pairs or quads."""
     accepts = [set(spec.accepts) for spec in instruction.form.operands[:2]]
     return len(accepts) > 1 and all({"V", "D", "A"} <= accepted for accepted in accepts)
 
@@ -340,7 +340,7 @@ def _write_immediate(
 
 
 def _fits(piece: FieldContent, instruction: TpcInstruction, encoding: Encoding) -> bool:
-    """Whether an operand code can represent an immediate; the distance of a jump is always long."""
+    """Return whether an operand code can represent an immediate; the distance of a jump is always long."""
     if piece.immediate is None or piece.field == IMMEDIATE or instruction.mnemonic in JUMPS:
         return False
     return piece.immediate < encoding.short.count(instruction.type)
@@ -506,7 +506,7 @@ def _read_slot(slot: Slot, opcode: int, view: _View, encoding: Encoding) -> TpcI
 
 
 def _accounts_for_all(instruction: TpcInstruction, slot: Slot, view: _View, encoding: Encoding) -> bool:
-    """Whether the fields of the slot contain the instruction and nothing else.
+    """Return whether the fields of the slot contain the instruction and nothing else.
 
     A short immediate counts as the equal long one.
     """

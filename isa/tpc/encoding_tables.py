@@ -223,7 +223,7 @@ def derived(form: Form, encoding: Encoding) -> dict[str, Value]:
 
 
 def names_hardware(accepts: tuple[str, ...], encoding: Encoding) -> bool:
-    """Whether an operand is a register with a special kind of code."""
+    """Return whether an operand is a register with a special kind of code."""
     return any(name in encoding.hardware_registers for name in accepts)
 
 
@@ -233,7 +233,7 @@ def field_of(role: str, slot: Slot) -> str:
 
 
 def is_encoded(spec: OperandSpec) -> bool:
-    """Whether an operand has bits; range and merge registers and the zero points follow from switches."""
+    """Return whether an operand has bits; range and merge registers and the zero points follow from switches."""
     return spec.dialect_role is None and spec.role != ZERO_POINT
 
 

@@ -628,7 +628,7 @@ def forms_of(mnemonic: str) -> tuple[Form, ...]:
 
 
 def available(form: Form, dialect: Dialect) -> bool:
-    """Whether a generation has this form: its features, and the registers its operands name by role."""
+    """Return whether a generation has this form: its features, and the registers its operands name by role."""
     return (
         dialect.features.issuperset(form.needs)
         and dialect.features.isdisjoint(form.lacks)

@@ -374,7 +374,7 @@ def _match_operands(
 
 
 def _spelled_out(form: Form, parts: InstructionParts) -> bool:
-    """Whether words state properties that operands of another kind would imply."""
+    """Return whether words state properties that operands of another kind would imply."""
     said = {*parts.suffixes, *(setting.key or setting.value for setting in parts.settings)}
     roles = {spec.role for spec in form.operands}
     return all(name in said or name in roles for name, value in form.implied if value)
@@ -607,7 +607,7 @@ def _refusal(source: AssemblySource, parts: InstructionParts, misfits: list[_Mis
 
 
 def _fits_elsewhere(source: AssemblySource, form: Form, parts: InstructionParts, dialect: Dialect) -> bool:
-    """Whether a form that this generation lacks would fit the text."""
+    """Return whether a form that this generation lacks would fit the text."""
     try:
         _match(source, form, parts, dialect)
     except (_Misfit, KeyError, CastsimError):

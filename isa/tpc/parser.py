@@ -515,7 +515,7 @@ class _Reader:
 
 
 def is_nop(source: AssemblySource, words: list[Word]) -> bool:
-    """Whether words are a NOP.
+    """Return whether words are a NOP.
 
     Raises:
         ReadError: something follows the NOP.

@@ -103,7 +103,7 @@ class Special:
 
 
 def is_constant(register: Register | Special) -> bool:
-    """Whether writes of it have no effect: SP0 and VP0 are constantly true."""
+    """Return whether writes of it have no effect: SP0 and VP0 are constantly true."""
     return isinstance(register, Register) and register.file in PREDICATES and register.index == 0
 
 

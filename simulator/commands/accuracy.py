@@ -49,8 +49,8 @@ def declare(parser: OptionParser) -> None:
     )
     parser.add_argument("--cross-validate", metavar="WHAT", help=what)
     what = (
-        "write what reports know of errors: residual_intervals.csv of all shipped measurements; that of castsim "
-        "lies in targets"
+        "write the error statistics for reports: residual_intervals.csv of all shipped measurements; castsim's own "
+        "is in targets"
     )
     parser.add_argument("--record", metavar="DIR", help=what)
     parser.take("page", "workers", ledger="finished rows")

@@ -45,7 +45,7 @@ GROUPS = {
         "debug": "step through a program, forwards and backwards",
         "check": "find all errors in programs, targets and graphs without running them",
         "diff": "compare two programs, results, targets or options: cycles, lines, outputs",
-        "record": "run a PTO C++ kernel, and save what it does as a .pto program",
+        "record": "run a PTO C++ kernel, and save its actions as a .pto program",
         "graph": "run an ONNX model or TOSA text node by node, and compare every element",
         "expand": "show a tile program as the vector instructions that the A5 executes",
     },
@@ -85,13 +85,13 @@ GROUPS = {
         "lsp": "serve editors over the Language Server Protocol",
         "completion": "print the script that completes commands and options in a shell",
         "manual": "print the manual page castsim(1)",
-        "schema": "print the JSON Schema of what a command writes with --json",
+        "schema": "print the JSON Schema of a command's --json output",
     },
 }
 """Purpose of each command, by group, in the order of the help; each command is a module of this package."""
 
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
-"""The same purposes without groups."""
+"""The purposes of the commands, without groups."""
 
 PAGED = ("accuracy", "advise", "check", "expand", "scratch", "targets")
 """Commands whose page is built from their JSON document."""
@@ -372,7 +372,7 @@ def _json_argument(arguments: Sequence[str]) -> str | None:
 
 
 def _is_shared(document: str, arguments: Sequence[str]) -> bool:
-    """Whether an existing file that the JSON document would replace is named a second time."""
+    """Return whether an existing file that the JSON document would replace is named a second time."""
     if not os.path.isfile(document):  # noqa: PTH113 - the help must not wait for pathlib
         return False
     named = [text.rpartition("=")[2] for text in arguments if "\0" not in text]

@@ -164,7 +164,7 @@ def _metavar(action: Action) -> str:
 
 
 def _quoted(part: str, message: str) -> bool:
-    """Whether a message quotes a part of a typed value, a file in a typed folder, or a function."""
+    """Return whether a message quotes a part of a typed value, a file in a typed folder, or a function."""
     if not part:
         return False
     return (

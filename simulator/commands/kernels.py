@@ -64,7 +64,7 @@ def launch_of(options: Namespace, *programs: str | None) -> LaunchRequest | None
 
 
 def is_kernel(program: str | None) -> bool:
-    """Whether the named program is a kernel in C."""
+    """Return whether the named program is a kernel in C."""
     return str(program or "").endswith(KERNEL_SUFFIX)
 
 
@@ -117,7 +117,7 @@ _CORE = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?")
 
 
 def is_cpp(program: str | None) -> bool:
-    """Whether the named program is a kernel in C++."""
+    """Return whether the named program is a kernel in C++."""
     return program is not None and program.endswith(CPP_SUFFIXES)
 
 

@@ -65,7 +65,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 def _assembly(options: Namespace) -> tuple[str, VliwTarget, TpcProgram]:
     file, source = read_assembly(
-        options.program, "lint", "has no issue rules; `castsim run --timing-only` checks all that it has"
+        options.program, "lint", "has no issue rules; `castsim run --timing-only` checks all of its rules"
     )
     target = chosen_target(source, file, options.target)
     return file, target, parse(source, target.dialect, file, statements_of(options))

@@ -22,7 +22,7 @@ def declare(_: OptionParser) -> None:
 
 _EXIT_CODES = (
     ("0", "done"),
-    ("1", "well-formed, but refused, or something was found"),
+    ("1", "well-formed, but rejected, or with findings"),
     ("2", "what was typed, or the form of a file, cannot be read"),
     ("130", "interrupted"),
 )

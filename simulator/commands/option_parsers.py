@@ -227,7 +227,7 @@ TILELANG = re.compile(r"(.+\.py)(?::(\w*))?")
 
 
 def is_tilelang(program: str | None) -> bool:
-    """Whether the named program is a TileLang kernel."""
+    """Return whether the named program is a TileLang kernel."""
     return program is not None and TILELANG.fullmatch(program) is not None
 
 
@@ -415,7 +415,7 @@ def memory_limit(size: int) -> Iterator[None]:
 
 
 def _of_memory(error: BaseException | None) -> bool:
-    """Whether an error, or its cause, is a lack of memory."""
+    """Return whether an error, or its cause, is a lack of memory."""
     while error is not None:
         if isinstance(error, MemoryError):
             return True

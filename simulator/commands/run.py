@@ -124,7 +124,7 @@ def declare(parser: OptionParser) -> None:
     parser.take("page")
     add("--window", metavar="A:B", help="cycles to show, one column per cycle in the timeline; default: all")
     add("--what-if", metavar="NAMES", help="run again with each limit lifted: names separated by commas, or all")
-    add("--facts", action="store_true", help="list the undocumented facts that the result rests on")
+    add("--facts", action="store_true", help="list the undocumented facts behind the result")
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
     add("--lint", action="store_true", help="also check the issue rules (.tpc); exit with 1 if one is certainly broken")
     what = "stale reads (.tpc): report (default), stop or ignore"
@@ -143,7 +143,7 @@ _SHORT = 64
 """Maximum number of operations for which a page and a document weigh facts unasked, at one timing run each."""
 
 _ISSUED = 4_000
-"""Maximum number of instructions in vector-unit launches, likewise: each is scheduled again."""
+"""Maximum number of instructions in vector-unit launches, each of which is scheduled again."""
 
 
 def check_what_if(options: Namespace) -> None:
@@ -383,7 +383,7 @@ def _input_words(options: Namespace) -> tuple[str, ...]:
 
 
 def _is_changeable(options: Namespace) -> bool:
-    """Whether `castsim advise` accepts the program: a text file, and only options that it has."""
+    """Return whether `castsim advise` accepts the program: a text file, and only options that it has."""
     given = (options.execute, options.opaque or None, options.declare, options.machine, options.backend, options.level)
     is_text = options.program.endswith((TILE_SUFFIX, ".tpc", ".c", *CPP_SUFFIXES))
     return is_text and options.program != "-" and not options.tile and given == (None,) * len(given)

@@ -294,7 +294,7 @@ def timeline_of(options: Namespace, result: Result, listener: Listener | None) -
 
 
 def _is_scaled(options: Namespace, result: Result) -> bool:
-    """Whether the text view shows the whole run with several cycles in a column."""
+    """Return whether the text view shows the whole run with several cycles in a column."""
     return options.window is None and result.cycles > _SCALED
 
 
@@ -415,7 +415,7 @@ def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | 
     try:
         return advice_on(original(Source(loaded.file, language, loaded.source), setting))
     except (CastsimError, EngineError) as error:
-        return f"castsim advise refuses the program: {str(error).partition(chr(10))[0]}"
+        return f"castsim advise rejects the program: {str(error).partition(chr(10))[0]}"
 
 
 def matrix_report(

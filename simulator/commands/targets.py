@@ -76,7 +76,7 @@ def template(name: str) -> str:
     """
     model = type(load_target(name))
     head = (
-        f"A chip to start from: all that castsim says of {name}. Change name, title and what differs, and state source "
+        f"A chip to start from: all facts of {name} in castsim. Change name, title and what differs, and state source "
         "and status of every number that you change. Tables in CSV files are those of castsim until a file of that "
         "name stands beside this one."
     )

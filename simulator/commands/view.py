@@ -154,7 +154,7 @@ def server_of(trace: Path, files: Path, port: int) -> TraceServer:
 
 PUBLIC_VIEWER = "https://ui.perfetto.dev"
 _LEGAL = ("castsim run PROGRAM --trace FILE", "castsim run PROGRAM --html FILE")
-_TIME_UNIT = "1 us stands for 1 cycle"
+_TIME_UNIT = "1 us represents 1 cycle"
 """Time unit that marks a trace of castsim; see `castsim.reports.views.perfetto`."""
 
 

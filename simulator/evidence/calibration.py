@@ -478,7 +478,7 @@ def _check_determined(model: _Model) -> None:
         names = [model.parameters[place].path for place in group]
         count = int(np.linalg.matrix_rank(inside, _SHARE))
         fix += [f"--fix {name}" for name in _to_fix(scaled[:, group], weights[group], names, count)]
-        told = f"{' and '.join(names)} cannot be told apart" if len(names) > 1 else f"{names[0]} moves no row enough"
+        told = f"{' and '.join(names)} cannot be distinguished" if len(names) > 1 else f"{names[0]} moves no row enough"
         parts.append(f"{told}; {_row_that_tells(model, group, inside / divisors[group])}")
     message = f"the {len(model.rows)} rows do not determine all {len(lengths)} parameters: {'. '.join(parts)}"
     raise ReadError(message, legal=(" ".join(fix), "--fit NAME"))
@@ -510,9 +510,9 @@ def _row_that_tells(model: _Model, group: Sequence[int], directions: Array) -> s
         if scale > 0 and seen[found] / scale > best:
             row = variants[found]
             formats = row.src.name if row.src.name == row.dst.name else f"{row.src.name} -> {row.dst.name}"
-            text = f"a row of {row.label} {formats} with {row.valid_rows} x {row.valid_cols} would tell"
+            text = f"a row of {row.label} {formats} with {row.valid_rows} x {row.valid_cols} would distinguish them"
     instead = "fit one and fix the others" if len(group) > 1 else "fix it"
-    return text or f"no longer or shorter row of the same operations would tell: {instead}"
+    return text or f"no longer or shorter row of the same operations would distinguish them: {instead}"
 
 
 def _variants(model: _Model) -> list[MeasuredRow]:

@@ -276,7 +276,7 @@ class _TableLine:
         return PROGRAM in self._columns or KERNEL in self._columns or self._operation in _OPERATIONS
 
     def counts(self) -> bool:
-        """Whether it is a measured operation."""
+        """Return whether it is a measured operation."""
         measured = self._cells.get("data_quality", _MEASURED) in _QUALITIES
         return self._known and measured and bool(self._cells["measured_cycles"])
 

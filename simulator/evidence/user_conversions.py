@@ -180,7 +180,7 @@ def compare(
     differs = differing_from(expected, nan == "any")
 
     def equal_with(words: Mapping[str, str]) -> bool:
-        """Whether all results are those of the cast with some options changed."""
+        """Return whether all results are those of the cast with some options changed."""
         asked: dict[str, object] = {word: value for word, value in words.items() if word in CAST_WORDS}
         if chosen := {word: value for word, value in words.items() if word not in (*CAST_WORDS, "nan")}:
             asked["options"] = {**(options or {}), **chosen}

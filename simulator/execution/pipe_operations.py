@@ -230,7 +230,7 @@ class Idle:
         self._known: dict[int, bool] = {}
 
     def __call__(self, node: Node) -> bool:
-        """Whether nothing in `node` is of another kind. The tree must outlive this object."""
+        """Return whether nothing in `node` is of another kind. The tree must outlive this object."""
         if isinstance(node, Loop):
             return self(node.body)
         if isinstance(node, Lowered):

@@ -91,7 +91,7 @@ def lacks_tmp(node: pto.TileOperation) -> tuple[Role, ...] | None:
 
 
 def _lacks_tmp_behind(node: pto.Operation) -> bool:
-    """Whether an optional tmp tile after the destination is missing: every assembler with tquant adds it."""
+    """Return whether an optional tmp tile after the destination is missing: every assembler with tquant adds it."""
     operation = VECTOR_OPERATIONS.get(node.mnemonic) if isinstance(node, pto.TileOperation) else None
     if operation is None or not isinstance(node, pto.TileOperation):
         return False
@@ -337,7 +337,7 @@ class DataflowLowerer(ABC):
 
     @abstractmethod
     def differ(self, one: TileCast, other: TileCast) -> bool:
-        """Whether two casts that differ only in saturation can give different results."""
+        """Return whether two casts that differ only in saturation can give different results."""
 
     def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
         """Lower one tile load or store."""

@@ -138,7 +138,7 @@ def resized_strips(text: TileText) -> Iterator[ProposedChange]:
                 reason = (
                     "every trip pays for starting its transfers and instructions"
                     if factor > 1
-                    else "smaller tiles are done sooner, so that more overlaps"
+                    else "smaller tiles finish earlier, so more work overlaps"
                 )
                 yield ProposedChange(MERGING if merged else RESIZING, title, reason, one.number, changed)
 
@@ -196,7 +196,7 @@ def _fixed_tiles(loop: TextOperation, moved: Mapping[str, int]) -> set[str]:
 
 
 def _clamped(strip: _Strip) -> bool:
-    """Whether the loop itself keeps its last strip from exceeding the end."""
+    """Return whether the loop itself keeps its last strip from exceeding the end."""
     return any(isinstance(one.node, pto.Arith) and one.node.operation.startswith("min") for one in strip.loop.body)
 
 
@@ -434,7 +434,7 @@ def _alike(change: ProposedChange, offers: Sequence[Suggestion]) -> list[Suggest
 
 
 def _is_better(change: ProposedChange, offers: Sequence[Suggestion], *, assembly: bool) -> bool:
-    """Whether a change, which saves no more than the offers so far, could be preferred to each of them.
+    """Return whether a change, which saves no more than the offers so far, could be preferred to each of them.
 
     For assembly nothing can be proven, so tried changes are offered.
     """

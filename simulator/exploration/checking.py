@@ -96,7 +96,7 @@ def files_of(paths: Iterable[str]) -> FolderWalk:
 
 
 def _is_checkable(path: Path) -> bool:
-    """Whether a file in a folder is of a kind that is checked; for TOML files, only descriptions of targets are."""
+    """Return whether a file in a folder is of a checked kind; of TOML files, only descriptions of targets are."""
     if path.suffix.lower() not in _SUFFIXES or not (path.is_file() or path.is_symlink()):
         return False
     if path.suffix.lower() != ".toml":

@@ -470,12 +470,12 @@ class LineDifference:
 
     @property
     def cycles_a(self) -> int | None:
-        """Cycles from start to end of its executions, added up; None if none of them takes any."""
+        """Total cycles of its executions, from start to end; None if none of them takes any."""
         return None if self.cost_a is None else self.cost_a.cycles
 
     @property
     def cycles_b(self) -> int | None:
-        """The same on the second side."""
+        """Total cycles of its executions on the second side; None if none takes any."""
         return None if self.cost_b is None else self.cost_b.cycles
 
     @property
@@ -661,6 +661,6 @@ def _renamings(pairs: Iterable[LinePair]) -> set[tuple[str, str]]:
 
 
 def _cycles_differ(a: SourceLineCost | None, b: SourceLineCost | None) -> bool:
-    """Whether the cycles of a line differ; unknown cycles do not."""
+    """Return whether the cycles of a line differ; unknown cycles do not."""
     first, second = (0 if cost is None else cost.cycles for cost in (a, b))
     return None not in (first, second) and first != second

@@ -134,7 +134,7 @@ def trial_inputs(
 
 
 def bits_equal(one: Mapping[str, Codes], other: Mapping[str, Codes], uses: Mapping[str, ArgumentUse]) -> bool:
-    """Whether two runs gave the same outputs to the bit; their shapes may differ."""
+    """Return whether two runs gave the same outputs to the bit; their shapes may differ."""
     if one.keys() != other.keys():
         return False
     for name, array in one.items():
@@ -271,11 +271,11 @@ def offer_of(change: ProposedChange, before: Baseline) -> Suggestion | Rejection
     if runs is None:
         return Rejection(change, f"{cycles:,} cycles, other bits on an input that was tried")
     if how is SuggestionEvidence.TRIED and not runs:
-        return Rejection(change, f"{cycles:,} cycles, not proven, and the program takes none of the inputs drawn")
+        return Rejection(change, f"{cycles:,} cycles, not proven, and the program rejects all random inputs")
     try:
         events = timed(loaded, before.setting, "event").cycles
     except REFUSED as error:
-        return Rejection(change, f"refused by the event engine: {_first_line(error)}")
+        return Rejection(change, f"rejected by the event engine: {_first_line(error)}")
     if events != cycles:
         return Rejection(change, f"{cycles:,} cycles by the fast engine, {events:,} by the event engine")
     if not holds_elsewhere(change, before):
@@ -285,7 +285,7 @@ def offer_of(change: ProposedChange, before: Baseline) -> Suggestion | Rejection
 
 
 def holds_elsewhere(change: ProposedChange, before: Baseline) -> bool:
-    """Whether a change also keeps the outputs for other scalar arguments that the program accepts."""
+    """Return whether a change also keeps the outputs for other scalar arguments that the program accepts."""
     for args in other_arguments(before.setting.args):
         setting = replace(before.setting, args=args, inputs={})
         try:
@@ -312,7 +312,7 @@ def other_arguments(args: Mapping[str, int | float]) -> Iterator[dict[str, int |
 
 
 def proven(before: Baseline, loaded: LoadedProgram) -> bool:
-    """Whether the terms of all outputs are equal."""
+    """Return whether the terms of all outputs are equal."""
     chip = tiles_of(loaded.target)
     one, other = before.loaded, loaded
     if chip is None or not isinstance(one, TileProgram) or not isinstance(other, TileProgram):
@@ -369,7 +369,7 @@ def without_store_barriers(source: Source, setting: RunConfig) -> Iterator[Propo
 
 
 def _overlap(source: Source, setting: RunConfig) -> bool:
-    """Whether accesses of a launch share bytes without a barrier between them; True if unknown."""
+    """Return whether accesses of a launch share bytes without a barrier between them; True if unknown."""
     try:
         found = timed(setting.loaded(source), setting).loaded
     except REFUSED:

@@ -438,7 +438,7 @@ def tile_size(kind: pto.TileType) -> int:
 
 
 def row_aligned(kind: pto.TileType) -> bool:
-    """Whether the rows of a tile are whole blocks of 32 bytes."""
+    """Return whether the rows of a tile are whole blocks of 32 bytes."""
     return kind.block_layout != "row_major" or tile_size(kind) // kind.rows % 32 == 0
 
 

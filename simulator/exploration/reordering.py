@@ -66,7 +66,7 @@ def reordered_statements(text: TileText, cost: Cost) -> Iterator[ProposedChange]
 def _change(text: TileText, block: Sequence[TextOperation], order: _Order, words: str) -> ProposedChange:
     line = next(block[place].number for place, number in enumerate(order) if place != number)
     return ProposedChange(
-        REORDERING, f"{words}, from line {line} on", "what a pipe waits for is issued earlier, other work meanwhile",
+        REORDERING, f"{words}, from line {line} on", "awaited work is issued earlier, other work during the wait",
         line, _in_order(text, block, order),
     )  # fmt: skip
 
@@ -124,7 +124,7 @@ def _dependences(text: TileText, block: Sequence[TextOperation]) -> list[set[int
 
 
 def _is_odd(node: pto.Operation) -> bool:
-    """Whether an operation has effects beyond its tiles and views."""
+    """Return whether an operation has effects beyond its tiles and views."""
     return isinstance(node, pto.ScalarAccess | pto.SetValidShape | pto.Call | pto.CacheOperation | pto.ForeignOperation)
 
 

@@ -48,7 +48,7 @@ def without_synchronisation(text: TileText, clean: Clean) -> Iterator[ProposedCh
         many = "s" * (len(dropped) > 1)
         yield ProposedChange(
             DROPPING, f"drop the {len(dropped)} flag{many} or barrier{many} of line{many} {lines}",
-            "what they order is ordered without them, or touches no bytes in common",
+            "the operations are ordered without them, or access no common bytes",
             min(one.number for one in dropped), _without(text, dropped),
         )  # fmt: skip
 
@@ -115,7 +115,7 @@ def hoisted_loads(text: TileText) -> Iterator[ProposedChange]:
         names = ", ".join(f"%{one.node.outputs[0]}" for one in loads if isinstance(one.node, pto.TileOperation))
         yield ProposedChange(
             HOISTING, f"load {names} once, before the loop of line {loop.number}",
-            "the loop does not change what is loaded, nor the tile that holds it",
+            "the loop changes neither the loaded data nor its tile",
             loop.number, edited.text(),
         )  # fmt: skip
 
@@ -144,7 +144,7 @@ def _invariant(text: TileText, loop: TextOperation) -> list[TextOperation]:
 
 
 def _is_only_load(node: pto.Operation, writes: list[str]) -> bool:
-    """Whether a load is the only writer of its tile; `writes` are the tiles that the loop writes."""
+    """Return whether a load is the only writer of its tile; `writes` are the tiles that the loop writes."""
     return isinstance(node, pto.TileOperation) and node.mnemonic == "tload" and writes.count(node.outputs[0]) == 1
 
 
@@ -340,7 +340,7 @@ def _covers_by_loop(part: pto.Subview, loop: pto.For, trips: int, constants: Map
 
 
 def _covers(parts: Sequence[pto.Subview], constants: Mapping[str, int], starts: Iterable[int] | None = None) -> bool:
-    """Whether parts are all rows of their tile; `starts` are the positions where a loop moves a part."""
+    """Return whether parts are all rows of their tile; `starts` are the positions where a loop moves a part."""
     if starts is None:
         starts = sorted(constants.get(part.offsets[0], -1) for part in parts)
     whole, height = parts[0].source_type, parts[0].type.rows
@@ -386,7 +386,7 @@ def _merged(text: TileText, row: _Row, instead: Sequence[TextOperation], words: 
 
 
 def _only_in(text: TileText, name: str, statements: Sequence[TextOperation]) -> bool:
-    """Whether only these statements, and its definition, use a value."""
+    """Return whether only these statements, and its definition, use a value."""
     lines = {number for one in statements for number in range(one.first, one.last + 1)}
     other = [line for number, line in enumerate(text.lines) if number not in lines]
     return sum(name in used([line]) for line in other) == 1

@@ -627,7 +627,7 @@ def axes_of(path: Path) -> tuple[str, ...]:
 
 
 def _fits(field: pa.Field) -> bool:
-    """Whether a column has the type that a sweep gives it."""
+    """Return whether a column has the type that a sweep gives it."""
     if is_argument(field.name):
         return field.type in (pa.int64(), pa.float64(), pa.string())
     return bool(field.type == (pa.int64() if field.name in (*EXTENTS, "cycles") else pa.string()))

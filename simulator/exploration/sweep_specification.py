@@ -52,7 +52,7 @@ class Exclusion:
         return tuple(dict.fromkeys((*self.values, *(self.condition.names if self.condition else ()))))
 
     def holds(self, point: Mapping[str, Setting]) -> bool:
-        """Whether the rule leaves out a point.
+        """Return whether the rule leaves out a point.
 
         Raises:
             ReadError: the condition has no value there, for example after a division by zero.
@@ -126,12 +126,12 @@ _RANGE_KEYS = ("from", "to", "step", "times")
 
 
 def is_argument(name: str) -> bool:
-    """Whether a key is `args.NAME`."""
+    """Return whether a key is `args.NAME`."""
     return name.startswith("args.")
 
 
 def is_option(name: str) -> bool:
-    """Whether a key is `option.NAME`."""
+    """Return whether a key is `option.NAME`."""
     return name.startswith("option.")
 
 
@@ -393,7 +393,7 @@ def read_specification(given: str | Path | Mapping[str, object]) -> SweepSpecifi
 
 
 def is_target_file(name: str) -> bool:
-    """Whether the name of a target is a file name."""
+    """Return whether the name of a target is a file name."""
     return Path(name).suffix == ".toml"
 
 

@@ -518,7 +518,7 @@ def _places(stream: Stream, lanes: np.ndarray, repeat: int) -> np.ndarray:
 def same_outputs(
     before: tuple[Tree, Mapping[str, ArgumentUse]], after: tuple[Tree, Mapping[str, ArgumentUse]], target: TileTarget
 ) -> bool:
-    """Whether two programs store equal terms to the same bytes of their arguments; False also if that is unknown."""
+    """Return whether two programs store equal terms to the same bytes of their arguments; False if unknown."""
     bits = sum(use.elements * use.format.storage_bits for use in before[1].values())
     if bits > MOST_BYTES * 8:
         return False

@@ -229,7 +229,7 @@ def _grouped(root: Block) -> Iterator[tuple[Lowered, int]]:
 
 
 def _orders(node: Node) -> bool:
-    """Whether an operation only orders others: alone it might wait forever."""
+    """Return whether an operation only orders others: alone it might wait forever."""
     return isinstance(node, FlagSignal | FlagWait | PipeBarrier)
 
 

@@ -141,7 +141,7 @@ class Catalogue:
         return self.rereads.get(fmt.name, ())
 
     def leads(self, src: Format, dst: Format, steps: int) -> bool:
-        """Whether any chain of up to a number of instructions leads from one format to another."""
+        """Return whether any chain of up to a number of instructions leads from one format to another."""
         return self.holds(src) and dst.name in self._reached(src, steps)
 
     def _reached(self, src: Format, steps: int) -> frozenset[str]:
@@ -171,7 +171,7 @@ class Catalogue:
         return self._reached(src, steps) if self.holds(src) else frozenset()
 
     def holds(self, fmt: Format) -> bool:
-        """Whether any instruction reads or writes a format, or one in which its codes can be read."""
+        """Return whether any instruction reads or writes a format, or one in which its codes can be read."""
         known = set(self.pairs).union(*self.pairs.values())
         return fmt.name in known or any(step.dst.name in known for step in self.rereads_of(fmt))
 
@@ -298,7 +298,7 @@ _REREADS: Shared[Steps] = Shared(256)
 
 
 def _same_bits(src: Format, dst: Format) -> bool:
-    """Whether codes of one format are valid codes of another: integers of one width, floats with equal numbers.
+    """Return whether codes of one format are valid codes of another: integers of one width, floats with equal numbers.
 
     A boolean occupies a byte and is 0 or 1.
     """
@@ -525,7 +525,7 @@ class RequestedStep:
 
 
 def _rounds_by(step: LoweringStep, mode: str) -> bool:
-    """Whether an instruction rounds by a mode, in the words of the abstract cast or of the chip."""
+    """Return whether an instruction rounds by a mode, in the words of the abstract cast or of the chip."""
     form = step.forms[0]
     if isinstance(form, VectorForm) and form.rounding == mode:
         return True
@@ -591,7 +591,7 @@ _RUNS: Shared[Codes] = Shared(1 << 12)
 
 
 def _goes_on(prefix: Prefix, judge: _Judge, seen: set[tuple[str, bytes]]) -> bool:
-    """Whether a prefix may still lead somewhere, and is the first with its codes."""
+    """Return whether a prefix may still lead somewhere, and is the first with its codes."""
     key = (prefix.fmt.name, prefix.codes.tobytes())
     if key in seen:
         return False
@@ -614,11 +614,11 @@ class _Judge:
         self._low, self._high = np.where(free, _LOWEST, lowest), np.where(free, _HIGHEST, highest)
 
     def accepts(self, results: Codes) -> bool:
-        """Whether every result satisfies."""
+        """Return whether every result satisfies."""
         return bool(self._sets.contains(results).all())
 
     def can_still_tell(self, codes: Codes) -> bool:
-        """Whether codes that have become equal still have a satisfying result in common."""
+        """Return whether codes that have become equal still have a satisfying result in common."""
         order = np.argsort(codes, kind="stable")
         ranked = codes[order]
         starts = np.flatnonzero(np.concatenate(([True], ranked[1:] != ranked[:-1])))

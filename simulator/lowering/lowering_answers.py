@@ -89,7 +89,7 @@ def _changed_pairs(before: Steps, after: Steps) -> Iterator[tuple[str, str]]:
 
 
 def _alike(step: LoweringStep, other: LoweringStep) -> bool:
-    """Whether two operations give the same on telling codes; equal ones, digests of facts included, do."""
+    """Return whether two operations give the same on telling codes; equal ones, digests of facts included, do."""
     if step.primitives == other.primitives:
         return True
     codes = _telling(step.src, step.dst)

@@ -492,7 +492,7 @@ def _unreached(task: _Task) -> Plan:
     lacking = next((fmt for fmt in (demand.src, demand.dst) if fmt.storage_bits > max(widths)), None)
     if lacking is not None:
         kind = PlanKind.IMPOSSIBLE
-        reason = f"{target.name} has no elements of {lacking.storage_bits} bits, so none of {lacking.name}"
+        reason = f"{target.name} has no elements of {lacking.storage_bits} bits and therefore none of {lacking.name}"
     else:
         kind = PlanKind.NONE_FOUND
         reason = f"no chain of up to {steps} instructions leads from {demand.src.name} to {demand.dst.name}"

@@ -280,7 +280,7 @@ _SLOW_LOOKS = 1 << 25
 
 
 def has_machine_code() -> bool:
-    """Whether numba is installed."""
+    """Return whether numba is installed."""
     return installed("numba")
 
 
@@ -432,7 +432,7 @@ class _Runner:
         return codes[~satisfied]
 
     def _free(self, codes: Codes) -> bool:
-        """Whether everything is accepted for all codes of a block.
+        """Return whether everything is accepted for all codes of a block.
 
         Undefined results begin at some magnitude (out of range, then infinite, then NaN) or belong to one sign, so the
         smallest magnitude of a block decides; more are tested to be safe.
@@ -617,7 +617,7 @@ def _quickly(demand: Demand, chain: Chain, progress: ProgressCallback, samples: 
 
 
 def goes_by_breakpoints(demand: Demand, chain: Chain) -> bool:
-    """Whether a chain is monotone, and has few enough results to find all positions where they change."""
+    """Return whether a chain is monotone, and has few enough results to find all positions where they change."""
     ordered = is_ordered(demand.src) and is_ordered(demand.dst) and demand.dst.bits <= 16
     return ordered and all(map(keeps_order, primitives_of(chain)))
 

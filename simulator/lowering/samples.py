@@ -22,7 +22,7 @@ Places = NDArray[np.uint64]
 
 
 def is_ordered(fmt: Format) -> bool:
-    """Whether the codes of all numbers are ordered as `codes_at` counts them."""
+    """Return whether the codes of all numbers are ordered as `codes_at` counts them."""
     return isinstance(fmt, IntFormat) or (isinstance(fmt, FloatFormat) and fmt.signed and fmt.has_negative_zero)
 
 
@@ -35,7 +35,7 @@ def number_count(fmt: Format) -> int:
 
 
 def codes_at(places: Places, fmt: Format) -> Codes:
-    """Return codes by rank: 0 is the lowest value, minus zero comes right before zero."""
+    """Return codes by rank: 0 is the lowest value, and minus zero is right before zero."""
     if isinstance(fmt, IntFormat):
         if not fmt.signed:
             return places.astype(code_dtype(fmt))

@@ -132,7 +132,7 @@ def apply(primitive: Primitive, codes: Codes, tier: Tier | None = None) -> Codes
 
 
 def keeps_order(primitive: Primitive) -> bool:
-    """Whether numbers in rising order give results in rising order, by the construction of the primitive.
+    """Return whether numbers in rising order give results in rising order, by the construction of the primitive.
 
     Every deterministic rounding, clamping and overflow to infinity is monotone; NaN from overflow counts as
     beyond the largest number.
@@ -160,7 +160,7 @@ def _settles_in_order(src: Format, dst: Format, policy: Policy) -> bool:
 
 
 def _fits(src: Format, dst: Format) -> bool:
-    """Whether the destination contains every integer of the source, so wrapping changes nothing."""
+    """Return whether the destination contains every integer of the source, so wrapping changes nothing."""
     if not isinstance(src, IntFormat) or not isinstance(dst, IntFormat):
         return False
     return dst.minimum <= src.minimum and src.maximum <= dst.maximum

@@ -397,7 +397,7 @@ def reciprocal_scale(value: int) -> ScaleT:
     _require(0 < value < 1 << 32, f"value {value} is not from 1 to 2**32 - 1")
     k = (value - 1).bit_length()  # (1 << k) / 2 < value <= (1 << k)
     multiplier = (((1 << 30) + 1) << k) // value
-    _require(multiplier < 1 << 31, f"the multiplier for {value}, {multiplier}, is no i32")
+    _require(multiplier < 1 << 31, f"the multiplier for {value}, {multiplier}, is not an i32")
     return ScaleT(multiplier, 30 + k)
 
 
@@ -409,7 +409,7 @@ def apply_scale_32(value: int, multiplier: int, shift: int, *, double_round: boo
     """
     _check_scale(multiplier, shift, 32)
     _require(-(1 << (shift - 1)) <= value < 1 << (shift - 1), f"value {value} is outside of shift - 1 bits and a sign")
-    _require(-(1 << 31) <= value < 1 << 31, f"value {value} is no i32")
+    _require(-(1 << 31) <= value < 1 << 31, f"value {value} is not an i32")
     rounding = 1 << (shift - 1)
     if double_round and shift > 31:
         rounding += 1 << 30 if value >= 0 else -(1 << 30)
@@ -423,9 +423,9 @@ def apply_scale_16(value: int, multiplier: int, shift: int) -> int:
         IllegalError: a requirement of the function is violated.
     """
     _check_scale(multiplier, shift, 16)
-    _require(-(1 << 47) <= value < 1 << 47, f"value {value} is no i48")
+    _require(-(1 << 47) <= value < 1 << 47, f"value {value} is not an i48")
     result = (value * multiplier + (1 << (shift - 1))) >> shift
-    _require(-(1 << 31) <= result < 1 << 31, f"result {result} is no i32")
+    _require(-(1 << 31) <= result < 1 << 31, f"result {result} is not an i32")
     return result
 
 
@@ -459,7 +459,7 @@ def apply_lookup_s(table: NDArray[np.int16], value: NDArray[np.integer] | int) -
     slope = entries[index + 1] - base
     far = (slope < _LOW) | (slope > _HIGH)
     if far.any():
-        _require(False, f"a step of {int(np.ravel(slope)[np.ravel(far)][0])} between two entries is no i16")
+        _require(False, f"a step of {int(np.ravel(slope)[np.ravel(far)][0])} between two entries is not an i16")
     found: NDArray[np.int32] = np.asarray((base << 7) + slope * fraction, np.int32)
     return found
 

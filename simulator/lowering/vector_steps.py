@@ -109,7 +109,7 @@ def _modes(modes: RoundingModes, src: Format, dst: Format) -> list[tuple[str, Ro
 
 
 def nothing_to_round(src: Format, dst: Format) -> bool:
-    """Whether the destination contains every number of the source within its range."""
+    """Return whether the destination contains every number of the source within its range."""
     if isinstance(src, IntFormat):
         return isinstance(dst, IntFormat) or (isinstance(dst, FloatFormat) and _holds_integers(src, dst))
     if not isinstance(src, FloatFormat) or not isinstance(dst, FloatFormat):

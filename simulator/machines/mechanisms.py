@@ -444,7 +444,7 @@ def saturation_in_force(src: Format, dst: Format, overflow: Overflow, switch: Sa
 
 @lru_cache(maxsize=1024)
 def _holds(dst: Format, src: Format) -> bool:
-    """Whether `dst` covers the range of `src`, infinities included."""
+    """Return whether `dst` covers the range of `src`, infinities included."""
     if _has_infinity(src) and not _has_infinity(dst):
         return False
     (low, high), (least, most) = _range(src), _range(dst)
@@ -539,7 +539,7 @@ def no_such_pair(target: str, pairs: Sequence[Pair], src: str, dst: str) -> Ille
 
 
 def _mode_holds(wide: Format, narrow: Format) -> bool:
-    """Whether one format contains every number of another."""
+    """Return whether one format contains every number of another."""
     if isinstance(wide, IntFormat):
         return isinstance(narrow, IntFormat) and wide.minimum <= narrow.minimum and narrow.maximum <= wide.maximum
     if not isinstance(wide, FloatFormat):

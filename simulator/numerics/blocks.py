@@ -35,7 +35,7 @@ def check_codes(codes: Codes, fmt: Format) -> Codes:
     array = np.asarray(codes)
     if array.dtype.kind != "u" or array.dtype.itemsize * 8 != fmt.storage_bits:
         raise ReadError(
-            f"codes of {fmt.name} come as {code_dtype(fmt)}, not {array.dtype}", legal=(str(code_dtype(fmt)),)
+            f"codes of {fmt.name} must be {code_dtype(fmt)}, not {array.dtype}", legal=(str(code_dtype(fmt)),)
         )
     if fmt.bits < fmt.storage_bits and array.size and not (isinstance(fmt, IntFormat) and fmt.boolean):
         _check_range(array, fmt)
@@ -91,13 +91,13 @@ def check_out(out: Codes | None, like: Codes, dst: Format, *further: Codes) -> C
 
 
 def _same_elements(first: Codes, second: Codes) -> bool:
-    """Whether two arrays of one shape have every element at the same address in the same form."""
+    """Return whether two arrays of one shape have every element at the same address in the same form."""
     same = first.strides == second.strides and first.dtype == second.dtype
     return same and first.__array_interface__["data"][0] == second.__array_interface__["data"][0]
 
 
 def _overlap(first: Codes, second: Codes) -> bool:
-    """Whether the arrays share any byte; if that is expensive to decide, True."""
+    """Return whether the arrays share any byte; if that is expensive to decide, True."""
     try:
         return np.shares_memory(first, second, max_work=1 << 20)  # type: ignore[arg-type]  # any count is legal
     except np.exceptions.TooHardError:

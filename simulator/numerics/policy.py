@@ -99,7 +99,7 @@ _POWER_ROUNDINGS = {
 
 
 def is_power_format(dst: Format) -> bool:
-    """Whether a float format holds powers of two only (no zero, no sign, no fraction)."""
+    """Return whether a float format holds powers of two only (no zero, no sign, no fraction)."""
     return not isinstance(dst, IntFormat) and not dst.has_zero
 
 

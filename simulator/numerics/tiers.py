@@ -41,7 +41,7 @@ _START_SECONDS = 0.2
 wait for it, and programs that cast a lot lose little by having waited."""
 
 _COMPILE_SECONDS = 0.05
-"""The same for one cast after the import: loading a loop takes 0.01 s, compiling one 0.1 to 0.4 s."""
+"""The limit for one cast after the import: loading a loop takes 0.01 s, compiling one 0.1 to 0.4 s."""
 
 _TABLE_COST = (8e-6, 1.5e-9)
 _REFERENCE_COST = (150e-6, 50e-9)
@@ -147,7 +147,7 @@ class _Plan:
         return True
 
     def table_pays(self, count: int) -> bool:
-        """Whether the table, if there is one, is worth filling for a number of elements."""
+        """Return whether the table, if there is one, is worth filling for a number of elements."""
         limit = max(_SMALL_TABLE, count * _ENTRIES_PER_ELEMENT)
         return self.table_entries is not None and self.table_entries <= limit
 
@@ -180,7 +180,7 @@ class _Plan:
         return loop
 
     def _has_loop(self) -> bool:
-        """Whether the compiled tier has the cast: for integers it ignores words if nothing is dropped."""
+        """Return whether the compiled tier has the cast: for integers it ignores words if nothing is dropped."""
         moves = self.policy.rounding is Rounding.STOCHASTIC and not self.policy.stochastic_guard
         return not (moves and isinstance(self.dst, IntFormat))
 
@@ -278,7 +278,7 @@ def _run(
 
 
 def _plain(array: Codes) -> bool:
-    """Whether the elements are contiguous, in native byte order."""
+    """Return whether the elements are contiguous, in native byte order."""
     flags = array.flags
     return flags.c_contiguous and flags.aligned and array.dtype.isnative
 

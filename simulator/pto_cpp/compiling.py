@@ -41,12 +41,12 @@ class Candidate:
 
     @property
     def is_template(self) -> bool:
-        """Return whether it needs template arguments."""
+        """Whether it needs template arguments."""
         return "template" in self.head
 
     @property
     def on_device(self) -> bool:
-        """Return whether it is compiled for the device."""
+        """Whether it is compiled for the device."""
         return bool(re.search(r"\b(AICORE|__aicore__|aicore)\b", self.head))
 
 
@@ -414,7 +414,7 @@ def compiler() -> str:
         found = shutil.which(name)
         if found is not None:
             return found
-    what = f"${COMPILER} names '{asked}', which is none" if asked else "none is installed"
+    what = f"${COMPILER} names '{asked}', which is not a compiler" if asked else "none is installed"
     raise ReadError(
         f"recording a C++ kernel needs a C++ compiler (g++ 11, clang++ 14 or newer); {what}",
         legal=("castsim run KERNEL.pto",),

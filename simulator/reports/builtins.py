@@ -237,6 +237,6 @@ def descriptor_text(call: CalledDescriptor) -> Text:
         "",
     ]
     if call.stored is None:
-        unknown = "not computed; --arg word=NUMBER says what the descriptor holds"
+        unknown = "not computed; --arg word=NUMBER sets the content of the descriptor"
         lines.append(f"result: {unknown if call.result is None else call.result}")
     return _unfolded(lines)

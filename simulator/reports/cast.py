@@ -198,7 +198,7 @@ class CastResultRow:
         return f"{self.target} {self.forms[0]}" if len(self.forms) == 1 else self.target
 
     def form_of(self, other: CastResultRow) -> bool:
-        """Whether this row is another form of the same cast, on the same target with the same rounding."""
+        """Return whether this row is another form of the same cast, on the same target with the same rounding."""
         same = (self.target, self.asked) == (other.target, other.asked)
         return same and bool(self.forms) and not set(self.forms) & set(other.forms)
 

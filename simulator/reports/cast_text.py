@@ -433,7 +433,9 @@ def comparison_text(found: Comparison) -> Iterator[RenderableType]:
     if found.first is not None:
         yield Text(_first_text(found, found.first))
     yield Text(f"largest distance {grouped(found.largest_ulps)} ulps, mean {found.mean_ulps:.3g}", end="")
-    missing = f"; {grouped(found.unrepresentable)} are no numbers of {found.dst.name}" if found.unrepresentable else ""
+    missing = (
+        f"; {grouped(found.unrepresentable)} are not representable in {found.dst.name}" if found.unrepresentable else ""
+    )
     yield Text(missing)
     own, other = (
         "no error" if each is None else f"{each:.2f} dB"

@@ -60,7 +60,7 @@ _CAUSES = {identifier(cause): cause for cause in Cause}
 
 
 def is_document(data: bytes, file: str) -> bool:
-    """Whether a file is JSON rather than a program, by its suffix or else by its beginning."""
+    """Return whether a file is JSON rather than a program, by its suffix or else by its beginning."""
     suffix = Path(file).suffix
     return suffix == ".json" or (suffix not in (".pto", ".tpc", ".s") and data.lstrip()[:1] == b"{")
 
@@ -242,7 +242,7 @@ class SideRequest:
         return any(each is not None and each != {} for each in said)
 
     def differs_from(self, other: SideRequest) -> bool:
-        """Whether any option distinguishes this side from the other."""
+        """Return whether any option distinguishes this side from the other."""
         return (self.target, self.entry) != (other.target, other.entry) or self.options not in ({}, other.options)
 
     def prepared(self, target: Target) -> Target:

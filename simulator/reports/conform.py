@@ -181,8 +181,8 @@ def _changing(found: Counterexample) -> list[TracedValue]:
 
 LEGEND: Mapping[str, str] = {
     "native": "native: one instruction.",
-    "modes": "`saturation ON`, `rounding TRUNC` and the like: modes that the text of an instruction asks for; they are "
-    "no options of the target, such as bits of CTRL.",
+    "modes": "`saturation ON`, `rounding TRUNC` and similar: modes in the text of an instruction, unlike options of "
+    "the target such as bits of CTRL.",
     "chain": "Several instructions: a chain, with its modes.",
     "copy": "copy: no bit changes.",
     "options": "with options NAME=VALUE: conforms if `castsim run` is given these options of the target, which a "
@@ -190,7 +190,7 @@ LEGEND: Mapping[str, str] = {
     "chain.",
     "cost": "The number is the cost of the whole program, loads and stores included, in simulated cycles per element.",
     "tolerance": "(within tolerance): conforms, but does not always give the nearest result.",
-    "samples": "~: the verdict rests on samples; `castsim lower` and --prove try all 32-bit codes.",
+    "samples": "~: the verdict is based on samples; `castsim lower` and --prove try all 32-bit codes.",
     "none": "no: no chain of up to four steps gives the result, with or without options; longer ones were not tried. "
     "The cell shows a value on which the closest chain fails, its result, and the correct result.",
     "bytes": "no chain found: no instruction takes or gives one of the formats; where it is an integer of fewer than 8 "

@@ -280,7 +280,7 @@ def _pair_block(target: str, producer: str, consumer: str, found: PairDistance |
         where = f"{found.shared.register} as {found.shared.operand}"
         lines.append(f"  {_bundles(latency.distance)} until {where} is up to date: {stages}")
     if found.latency_cycles:
-        lines.append(f"  the core stands still until {found.latency_cycles} cycles after the access (element_loads)")
+        lines.append(f"  the core is stalled until {found.latency_cycles} cycles after the access (element_loads)")
     if found.minimum is not None:
         lines.append(f"  {_bundles(found.minimum)} at least by issue rules")
     return "\n".join([*lines, f"  rule: {entry['rule']}", f"  source: {entry['source']}"])

@@ -273,7 +273,7 @@ def answer_parts(answer: Answer) -> Iterator[RenderableType]:
         yield from counterexample_text(found.counterexample, found)
     for one in found.refuted:
         shown = ", ".join(step.label for step in one.chain)
-        yield from (Text(""), Text(f"not as it stands: {shown}"), *counterexample_text(one.counterexample, found))
+        yield from (Text(""), Text(f"not unchanged: {shown}"), *counterexample_text(one.counterexample, found))
     if answer.refuted is not None and answer.refuted.counterexample is not None:
         shown = ", ".join(step.label for step in answer.refuted.chain)
         yield from (Text(""), Text(f"not without these options; the closest chain is {shown}"))

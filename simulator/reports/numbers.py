@@ -56,7 +56,7 @@ def clock(target: Target) -> str:
 PLACEMENTS = {
     APART: "operands in different banks; consecutive: --option tile_placement=consecutive",
     PARTLY_APART: "the buffer has no room to keep all operands in different banks",
-    CONSECUTIVE: "one behind the other",
+    CONSECUTIVE: "consecutively",
 }
 """Meaning of each placement of tiles."""
 
@@ -237,7 +237,7 @@ def _entries(path: str, fact: Fact) -> Iterator[FactEntry]:
 
 
 def _is_told(fact: Fact, name: str) -> bool:
-    """Whether a field describes what a fact is; fields that no known chip uses are left out at their default."""
+    """Return whether a field describes what a fact is; fields that no known chip uses are left out at their default."""
     field = type(fact).model_fields[name]
     return name not in _ABOUT and (field.repr or getattr(fact, name) != field.default)
 

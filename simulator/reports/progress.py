@@ -25,7 +25,7 @@ _on_screen: list[ProgressBar] = []
 
 
 def is_watched(options: Namespace) -> bool:
-    """Whether progress is shown: on a terminal, unless `--quiet` is given or JSON goes to standard output."""
+    """Return whether progress is shown: on a terminal, unless `--quiet` is given or JSON goes to standard output."""
     return not options.quiet and options.json != "-" and sys.stderr.isatty()
 
 

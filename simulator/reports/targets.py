@@ -52,7 +52,7 @@ class Rule(Keys):
     status: Status = says("Evidence for the rule.")
     note: str = says("A note; may be empty.")
     meaning: str = says("The rule in words.")
-    accept: str = says("Form of the set: `exact`, `interval` and the like.")
+    accept: str = says("Form of the set: `exact`, `interval` or another form.")
     roundings: list[str] = says("The roundings of an exact rule.")
     overflow: str | None = says("The overflow policy of an exact rule; null if an attribute or the cast decides.")
     below_ulps: float = says(

@@ -241,7 +241,7 @@ def _known(value: int | None) -> str:
 def sweep_text(found: Sweep) -> Text:
     """Return the written files and the failed points."""
     rows = f"{grouped(found.rows)} rows in {escaped(str(found.path))}"
-    failed = f"; {grouped(found.failed)} of them failed: column error says why" if found.failed else ""
+    failed = f"; {grouped(found.failed)} of them failed: the column `error` has the reason" if found.failed else ""
     resumed = f"; {grouped(found.resumed)} of {grouped(found.chunks)} chunks were done before" if found.resumed else ""
     return Text(rows + failed + resumed)
 

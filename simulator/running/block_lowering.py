@@ -138,7 +138,7 @@ def _chain(src: Format, wanted: BlockFormat, target: Target, rows: int, cols: in
         f"blocks below 2^{lowest - _BIAS}, zeros among them, get the scale of that size",
     ]
     if not isinstance(wanted.element, IntFormat):
-        differs[1:] = ["NaN elements are what the cast makes of them"]
+        differs[1:] = ["NaN elements have the result of the cast"]
     yield BlockWay("chain", "floor", operations, cycles, tuple(differs), program)
 
 

@@ -293,7 +293,7 @@ class LoadRequest:
     """Function that receives the target before any option is set."""
 
     def prefers_assembly(self) -> bool:
-        """Whether a program of unknown language is assembly, because the target runs nothing else."""
+        """Return whether a program of unknown language is assembly, because the target runs nothing else."""
         return self.target is not None and load_target(self.target).languages == (Language.ASSEMBLY.value,)
 
 

@@ -371,7 +371,7 @@ class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
         )
 
     def _opaque(self) -> bool:
-        """Whether anything in the program is opaque."""
+        """Return whether anything in the program is opaque."""
         named = self.walking.request.opaque
         return any(is_opaque(node, named) for node in nodes(self.walking.function.body or ()))
 
@@ -439,7 +439,7 @@ class _Contents:
         return self._made[name]
 
     def fits(self, uses: Mapping[str, ArgumentUse]) -> bool:
-        """Whether a walk used the sizes that it was given."""
+        """Return whether a walk used the sizes that it was given."""
         if not self.asked or _sizes(uses) == _sizes(self.sized):
             return True
         self._drawn = {}
@@ -462,7 +462,7 @@ def _sizes(uses: Mapping[str, ArgumentUse]) -> dict[str, tuple[int, ...]]:
 
 
 def reads_elements(walking: Walking) -> bool:
-    """Whether elements of memory decide the path of a program."""
+    """Return whether elements of memory decide the path of a program."""
     return reads_memory(walking.function.body or ())
 
 

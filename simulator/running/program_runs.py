@@ -415,7 +415,7 @@ class SourceLine:
 
 
 def listed(instruction: Instruction) -> bool:
-    """Whether reports have a row for an instruction: it is in the source and not bookkeeping."""
+    """Return whether reports have a row for an instruction: it is in the source and not bookkeeping."""
     return not instruction.inserted and instruction.role is not InstructionRole.BOOKKEEPING
 
 

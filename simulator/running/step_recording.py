@@ -331,7 +331,7 @@ class StepRecording:
         self._held[register] = value
 
     def knows(self, space: str) -> bool:
-        """Whether a memory is followed."""
+        """Return whether a memory is followed."""
         return space in self._live
 
     # --------------------------------------------------------------------------------------------------------- inside

@@ -261,7 +261,7 @@ class StopCondition(Protocol):
     """A condition that is true or false at a stop."""
 
     def holds(self, at: Stopped) -> bool:
-        """Whether it is true; False if a name has no value yet."""
+        """Return whether it is true; False if a name has no value yet."""
         ...
 
 

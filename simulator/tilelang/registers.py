@@ -82,7 +82,7 @@ class VectorTranslator(ScalarTranslator):
         if kind == "Var" and e in self.variables:
             return self.variables[e]
         if kind == "Broadcast":
-            raise refused("an operation on registers without a name of its own", self.text.where)
+            raise refused("an unnamed operation on registers", self.text.where)
         if "x" in dtype and kind not in ("BufferLoad", "Var"):
             raise refused(f"{kind} of registers", self.text.where)
         return self.number(e)

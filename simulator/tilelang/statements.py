@@ -135,7 +135,7 @@ class Walk(VectorTranslator):
                 return
 
     def _leaves(self, s: Any) -> bool:
-        """Whether a statement may leave the loop around it."""
+        """Return whether a statement may leave the loop around it."""
         kind = type(s).__name__
         if kind == "Evaluate":
             return type(s.value).__name__ == "Call" and name_of(s.value) == "tl.loop_break"
@@ -310,7 +310,7 @@ class Walk(VectorTranslator):
         return self.scalar_load(self.base(e.buffer.data), self._offset(e), str(e.buffer.dtype))
 
     def loads(self, e: Any) -> bool:
-        """Whether the scalar unit loads for an expression."""
+        """Return whether the scalar unit loads for an expression."""
         loads = (node for node in nodes_of(e) if type(node).__name__ == "BufferLoad")
         return any(str(node.buffer.scope()) not in _REGISTERS for node in loads)
 

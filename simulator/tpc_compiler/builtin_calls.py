@@ -359,7 +359,7 @@ class FunctionProgram:
 
     @property
     def in_published_counts(self) -> bool:
-        """Return whether its instruction count equals that of the vendor's library."""
+        """Whether its instruction count equals that of the vendor's library."""
         return self.operations == self.row.operations
 
     def text(self, calls: int = 1) -> str:

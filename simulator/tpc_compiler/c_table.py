@@ -214,7 +214,7 @@ class PathHop:
 
     @property
     def takes_mode(self) -> bool:
-        """Return whether a rounding mode applies: in conversions from or to floats."""
+        """Whether a rounding mode applies: in conversions from or to floats."""
         return self.means in (HopMethod.CONVERT, HopMethod.OFFSET, HopMethod.HALVE) and (
             is_float(self.src) or is_float(self.dst)
         )
@@ -288,7 +288,7 @@ def direct_hop(src: str, dst: str, target: VliwTarget, unit: str = "vpu") -> Pat
 
 
 def _converts_narrow(target: VliwTarget) -> bool:
-    """Whether CONVERT makes every narrowing of integers to 8 bits or more that CONVERT_INT makes."""
+    """Return whether CONVERT makes every narrowing of integers to 8 bits or more that CONVERT_INT makes."""
     rows = [row for row in target.integer_converts if row.unit == "vpu" and bits_of(row.dst) >= _NARROWEST]
     return all(target.convert(row.src, row.dst) is not None for row in rows)
 

@@ -275,7 +275,7 @@ def _ports(sequence: Sequence, target: VliwTarget) -> Iterator[PlacedPort]:
 
 
 def _mentions(step: EmittedInstruction, register: SequenceRegister) -> bool:
-    """Whether a step mentions a register itself or the group that it belongs to."""
+    """Return whether a step mentions a register itself or the group that it belongs to."""
     return any(
         value.number == register.number and (value.part is None or value.part == register.part or register.part is None)
         for value in step.values

@@ -271,7 +271,7 @@ class LoopTrip:
         return found
 
     def _consistent(self, edges: Sequence[tuple[int, int, int, int]], interval: int) -> bool:
-        """Whether places at an interval can keep all dependences, slots aside (Bellman and Ford)."""
+        """Return whether places at an interval can keep all dependences, slots aside (Bellman and Ford)."""
         places = [0] * len(self.operations)
         for _ in range(len(places) + 1):
             changed = False

@@ -757,7 +757,7 @@ class _Run:
             at += 1
 
     def _admits(self, operation: ScheduledOperation, number: Mapping[ScheduledOperation, int], first: int) -> bool:
-        """Whether the policy lets an instruction go, given its place in the text and that of the first that waits."""
+        """Return whether the policy issues an instruction, given its place in the text and the first waiting one's."""
         window = self._policy.window
         near = window is None or number[operation] < first + window
         return near and (self._occupied is None or self._occupied.admits(operation))

@@ -79,7 +79,7 @@ class ScheduledOperation:
 
     @property
     def ends_block(self) -> bool:
-        """Return whether it decides which instruction is executed next."""
+        """Whether it decides which instruction is executed next."""
         return self.mnemonic in ENDS_OF_BLOCKS
 
 
@@ -200,7 +200,7 @@ class OperationLookup:
 
 
 def _keeps(instruction: TpcInstruction) -> bool:
-    """Whether part of the destination may keep its old value, or the instruction reads it as an operand."""
+    """Return whether part of the destination may keep its old value, or the instruction reads it as an operand."""
     first = instruction.mnemonic.partition("_")[0]
     partly = first in _PARTLY or instruction.mnemonic == "mov_dg.pack"
     partly |= instruction.switch("entries") not in _WHOLE_ENTRIES
@@ -517,14 +517,14 @@ def _scalar_conversion(plan: InstructionPlan) -> bool:
 
 
 def _depends_on_space(plan: InstructionPlan) -> bool:
-    """Whether the configuration space may have to do with an instruction."""
+    """Return whether the configuration space may have to do with an instruction."""
     tensors = plan.memory in TENSORS or plan.memory is MemoryOperation.ADDRESS
     state = bool(plan.depends or drawn(plan)) or plan.random.commit.key is not None
     return plan.mapped or tensors or state
 
 
 def _meet(first: MemoryPlace, second: MemoryPlace) -> bool:
-    """Whether two accesses may touch the same bytes."""
+    """Return whether two accesses may touch the same bytes."""
     spaces = {first[0], second[0]}
     if len(spaces) > 1:
         return "global" in spaces and spaces.isdisjoint({"slm", "vlm"})

@@ -253,7 +253,7 @@ class Elimination:
 
     @property
     def changed(self) -> bool:
-        """Return whether anything was removed."""
+        """Whether anything was removed."""
         return any(block.reason is None for block in self.blocks)
 
 
@@ -379,7 +379,7 @@ def _bundled(found: Analysis, shapes: TermShapes, wanted: list[int], target: Vli
     """Return the bundles of a block: its accesses and scalar work in their order, the vector work before its store."""
     widths = {access.width for access in (*found.loads, *found.stores)}
     if len(widths) != 1:
-        raise Unsuited("elements of several widths are loaded and stored: what is in order stays so")
+        raise Unsuited("elements of several widths are loaded and stored: the order must stay")
     sequence = Sequence()
     loaded: dict[int, SequenceRegister] = {}
     writer = Rewriter(sequence, shapes.made, loaded, widths.pop(), target)
@@ -455,7 +455,7 @@ def _padded(
         if _broken(parse(text, target.dialect), target) <= findings:
             return candidate
         if padding > _MOST_PADDING:
-            raise IllegalError("the rewritten block breaks an issue rule whatever follows it")
+            raise IllegalError("the rewritten block always breaks an issue rule")
     raise AssertionError
 
 

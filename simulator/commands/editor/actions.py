@@ -354,7 +354,7 @@ def _is_head(line: str) -> bool:
 
 
 def _continues(index: TileIndex, number: int) -> bool:
-    """Whether a line continues the statement of the previous line: it has words, and is no end, label or comment."""
+    """Return whether a line continues the previous line's statement: it has words, and is no end, label or comment."""
     first = index.line(number).tokens.texts[0]
     return bool(first) and first not in ("}", "func.func", "module") and not first.startswith("^")
 

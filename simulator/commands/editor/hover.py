@@ -93,7 +93,7 @@ _OVERFLOWS = {
 
 _FORMS: dict[CastForm, str] = {
     "1d": "1d, of full rows or a single row",
-    "2d": "2d, of rows that go on behind their valid columns",
+    "2d": "2d, of rows with invalid columns at the end",
 }
 
 
@@ -322,7 +322,7 @@ def _vcvt(node: MicroOperation) -> str:
     ]
     letter = node.word("rnd") or ""
     rounded = f"\n\n`{letter}` rounds {ROUNDINGS[LETTERS[letter]]}" if letter in LETTERS else ""
-    clamps = {"SAT": "clamps what is out of range", "NOSAT": "does not clamp"}.get(node.word("sat") or "", "")
+    clamps = {"SAT": "clamps values out of range", "NOSAT": "does not clamp"}.get(node.word("sat") or "", "")
     clamped = f"\n\n`{node.word('sat')}` {clamps}" if clamps else ""
     return f"**{pair.src} -> {pair.dst}**\n\n" + "\n".join(words) + rounded + clamped
 

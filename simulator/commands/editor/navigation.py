@@ -270,7 +270,7 @@ class _CReader:
             state.words += state.words >= 0
 
     def _is_type(self, place: int, before: str, after: str) -> bool:
-        """Whether a type's name denotes the type: in a declaration or a cast; `half` may also name a variable."""
+        """Return whether a type's name denotes the type: in a declaration or cast; `half` may also name a variable."""
         if self.state.words >= 0 and after not in _ENDS:
             return after == "*" or self.tokens[place + 1].word
         return before == "(" and (after == ")" or (after == "*" and self._after(place + 1) in (")", "*")))
@@ -388,7 +388,7 @@ class _CReader:
 
 
 def means_something(name: str) -> bool:
-    """Whether a name is a word, type, constant or function of the language."""
+    """Return whether a name is a word, type, constant or function of the language."""
     return name in WORDS or name in constants() or type_named(name) is not None or call_named(name) is not None
 
 

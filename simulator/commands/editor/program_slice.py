@@ -150,7 +150,7 @@ class Excerpt:
     last: int
 
     def holds(self, line: int | None) -> bool:
-        """Whether a line, counted from 1, is one of the requested lines."""
+        """Return whether a line, counted from 1, is one of the requested lines."""
         return line is not None and self.first < line <= self.last + 1
 
 

@@ -675,7 +675,7 @@ def _function(tokens: Tokens, index: int) -> Item:
 
 
 def _opens_block(tokens: Tokens, index: int) -> bool:
-    """Whether a brace begins a block rather than attributes."""
+    """Return whether a brace begins a block rather than attributes."""
     if index and tokens.texts[index - 1] == "attributes":
         return False
     kind, first, second = tokens.kinds[index + 1], tokens.texts[index + 1], ""

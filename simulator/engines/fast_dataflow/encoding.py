@@ -313,7 +313,7 @@ class Frame:
     context: object = None
 
     def is_watched(self) -> bool:
-        """Whether this trip begins with a comparison of the machine."""
+        """Return whether this trip begins with a comparison of the machine."""
         apart = self.steps.turn * self.pace
         if self.steps.spaces is None or self.trip % apart or self.loop.trips - self.trip < 2 * apart:
             return False
@@ -331,12 +331,12 @@ class Frame:
         return self.is_watched()
 
     def is_in_window(self) -> bool:
-        """Whether this trip is one of those whose states are compared completely."""
+        """Return whether this trip is one of those whose states are compared completely."""
         number = self.trip // (self.steps.turn * self.pace)
         return number - _window(number) < max(_WINDOWS[0], min(_window(number) // 2, _WINDOWS[1]))
 
     def opens_window(self) -> bool:
-        """Whether earlier states are no longer compared."""
+        """Return whether earlier states are no longer compared."""
         number = self.trip // (self.steps.turn * self.pace)
         return number == _window(number)
 

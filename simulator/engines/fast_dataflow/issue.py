@@ -248,7 +248,7 @@ def demand(m: MachineState, p: int) -> None:
 
 
 def has_room(m: MachineState) -> bool:
-    """Whether the tables have room for any single step."""
+    """Return whether the tables have room for any single step."""
     return (
         m.issuer.execution - m.first_execution < m.execution_mask
         and m.entry_spare > m.pipe_count + 1

@@ -66,13 +66,13 @@ def execution_of(m: MachineState, x: int) -> ExecutionRow:
 
 
 def over(m: MachineState, x: int, cycle: int) -> bool:
-    """Whether an execution has ended by a cycle."""
+    """Return whether an execution has ended by a cycle."""
     execution = m.executions[x & m.execution_mask]
     return execution.open < ONE_OPEN and execution.open & ISSUED != 0 and execution.end <= cycle
 
 
 def known(m: MachineState, x: int) -> bool:
-    """Whether the end of an execution is certain."""
+    """Return whether the end of an execution is certain."""
     execution = m.executions[x & m.execution_mask]
     return execution.open < ONE_OPEN and execution.open & ISSUED != 0
 
@@ -474,7 +474,7 @@ def _pass(m: MachineState, group: int, now: int, write: int) -> int:
 
 
 def _has_room(m: MachineState, group: int, cycle: int, now: int, served: int, write: int) -> bool:
-    """Whether a cycle of a group has room for a block requested at `now`, besides its blocks and the launch's.
+    """Return whether a cycle of a group has room for a block requested at `now`, besides its blocks and the launch's.
 
     Requests in the cycle of a launch precede it.
     """

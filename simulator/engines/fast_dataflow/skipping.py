@@ -173,7 +173,7 @@ class StateInspection:
         return tuple(found)
 
     def is_idle(self, p: int) -> bool:
-        """Whether a pipe has nothing to do, and all its operations have ended."""
+        """Return whether a pipe has nothing to do, and all its operations have ended."""
         pipe = self._m.pipes[p]
         return (
             pipe.status == FREE
@@ -561,7 +561,7 @@ class Skipper:
 
 
 def _stood_still(before: Snapshot, after: Snapshot, p: int) -> bool:
-    """Whether the attribution of an idle pipe is unchanged: the pipe only reached barriers of all pipes.
+    """Return whether the attribution of an idle pipe is unchanged: the pipe only reached barriers of all pipes.
 
     Its own operations that take no time, such as flags, have the time at which it became idle.
     """
@@ -588,7 +588,7 @@ def _retire_all(m: MachineState, p: int) -> None:
 
 
 def _scalar_unit_agrees(before: Snapshot, after: Snapshot, frame: Frame) -> bool:
-    """Whether the scalar unit's future operations delay the pipes as since `before`."""
+    """Return whether the scalar unit's future operations delay the pipes as since `before`."""
     one, two = before.soft, after.soft
     if one[0] == two[0] and [max(time, 0) for time in one] == [max(time, 0) for time in two]:
         return True

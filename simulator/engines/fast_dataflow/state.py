@@ -323,11 +323,11 @@ class MachineState(StateRow):
     """One run. `entry_free` and `node_free` are lists of unused rows, `..._spare` their lengths.
 
     `causes` are the cycles of every pipe by cause, `WIDTH` for each; `operation_causes` those of operations, by index,
-    if they are `recording`. While it is `telling`, `segments` are the complete segments, `segment_count`
-    their number; it stops when they exceed `segment_most`. Time does not pass cycle `maximum`; nor, unless it is
-    telling, does the scalar unit. `late`: a pipe that was served late should have begun to request blocks in the past.
-    `changed`: an end became known that others may wait for. The core's part of shared memory is free from tick
-    `memory_free` on. The rows of executions, and results on their way, are in
+    while `recording`. While `telling`, `segments` are the complete segments and `segment_count` is their number;
+    the run stops when they exceed `segment_most`. Time does not pass cycle `maximum`; nor does the scalar unit, unless
+    `telling`. `late` is whether a pipe that was served late should already have requested blocks.
+    `changed` is whether an end became known that others may wait for. The core's part of shared memory is free from
+    tick `memory_free` on. Executions and pending results are in
     rings.
 
     `port_of` has the ports of all blocks for reads, then for writes; `bank_free` when banks are free for a read,

@@ -84,7 +84,7 @@ class Driver:
         self.step: Step = run
 
     def pays_to_compile(self, remaining: int) -> bool:
-        """Whether the rest of the run, with a number of operations, is worth compiled code."""
+        """Return whether the rest of the run, with a number of operations, is worth compiled code."""
         if not self._possible or self.step is not run:
             return False
         elapsed = int((perf_counter() - self._began) * 1000)
@@ -107,7 +107,7 @@ class Driver:
 
 @cache
 def _is_kept() -> bool:
-    """Whether the machine has been compiled since its sources were written."""
+    """Return whether the machine has been compiled since its sources were written."""
     folder = folder_of(Path(__file__).parent)
     kept = [] if folder is None else [file.stat().st_mtime for file in folder.glob(_KEPT)]
     return bool(kept) and max(kept) > max(file.stat().st_mtime for file in sources())
@@ -198,7 +198,7 @@ def _run_on(m: MachineState, refill: Refill) -> MachineState:
 
 
 def _goes_on(m: MachineState) -> bool:
-    """Whether the scalar unit can issue another operation."""
+    """Return whether the scalar unit can issue another operation."""
     return m.issuer.wait == SCALAR_RUNS and m.issuer.beyond == NONE and not m.issuer.all_issued
 
 
@@ -221,7 +221,7 @@ def _unreached(m: MachineState, encoder: Encoder, refill: Refill) -> Iterator[Op
 _PROGRESS_INTERVAL = 256
 """Operations between two calls of `Listener.progress`."""
 _COMPILED_INTERVAL = 1 << 16
-"""The same interval for compiled runs, which execute more operations in the same time."""
+"""The interval for compiled runs, which execute more operations in the same time."""
 
 
 class MachineAttempt:
@@ -542,7 +542,7 @@ class Telling(MachineAttempt):
             self._watcher.segment(names[p], begin, end, CAUSES[cause], None if index == NONE else index)
 
     def _is_behind(self) -> bool:
-        """Whether a pipe finishes its operation later than it has reported."""
+        """Return whether a pipe finishes its operation later than it has reported."""
         m, until = self._memory.machine, self._until()
         return any(_works(m.pipes[p]) and m.accounts[p].cursor < until for p in range(1, m.pipe_count))
 
@@ -568,7 +568,7 @@ class Telling(MachineAttempt):
 
 
 def _works(pipe: PipeRow) -> bool:
-    """Whether a pipe executes an operation that does not wait for another pipe, and so ends soon."""
+    """Return whether a pipe executes an operation that does not wait for another pipe, and so ends soon."""
     waits = pipe.status == AWAITING_OPERANDS or (pipe.status == AWAITING_FLAG and pipe.wake == NEVER)
     return pipe.current != NONE and not waits
 

@@ -265,7 +265,7 @@ def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -
 
 
 def in_buffer(kind: pto.Type) -> bool:
-    """Whether an argument points into a core's buffer: its value is then a byte address."""
+    """Return whether an argument points into a core's buffer: its value is then a byte address."""
     return isinstance(kind, pto.PointerType) and kind.space == "ub"
 
 

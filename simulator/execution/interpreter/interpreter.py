@@ -93,7 +93,7 @@ def name_of(node: Opaque) -> str:
 
 
 def is_opaque(node: pto.Operation, named: Cycles) -> TypeGuard[Opaque]:
-    """Whether an operation is opaque: always, or because it is not modelled and in `named`."""
+    """Return whether an operation is opaque: always, or because it is not modelled and in `named`."""
     if isinstance(node, pto.ForeignOperation):
         return True
     if isinstance(node, pto.Tcvt):
@@ -375,7 +375,7 @@ class Interpreter(Walk):
         self._emit(node, label, lowered)
 
     def _beyond(self, node: pto.Convert, text: str) -> bool:
-        """Whether a float that its integer type cannot hold saturates; if so, with a warning."""
+        """Return whether a float that its integer type cannot hold saturates; if so, with a warning."""
         if self.lowerer.option("scalar_float_to_integer") != SATURATE:
             return False
         self.warnings[WarningText(WarningKind.SCALAR, text, node.span)] = None

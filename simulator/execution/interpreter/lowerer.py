@@ -142,7 +142,7 @@ class Lowerer(Protocol):
 
 
 def is_binary(node: pto.TileOperation) -> bool:
-    """Whether a column sum adds in pairs."""
+    """Return whether a column sum adds in pairs."""
     return dict(node.attributes).get("isBinary") == "true"
 
 
@@ -186,7 +186,7 @@ def repeats_itself(node: pto.For, known: dict[int, bool]) -> bool:
 
 
 def reads_memory(body: Sequence[pto.Operation]) -> bool:
-    """Whether the scalar unit reads elements of memory or of tiles in a region."""
+    """Return whether the scalar unit reads elements of memory or of tiles in a region."""
     return any(isinstance(node, pto.ScalarAccess) and node.reads for node in nodes(body))
 
 
@@ -198,17 +198,17 @@ def _words(node: pto.Operation) -> Iterator[str]:
 
 
 def synchronises(body: Sequence[pto.Operation]) -> bool:
-    """Whether a program has its own flags or barriers."""
+    """Return whether a program has its own flags or barriers."""
     return any(isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for node in nodes(body))
 
 
 def has_flags(body: Sequence[pto.Operation]) -> bool:
-    """Whether a program has its own flags; barriers alone do not count."""
+    """Return whether a program has its own flags; barriers alone do not count."""
     return any(isinstance(node, pto.SetFlag | pto.WaitFlag) for node in nodes(body))
 
 
 def is_inserted(node: pto.Operation) -> bool:
-    """Whether an operation is an inserted flag or barrier."""
+    """Return whether an operation is an inserted flag or barrier."""
     return isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) and node.inserted
 
 
@@ -229,7 +229,7 @@ def check_level(body: Sequence[pto.Operation], level: int | None) -> None:
 
 
 def has_addresses(body: Sequence[pto.Operation]) -> bool:
-    """Whether a program places its tiles itself (level 3)."""
+    """Return whether a program places its tiles itself (level 3)."""
     return any(isinstance(node, pto.AllocTile | pto.AllocTiles) and node.address is not None for node in nodes(body))
 
 
@@ -461,7 +461,7 @@ unit's."""
 
 
 def gathers(node: pto.Operation) -> bool:
-    """Whether an operation is a gather or scatter."""
+    """Return whether an operation is a gather or scatter."""
     return isinstance(node, pto.TileOperation) and text_name(node.mnemonic) in _GATHERS
 
 
@@ -483,7 +483,7 @@ def pipe_of(node: pto.Tcvt | pto.TileOperation, pipes: Pipes) -> str | None:
 
 
 def _is_scalar(node: pto.TileOperation) -> bool:
-    """Whether the tool assigns an operation to the scalar unit.
+    """Return whether the tool assigns an operation to the scalar unit.
 
     With a scratch tile it runs on the vector unit, and is ordered there, regardless of the tool.
     """

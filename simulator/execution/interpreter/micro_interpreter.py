@@ -99,7 +99,7 @@ def left_over(node: MicroOperation, operands: tuple[Value, ...]) -> DependentSca
 
 
 def hands_on_scalar(node: MicroOperation) -> bool:
-    """Whether an instruction of the vector unit has a scalar result."""
+    """Return whether an instruction of the vector unit has a scalar result."""
     return any(isinstance(kind, ScalarType) for kind in node.result_types)
 
 

@@ -111,7 +111,7 @@ class LoopDependence:
         self._walked[loop].repeats = True
 
     def repeats(self, loop: int) -> bool:
-        """Whether all units of a loop are known to have the same effect."""
+        """Return whether all units of a loop are known to have the same effect."""
         return self._walked[loop].repeats
 
     def alike(self, loop: int) -> int:
@@ -128,7 +128,7 @@ class LoopDependence:
         return DependentError(loop, periods[loop])
 
     def stays(self, value: int, slopes: Mapping[int, int], bounds: Bounds) -> bool:
-        """Whether an affine value within bounds stays so in all units that are assumed alike.
+        """Return whether an affine value within bounds stays so in all units that are assumed alike.
 
         If so, the outermost loop on which it depends is cut at its last such unit; for the others all units count.
         """
@@ -208,7 +208,7 @@ def _node_steps(one: Node, two: Node) -> tuple[Deltas, ...] | None:
 
 
 def _same_effect(one: Lowered, two: Lowered, deltas: Deltas) -> bool:
-    """Whether two executions compute the same on moved tiles; the operations decide it, except for an effect."""
+    """Return whether two executions compute the same on moved tiles; the operations decide it, except for an effect."""
     moved = getattr(one.shortcut, "moved", None)
     return moved is None or moved(deltas) == two.shortcut
 

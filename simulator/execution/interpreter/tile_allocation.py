@@ -112,14 +112,14 @@ def foreign_tile(name: str, kind: pto.TileType, rows: int, cols: int) -> Tile:
 
 
 def is_matrix_work(node: pto.TileOperation | pto.Tcvt) -> bool:
-    """Whether an operation belongs to the matrix unit: by its name, or by a tile that the vector unit rejects."""
+    """Return whether an operation belongs to the matrix unit: by its name, or a tile the vector unit rejects."""
     if isinstance(node, pto.Tcvt):
         return "vec" not in {node.src_type.location, node.dst_type.location}
     return node.of_matrix_unit or node.foreign
 
 
 def is_foreign(kind: pto.Type) -> bool:
-    """Whether the vector unit rejects a tile type: because it is in another buffer, or made of boxes."""
+    """Return whether the vector unit rejects a tile type: because it is in another buffer, or made of boxes."""
     return isinstance(kind, pto.TileType) and kind.foreign
 
 
@@ -472,14 +472,14 @@ def apart_addresses(
 
 
 def _is_free(start: int, size: int, taken: Sequence[tuple[int, int]], capacity: int) -> bool:
-    """Whether bytes from `start` on lie in the buffer and outside the occupied spans, which are sorted."""
+    """Return whether bytes from `start` on lie in the buffer and outside the occupied spans, which are sorted."""
     index = bisect(taken, (start, start + size))
     before = index == 0 or taken[index - 1][1] <= start
     return before and start + size <= (capacity if index == len(taken) else taken[index][0])
 
 
 def _share_banks(one: tuple[int, int], other: tuple[int, int], rule: TilePlacement, *, written: bool) -> bool:
-    """Whether accesses to two tiles, each a start and a size, meet in a bank while an operation processes both."""
+    """Return whether accesses to two tiles, each a start and a size, meet in a bank during an operation on both."""
     distance = (one[0] - other[0]) % rule.period_bytes
     if not written:
         return distance != rule.sources_bytes

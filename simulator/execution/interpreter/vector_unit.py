@@ -359,7 +359,7 @@ def run(copy: Copy, memory: MicroMemory) -> None:
 
 
 def _overlaps(copy: Copy) -> bool:
-    """Whether destination rows may overlap; loops with interleaved steps count as overlapping."""
+    """Return whether destination rows may overlap; loops with interleaved steps count as overlapping."""
     span = padded_length(copy)
     for step, count in sorted((abs(far), count) for count, _, far in copy.levels if count > 1):
         if step < span:

@@ -110,7 +110,7 @@ class _Scan:
     """Elements that are looked at, with the same state, when this scan is done."""
 
     def matters(self, position: int) -> bool:
-        """Whether elements before a position, or those of `again`, may still need a flag or barrier."""
+        """Return whether elements before a position, or those of `again`, may still need a flag or barrier."""
         ordered = self.state.ordered
         touching = self.touching
         return touching.any_within(self.start, position, ordered) or touching.any_within(*self.again, ordered)
@@ -363,7 +363,7 @@ def _move(elements: list[MarkedElement], start: int, end: int, ends: tuple[int, 
     loop = elements[last].region if elements[last].kind is ElementKind.LOOP_END else None
 
     def leaves(mark: Mark) -> bool:
-        """Whether the other half of a mark is elsewhere, and not in the next trip of this loop."""
+        """Return whether the other half of a mark is elsewhere, and not in the next trip of this loop."""
         if isinstance(mark, Hold) or (loop is not None and mark.pair.loop is loop):
             return False
         other = mark.pair.set_at if isinstance(mark, FlagPairWait) else mark.pair.wait_at

@@ -285,7 +285,7 @@ class Conflicts:
         return self._instructions[instance.lowered.instruction].mnemonic in STRIDED_ROWS
 
     def _follows(self, record: _Record, instance: Instance, touch: Touch) -> bool:
-        """Whether a vector instruction may follow closely: it reads exactly the bytes that were written, and many."""
+        """Return whether a vector instruction may follow closely: it reads exactly the written bytes, and many."""
         wrote = record.touch
         if self._unordered is not None and wrote.access.write and self._is_statement(record.instance):
             # Statements are parts of what a tile operation issues: the same limit holds for each of their repeats.

@@ -52,7 +52,7 @@ class OperandBytes:
     filled: int = 0
 
     def overlaps(self, other: OperandBytes) -> bool:
-        """Whether two operands may share bytes: within one root they do unless known to be disjoint."""
+        """Return whether two operands may share bytes: within one root they do unless known to be disjoint."""
         if self.space != other.space:
             return False
         if self.ranges is None or other.ranges is None:
@@ -358,7 +358,7 @@ class _Way:
     passed: set[int] = field(default_factory=set)
 
     def needless(self) -> bool:
-        """Whether another pair is set and waited for on the way."""
+        """Return whether another pair is set and waited for on the way."""
         pair, elements = self.pair, self.elements
         behind = elements[pair.set_at].after
         here = elements[pair.wait_at].before
@@ -455,7 +455,7 @@ def dependences(now: MarkedElement, front: MarkedElement, rules: Rules) -> list[
 def needs_no_barrier(
     pairs: Sequence[tuple[OperandBytes, OperandBytes]], now: MarkedElement, front: MarkedElement, rules: Rules
 ) -> bool:
-    """Whether a vector operation needs no barrier after an operation that it depends on.
+    """Return whether a vector operation needs no barrier after an operation that it depends on.
 
     This is so if they share only bytes that the first one wrote and the second reads, exactly the same bytes, without
     gaps, and enough of them that the first ones are complete by then.

@@ -242,7 +242,7 @@ def _in_place(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOpe
 
 
 def _rows_in_order(work: ResolvedTileOp, number: int) -> bool:
-    """Whether a row broadcast writes each row only after its last read.
+    """Return whether a row broadcast writes each row only after its last read.
 
     Rows run one after the other; each reads its element of the vector before it is written, and its other source piece
     by piece (docs/reference/pto.md section 7.4).

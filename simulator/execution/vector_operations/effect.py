@@ -308,7 +308,7 @@ def _per_row(vector: Codes, tile: Tile, columns: int) -> Codes:
 
 
 def _divides_by_reciprocal(work: ResolvedTileOp, behaviour: Behaviour) -> bool:
-    """Whether a division by a scalar multiplies by the rounded reciprocal instead."""
+    """Return whether a division by a scalar multiplies by the rounded reciprocal instead."""
     return (
         VECTOR_OPERATIONS[work.mnemonic].divides_by_scalar
         and not work.scalar_first

@@ -120,7 +120,7 @@ def grouping_of(work: ResolvedTileOp) -> Grouping:
 
 
 def is_narrow(work: ResolvedTileOp) -> bool:
-    """Whether the results are 4-bit elements."""
+    """Return whether the results are 4-bit elements."""
     return held_format(work.dst.format)[0] == NARROW
 
 
@@ -130,7 +130,7 @@ def code_bytes(work: ResolvedTileOp) -> int:
 
 
 def repeats_scaling(work: ResolvedTileOp) -> bool:
-    """Whether every reciprocal is stored twice, as in the longer passes over f32 with groups in one line."""
+    """Return whether every reciprocal is stored twice, as in the longer passes over f32 with groups in one line."""
     (source,) = work.sources
     if source.element_bits != 32 or work.by_columns or grouping_of(work).by_rows:
         return False

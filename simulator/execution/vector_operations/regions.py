@@ -61,7 +61,7 @@ def over_destination(target: DataflowTarget, work: ResolvedTileOp) -> tuple[Reso
 
 
 def _as_library(target: DataflowTarget) -> bool:
-    """Whether operands are judged by the library alone, as of kernels in C++."""
+    """Return whether operands are judged by the library alone, as of kernels in C++."""
     return target.option("library_types") == "accept"
 
 

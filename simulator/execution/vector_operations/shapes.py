@@ -49,18 +49,18 @@ def row_bytes(tile: Tile, rows: int, length: int, *, write: bool) -> Access:
 
 
 def is_column(tile: Tile) -> bool:
-    """Whether a tile is column-major."""
+    """Return whether a tile is column-major."""
     return tile.type.block_layout == "col_major"
 
 
 def moves_columns(work: ResolvedTileOp) -> bool:
-    """Whether an operation copies a column-major tile, or a scalar, to a column-major one."""
+    """Return whether an operation copies a column-major tile, or a scalar, to a column-major one."""
     kind = VECTOR_OPERATIONS[work.mnemonic].kind
     return kind in (Kind.MOVE, Kind.BROADCAST) and all(map(is_column, (work.dst, *work.sources)))
 
 
 def expands_column(work: ResolvedTileOp) -> bool:
-    """Whether an operation spreads the elements of a dense column over rows."""
+    """Return whether an operation spreads the elements of a dense column over rows."""
     if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.ROW_EXPAND:
         return False
     (source,) = work.sources
@@ -111,7 +111,7 @@ def vector_operand(work: ResolvedTileOp) -> int:
 
 
 def widens(work: ResolvedTileOp, operation: VectorOperation) -> bool:
-    """Whether an operation reads f16 elements and writes f32 ones."""
+    """Return whether an operation reads f16 elements and writes f32 ones."""
     return operation.may_widen and (work.sources[0].format.name, work.dst.format.name) == ("f16", "f32")
 
 

@@ -34,7 +34,7 @@ _ROW_PLUS_ONE = 2
 
 
 def is_exponents(work: ResolvedTileOp) -> bool:
-    """Whether a move is one of shared exponents, to ZZ."""
+    """Return whether a move is one of shared exponents, to ZZ."""
     return work.mnemonic == "tmov.zz"
 
 

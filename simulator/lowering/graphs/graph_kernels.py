@@ -225,7 +225,7 @@ class Writing(Protocol):
         ...
 
     def clamps(self, target: Target, functions: tuple[str, ...], fmt: Format) -> bool:
-        """Whether one of the functions clamps its results in a format, and converts NaN to 0."""
+        """Return whether one of the functions clamps its results in a format, and converts NaN to 0."""
         ...
 
     def program(self, kernel: NodeKernel, target: Target, elements: int) -> NodeText:
@@ -279,7 +279,7 @@ class Chip:
         return self._answers[key]
 
     def lacks(self, fmt: Format) -> bool:
-        """Whether no instruction reads or writes elements of a format."""
+        """Return whether no instruction reads or writes elements of a format."""
         return not self._casts.holds(fmt)
 
     def integers(self, src: Format, dst: Format, low: int, high: int) -> Chain | None:
@@ -332,7 +332,7 @@ class Chip:
         return (step,)
 
     def has(self, function: str, fmt: Format, *, constant: bool = False) -> bool:
-        """Whether there is an instruction for `add`, `div`, ... on a format, with two values or a value and a constant.
+        """Return whether an instruction exists for `add`, `div`, ... on a format, with two values or with a constant.
 
         A product of integers in a vector unit is wider than its operands, and so excluded.
         """
@@ -356,7 +356,7 @@ class Chip:
         return ""
 
     def narrowing_loses_nan(self, fmt: Format) -> bool:
-        """Whether the cast from f32 to a float format turns NaN into a number."""
+        """Return whether the cast from f32 to a float format turns NaN into a number."""
         chain = self.numbers(F32, fmt)
         if chain is None or fmt == F32:
             return False

@@ -325,7 +325,7 @@ class GraphKernelRunner:
         if self.chip.lacks(fmt):
             self.remark(
                 f"{self.chip.target.name} has no instruction for elements of {fmt.name}, so `castsim lower` has none: "
-                "here a byte holds each, unpacked before the program and packed behind it, outside the cycles"
+                "here each takes a byte, unpacked before the program and packed after it, without cycles"
             )
             sign = 1 << (fmt.bits - 1) if isinstance(fmt, IntFormat) and fmt.signed else 0
             return (codes.astype(np.uint8) ^ np.uint8(sign)) - np.uint8(sign), byte

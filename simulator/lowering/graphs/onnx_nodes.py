@@ -186,7 +186,7 @@ def _as_float(
         value = runner.rounded(kernel, runner.bounded(kernel, value, f32(-largest), f32(largest)), dst)
         return runner.finish(kernel, value, codes, dst)
     if answered.chosen:
-        runner.remark(f"the cast to {dst.name} needs {setting_text(answered.chosen)}: it is a program of its own")
+        runner.remark(f"the cast to {dst.name} needs {setting_text(answered.chosen)}: it is a separate program")
         quotient = runner.finish(kernel, value, codes, F32)
         return runner.through(
             f"cast f32 -> {dst.name}, {found.demand.label}", quotient, F32, found.chain, dst, answered

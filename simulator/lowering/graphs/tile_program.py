@@ -38,13 +38,13 @@ NIBBLES_AS_BYTES = False
 
 
 def has(target: TileTarget, function: str, fmt: Format, *, constant: bool) -> bool:
-    """Whether there is an operation for a function on tiles, or on a tile and a constant."""
+    """Return whether there is an operation for a function on tiles, or on a tile and a constant."""
     rule = target.tile_operation(f"t{function}{'s' if constant else ''}")
     return rule is not None and fmt.name in rule.types
 
 
 def clamps(target: TileTarget, functions: tuple[str, ...], fmt: Format) -> bool:
-    """Whether one of the functions clamps its results in a format, and converts NaN to 0."""
+    """Return whether one of the functions clamps its results in a format, and converts NaN to 0."""
     return saturates(target.tile_arithmetic, functions, fmt.name, target.option)
 
 

@@ -134,7 +134,7 @@ class TosaReader:
         raise self.error(f"expected {expected}, found {found}", legal=legal)
 
     def at(self, text: str) -> bool:
-        """Whether the next token has this text."""
+        """Return whether the next token has this text."""
         return self.texts[self.position] == text
 
     def take(self, text: str) -> bool:
@@ -690,5 +690,5 @@ class _Function:
 
 
 def _agree(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
-    """Whether two shapes may be the same; None agrees with every extent."""
+    """Return whether two shapes may be the same; None agrees with every extent."""
     return len(one) == len(other) and all(None in (a, b) or a == b for a, b in zip(one, other, strict=True))

@@ -38,7 +38,7 @@ NIBBLES_AS_BYTES = True
 
 
 def has(target: VliwTarget, function: str, fmt: Format, *, constant: bool) -> bool:
-    """Whether there is an instruction for a function; constants are ordinary operands."""
+    """Return whether there is an instruction for a function; constants are ordinary operands."""
     del constant
     if function == "mul" and isinstance(fmt, IntFormat):
         return False
@@ -53,7 +53,7 @@ def has(target: VliwTarget, function: str, fmt: Format, *, constant: bool) -> bo
 
 
 def clamps(target: VliwTarget, functions: tuple[str, ...], fmt: Format) -> bool:
-    """Whether one of the functions clamps its results in a format: never."""
+    """Return whether one of the functions clamps its results in a format: never."""
     del target, functions, fmt
     return False
 

@@ -336,7 +336,7 @@ class ScratchAuditor:
         return max(-(-cols // step), 1) * step
 
     def takes(self, cols: int, row_stride: int) -> bool:
-        """Whether a tile may have this row stride: whole blocks, and room for `cols` columns."""
+        """Return whether a tile may have this row stride: whole blocks, and room for `cols` columns."""
         return row_stride >= cols and row_stride * self.src.storage_bits % (8 * self.target.repeat.block_bytes) == 0
 
     @property

@@ -98,7 +98,7 @@ def plan_cast(
     if sequence is not None and sequence.steps == "through_f16":
         if not scratch:
             text = f"{rule.src} -> {rule.dst} on {target.name} always needs a tmp tile"
-            raise IllegalError(text, legal=("a tmp tile behind the source",))
+            raise IllegalError(text, legal=("a tmp tile after the source",))
     elif not scratch or in_force is Saturation.ON:
         sequence = None
     return CastPlan(

@@ -192,7 +192,7 @@ def drained(due: int, tail: int, delay: int) -> int:
 
 
 def fills(always: int, in_flight: int, now: int, drain_end: int) -> int:
-    """Whether an instruction has to fill the pipe: it is empty, or the chip always does."""
+    """Return whether an instruction has to fill the pipe: it is empty, or the chip always does."""
     return always or (not in_flight and now >= drain_end)
 
 
@@ -313,7 +313,7 @@ def pace_of(target: StridedRepeatTarget, row: str, repeats: int) -> Pace:
 
 
 def changes_mask(operation: object, target: StridedRepeatTarget) -> bool:
-    """Whether an operation of the vector pipe is a write of control state that the next instruction waits for."""
+    """Return whether an operation of the vector pipe writes control state that the next instruction waits for."""
     return isinstance(operation, ControlWrite) and operation.pipe == target.pipes.vector
 
 
@@ -339,5 +339,5 @@ def facts_of(operation: StridedInstruction) -> tuple[str, ...]:
 
 
 def always_fills(target: StridedRepeatTarget) -> bool:
-    """Whether an instruction fills the pipe even if it is busy."""
+    """Return whether an instruction fills the pipe even if it is busy."""
     return target.option("vector_head") == _HEAD_ALWAYS

@@ -170,7 +170,7 @@ def _row(rows: int, cols: int, element: str) -> pto.TileType:
 
 
 def _sorts_whole_groups(kind: pto.TileType) -> bool:
-    """Whether the types show that a sort works on whole groups."""
+    """Return whether the types show that a sort works on whole groups."""
     return kind.valid_cols is not None and kind.valid_cols % _GROUP == 0
 
 
@@ -289,7 +289,7 @@ class StridedLowerer(DataflowLowerer):
         return super().transfer(transfer)
 
     def differ(self, one: TileCast, other: TileCast) -> bool:
-        """Whether two casts that differ only in saturation can give different results."""
+        """Return whether two casts that differ only in saturation can give different results."""
         ends = one.src.format, one.dst.format
         if all(isinstance(fmt, IntFormat) for fmt in ends) and ends[0].bits < ends[1].bits:
             return False  # nothing can be lost

@@ -109,7 +109,7 @@ def _mark(
 
 
 def _one_row(stream: Stream, count: int) -> bool:
-    """Whether the active lanes of a repeat are adjacent in memory."""
+    """Return whether the active lanes of a repeat are adjacent in memory."""
     return stream.block_stride == 1 or count * element_bits(stream) <= 8 * BLOCK
 
 

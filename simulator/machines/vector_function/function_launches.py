@@ -306,7 +306,7 @@ class _FrontEnd:
         self._opened = True
 
     def _updates(self, issued: Sequence[ScopeIssue]) -> None:
-        """Whether loads update their addresses, which takes longer to set up."""
+        """Return whether loads update their addresses, which takes longer to set up."""
         updating = [each.instruction for each in issued if each.instruction.updates]
         if updating:
             self._board.used.add("timing.loads")
@@ -384,7 +384,7 @@ _NOWHERE = -1
 
 
 def _repeats(loop: RecordedLoop) -> bool:
-    """Whether it, or an inner loop, is turned by the front end."""
+    """Return whether it, or an inner loop, is turned by the front end."""
     return loop.repeats or any(
         isinstance(item, RecordedLoop) and _repeats(item) for trip in loop.trips for item in trip
     )

@@ -677,7 +677,7 @@ class VectorFunctionLowerer(DataflowLowerer):
         return asked, (*choices, ProgramChoice(BACKEND, str(self.target.option(BACKEND)), effect))
 
     def differ(self, one: TileCast, other: TileCast) -> bool:
-        """Whether two casts that differ only in saturation can give different results."""
+        """Return whether two casts that differ only in saturation can give different results."""
         return outcome(self._unwatched, one) != outcome(self._unwatched, other)
 
     def lower_work(self, work: ResolvedTileOp) -> Block:
@@ -714,7 +714,7 @@ class VectorFunctionLowerer(DataflowLowerer):
 
 
 def _wraps(whole: WholeTile | None) -> bool | None:
-    """Whether any step keeps the low bits of integers beyond the range; None if the steps are unknown."""
+    """Return whether any step keeps the low bits of integers beyond the range; None if the steps are unknown."""
     if whole is None:
         return None
     return any(isinstance(step, ConvertStep) and step.policy.overflow is Overflow.WRAP for step in whole.chain)

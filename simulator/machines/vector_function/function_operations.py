@@ -150,7 +150,7 @@ def formats_of(node: MicroOperation) -> tuple[Format, Format] | None:
 
 
 def computes(node: MicroOperation) -> bool:
-    """Whether an instruction takes time; predicates by counters are ready on demand.
+    """Return whether an instruction takes time; predicates by counters are ready on demand.
 
     Source: docs/reference/a5.md section 7.
     """
@@ -158,7 +158,7 @@ def computes(node: MicroOperation) -> bool:
 
 
 def is_load(node: MicroOperation) -> bool:
-    """Whether an instruction loads registers or a predicate."""
+    """Return whether an instruction loads registers or a predicate."""
     return node.mnemonic in LOADS
 
 

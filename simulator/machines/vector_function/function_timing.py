@@ -143,7 +143,7 @@ def store_asked(start: int) -> int:
 def group_has_room(
     reads: int, writes: int, write: int, reads_per_group: int, reads_beside_write: int, writes_per_group: int
 ) -> bool:
-    """Whether a bank group with these reads and writes in a cycle can serve one more."""
+    """Return whether a bank group with these reads and writes in a cycle can serve one more."""
     if write:
         return writes < writes_per_group and reads <= reads_beside_write
     return reads < (reads_beside_write if writes else reads_per_group)

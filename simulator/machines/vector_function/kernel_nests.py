@@ -584,7 +584,7 @@ def _full_and_vector(work: ResolvedTileOp) -> tuple[Tile | None, Tile]:
 
 
 def are_contiguous(*tiles: Tile) -> bool:
-    """Whether the tile condition of the 1D kernels is met: full rows by their types, or single rows."""
+    """Return whether the tile condition of the 1D kernels is met: full rows by their types, or single rows."""
     return all(tile.type.valid_cols == tile.cols for tile in tiles) or all(tile.rows == 1 for tile in tiles)
 
 

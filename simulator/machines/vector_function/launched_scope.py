@@ -203,7 +203,7 @@ class ScopeFacts:
         self.function = FunctionTicks.of(self.target)
 
     def has(self, mnemonic: str, width: int) -> bool:
-        """Whether the target has a latency of an instruction."""
+        """Return whether the target has a latency of an instruction."""
         return self.target.latency(mnemonic, width) is not None
 
     def alone(self, instruction: ScopeInstruction) -> int | None:

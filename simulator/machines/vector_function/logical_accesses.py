@@ -213,7 +213,7 @@ class FunctionFacts:
 
 
 def _unties(node: VmiOperation) -> bool:
-    """Whether the operands of an operation may have other containers than its result."""
+    """Return whether the operands of an operation may have other containers than its result."""
     kinds = (*node.operand_types, *node.result_types)
     widths = {lane_bits(kind.element) for kind in kinds if isinstance(kind, LogicalVectorType)}
     if node.mnemonic in ("vcvt", *LEGACY):
@@ -255,7 +255,7 @@ class Address:
         return Address(self.out, self.pointer, self.kind, offset, self.width, divisor)
 
     def is_aligned(self, number: int) -> bool:
-        """Whether the address is known to be a multiple of a number of bytes."""
+        """Return whether the address is known to be a multiple of a number of bytes."""
         return self.divisor % number == 0
 
     def operands(self) -> list[Use]:

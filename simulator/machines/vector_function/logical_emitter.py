@@ -99,7 +99,7 @@ class LogicalRegister:
     regs: tuple[Reg, ...]
     home: OperationRun
     others: dict[int, LogicalRegister] = field(default_factory=dict)
-    """The same lanes in other containers, by container width."""
+    """The register's lanes in other containers, by container width."""
 
     @property
     def width(self) -> int:
@@ -373,7 +373,7 @@ class VectorEmitter:
         return self.predicate(mnemonic, operands, bits)
 
     def spread_mask(self, pred: Pred, half: str, bits: int = 32) -> Pred:
-        """Create containers of twice the width from half of a predicate; `bits` are those of its type."""
+        """Widen half of a predicate to containers of twice the width; `bits` are those of its type."""
         return self.predicate("punpack", [pred.use], bits, half=half)
 
     def _counted(self, count: str, bits: int) -> tuple[Pred, str]:

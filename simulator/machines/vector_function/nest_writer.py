@@ -282,7 +282,7 @@ def _compared(nest: Nest, width: int, first: int, registers: int, counter: str) 
 
 
 def needs_barrier(given: Given | None) -> bool:
-    """Whether any nest of an operation loads bytes that the previous one has stored."""
+    """Return whether any nest of an operation loads bytes that the previous one has stored."""
     return given is not None and (given.structure == "part" or given.work.binary)
 
 
@@ -328,7 +328,7 @@ def accesses(nest: Nest) -> list[MicroOperation]:
 
 
 def is_access(item: MicroOperation) -> bool:
-    """Whether an instruction loads or stores."""
+    """Return whether an instruction loads or stores."""
     return is_load(item) or item.mnemonic == "vsts"
 
 
@@ -517,7 +517,7 @@ class NestWriter:
         return 1
 
     def _widens(self, given: Given) -> bool:
-        """Whether sums have twice the bits of the elements: those of 16-bit integers along a row."""
+        """Return whether sums have twice the bits of the elements: those of 16-bit integers along a row."""
         return given.structure == "row_reduction" and given.format.name in ("i16", "u16")
 
     # ----------------------------------------------------------------------------------------------------- its rows

@@ -24,7 +24,7 @@ from castsim.targets.vector_function import KernelText, VectorCast, VectorFuncti
 
 
 def is_micro(target: VectorFunctionTarget) -> bool:
-    """Whether casts are instructions of the micro back end."""
+    """Return whether casts are instructions of the micro back end."""
     return BACKEND in target.options and target.option(BACKEND) == MICRO
 
 
@@ -38,14 +38,14 @@ def micro_rule(target: VectorFunctionTarget, rule: VectorCast) -> VectorCast | N
 
 
 def backend_matters(target: VectorFunctionTarget, src: Format, dst: Format) -> bool:
-    """Whether the back ends give different results for a cast."""
+    """Return whether the back ends give different results for a cast."""
     return BACKEND in target.options and _is_listed(target, src.name, dst.name)
 
 
 def backend_effect(target: VectorFunctionTarget) -> str:
     """Return the effects of the chosen and the other back end on out-of-range numbers."""
     if is_micro(target):
-        return "clamps, turns NaN into 0, rounds as asked (library: follows CTRL, rounds RINT)"
+        return "clamps, turns NaN into 0, rounds by mode (library: follows CTRL, rounds RINT)"
     return "follows CTRL beyond the range (vpto: clamps, turns NaN into 0)"
 
 

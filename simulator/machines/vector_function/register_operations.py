@@ -183,7 +183,7 @@ class _Sought:
     finite: bool
 
     def is_met(self, target: VectorFunctionTarget) -> bool:
-        """Whether the instruction does so on a target."""
+        """Return whether the instruction does so on a target."""
         found = policy_of(target, self.pair, self.words.get("rnd"), self.words.get("sat"), self.ctrl)
         return _effective(found, self.pair, finite=self.finite) == self.policy
 

@@ -266,7 +266,7 @@ def _width(node: MicroOperation) -> int:
 
 
 def _integers(node: MicroOperation) -> bool:
-    """Whether the lanes of the first register that an instruction names are integers."""
+    """Return whether the lanes of the first register that an instruction names are integers."""
     kinds = (*node.operand_types, *node.result_types)
     element = next((kind.element for kind in kinds if isinstance(kind, VectorType)), "")
     return element.removeprefix("u").removeprefix("s").startswith("i")

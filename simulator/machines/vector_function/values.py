@@ -263,7 +263,7 @@ def _chain_of(function: VectorFunction, nest: Nest) -> Chain | None:
 
 
 def _follows(function: VectorFunction, nest: Nest, chain: Chain) -> bool:
-    """Whether the last trips of a row store the results of the chain, and all earlier ones are full."""
+    """Return whether the last trips of a row store the results of the chain, and all earlier ones are full."""
     reach: dict[str, int] = defaultdict(int)
     for item in nest.trip:
         for counter in item.operands if mnemonic(item) == "plt" else ():
@@ -419,7 +419,7 @@ def apply_chain(chain: Chain, codes: Codes) -> Codes:
 
 
 def _fills_zeros(function: VectorFunction, filled: int) -> bool:
-    """Whether the nests before the last write only zeros to the first `filled` bytes of the destination."""
+    """Return whether the nests before the last write only zeros to the first `filled` bytes of the destination."""
     state = _started(function)
     memory = np.full(filled + REGISTER_BYTES, 255, np.uint8)
     for nest in function.nests[:-1]:

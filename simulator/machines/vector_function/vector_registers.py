@@ -344,12 +344,12 @@ def policy_of(
 
 
 def holds_for_all(target: VectorFunctionTarget, ctrl: int) -> bool:
-    """Whether CTRL decides for all instructions, regardless of their own operand."""
+    """Return whether CTRL decides for all instructions, regardless of their own operand."""
     return bool(ctrl >> target.control.saturation_global & 1)
 
 
 def _keeps_bits(src: Format, dst: Format) -> bool:
-    """Whether a pair widens signed integers to unsigned ones."""
+    """Return whether a pair widens signed integers to unsigned ones."""
     if not (isinstance(src, IntFormat) and isinstance(dst, IntFormat)):
         return False
     return src.signed and not dst.signed and src.bits < dst.bits
@@ -360,7 +360,7 @@ def _is_integer_to_float(src: Format, dst: Format) -> bool:
 
 
 def _is_recorded(target: VectorFunctionTarget, pair: Conversion, saturation: str | None) -> bool:
-    """Whether overflow follows the vendor's case file of f32 to 8-bit floats."""
+    """Return whether overflow follows the vendor's case file of f32 to 8-bit floats."""
     if (pair.src, len(pair.parts)) != ("f32", 4) or not isinstance(format_named(pair.dst), FloatFormat):
         return False
     return plain_word(saturation or "") == "SAT" and target.option("micro_fp8_overflow") == "recorded"

@@ -201,7 +201,7 @@ def execute(
 
 
 def _is_known(declared: Data) -> bool:
-    """Whether a declaration brings its values: a table's may."""
+    """Return whether a declaration brings its values: a table's may."""
     return isinstance(declared, TableDeclaration) and declared.content is not None
 
 

@@ -54,7 +54,7 @@ class LoopShape:
     depth: int
 
     def holds(self, bundle: int) -> bool:
-        """Whether a bundle belongs to the body."""
+        """Return whether a bundle belongs to the body."""
         return self.start <= bundle < self.end
 
 
@@ -258,7 +258,7 @@ def trips_of(loop: TpcInstruction, start: int, bound: int, step: int, most: int)
 
 
 def begins_loop(bundle: Bundle) -> bool:
-    """Whether a bundle contains LOOP, which is alone in its bundle."""
+    """Return whether a bundle contains LOOP, which is alone in its bundle."""
     return bundle.spu is not None and bundle.spu.mnemonic == "loop"
 
 
@@ -343,7 +343,7 @@ class IssueTrace:
 
     @property
     def stands_still(self) -> bool:
-        """Return whether the last trip of the innermost loop repeated the previous one at the same addresses."""
+        """Whether the last trip of the innermost loop repeated the previous one at the same addresses."""
         return self._frames[-1].still
 
     def repeat(self, times: int) -> None:

@@ -400,7 +400,7 @@ class PairDistance:
         return smallest(self.rules)
 
     def allows(self, distance: int) -> bool:
-        """Whether the consumer may follow the producer at a distance in bundles, by latency and by all rules."""
+        """Return whether the consumer may follow the producer at a distance in bundles, by latency and by all rules."""
         late = self.shared is not None and distance < self.shared.latency.distance
         return not late and not any(distance < rule.distance or distance in rule.excluded for rule in self.rules)
 
@@ -506,7 +506,7 @@ def _registers(
 
 
 def applies(rule: BundleDistance, target: VliwTarget, first: SlottedInstruction, second: SlottedInstruction) -> bool:
-    """Whether a rule belongs to the generation and applies to this pair."""
+    """Return whether a rule belongs to the generation and applies to this pair."""
     return (
         _matches(first, rule.first, rule.first_types, rule.first_switches)
         and _matches(second, rule.second, rule.second_types, rule.second_switches)

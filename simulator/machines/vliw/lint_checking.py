@@ -68,7 +68,9 @@ def scalar_load_in_loop(flow: Flow) -> Iterator[LintFinding]:
     latency = flow.target.element_loads.latency_cycles
     for index, plan in flow.every if latency else ():
         if plan.memory is MemoryOperation.ELEMENT_LOAD and innermost(flow.loops, index) is not None:
-            message = f"every {_name(plan)} takes {latency} cycles, in which the core stands still; the loop repeats it"
+            message = (
+                f"every {_name(plan)} takes {latency} cycles, during which the core is stalled; the loop repeats it"
+            )
             yield LintFinding("scalar load in loop", index, message, plan.site.span, certain=False)
 
 
@@ -181,13 +183,13 @@ def _loads_half(*halves: Half | None) -> Wanted:
 
 
 def _rounds_by_register(plan: InstructionPlan) -> bool:
-    """Whether an instruction takes its rounding from a register: float arithmetic, conversions in mode CSR."""
+    """Return whether an instruction takes its rounding from a register: float arithmetic, conversions in mode CSR."""
     instruction = plan.instruction
     return rounds_by_register(instruction) or instruction.switch("rounding") == "csr"
 
 
 def _depends_on_space(plan: InstructionPlan) -> bool:
-    """Whether an instruction accesses the configuration space, tensors or a generator."""
+    """Return whether an instruction accesses the configuration space, tensors or a generator."""
     tensors = plan.memory in TENSORS or plan.memory is MemoryOperation.ADDRESS
     return plan.mapped or tensors or plan.samples is not None or plan.instruction.draws
 
@@ -304,7 +306,7 @@ def _always(needed: int) -> Callable[[InstructionPlan], int]:
 
 
 def _never_acts(plan: InstructionPlan) -> bool:
-    """Whether a predicate that is constantly false keeps an instruction from doing anything."""
+    """Return whether a predicate that is constantly false keeps an instruction from doing anything."""
     predicate = plan.instruction.predicate
     return predicate is not None and predicate.inverted and is_constant(predicate.register)
 
@@ -417,7 +419,7 @@ def iterator_read(flow: Flow) -> Iterator[LintFinding]:
 
 
 def _uses(plan: InstructionPlan, iterator: str) -> bool:
-    """Whether an instruction of the VPU, an access of vector memory or a MOV of the LOAD slot reads a register."""
+    """Return whether a VPU instruction, an access of vector memory or a MOV of the LOAD slot reads a register."""
     slot, moves = plan.site.slot, plan.instruction.mnemonic == "mov"
     concerned = slot is Slot.VPU or plan.memory in LOCAL_VECTORS or (slot is Slot.LOAD and moves)
     return concerned and any(cell.name == iterator for source in plan.sources for cell in source.cells)
@@ -636,7 +638,7 @@ def _immediates(site: InstructionSite, *, short: ShortImmediates) -> Iterator[st
 
 
 def _reads_scalar(instruction: TpcInstruction) -> bool:
-    """Whether a source is an S register."""
+    """Return whether a source is an S register."""
     return any(
         isinstance(operand, Register) and operand.file is File.S and spec.role != "dest"
         for spec, operand in instruction.specified

@@ -180,7 +180,7 @@ class Flow:
         return found
 
     def halts(self, index: int) -> bool:
-        """Whether a bundle ends the program."""
+        """Return whether a bundle ends the program."""
         return any(plan.instruction.mnemonic == "halt" for plan in self.plans[index])
 
     @cached_property
@@ -426,7 +426,7 @@ class WriteHistory:
                 return others if trips == 0 or self._unknown[loop] or self._conditional[loop] else None
 
     def sets(self, place: str, edge: BundleStep) -> bool:
-        """Whether a hardware loop sets a register on a step, for all readers."""
+        """Return whether a hardware loop sets a register on a step, for all readers."""
         depth = self._iterators.get(place)
         if depth is None:
             return False
@@ -449,7 +449,7 @@ class WriteHistory:
         return replace(at, writes=tuple(writes), same_predicate=same)
 
     def _happens(self, writer: InstructionPlan, at: _Place, reading: ReadPlace, *, same: bool) -> bool | None:
-        """Whether a write happens whenever the reader executes; None if that is unknown."""
+        """Return whether a write happens whenever the reader executes; None if that is unknown."""
         predicate = writer.instruction.predicate
         if predicate is None:
             return True
@@ -463,7 +463,7 @@ class WriteHistory:
         return True if own.inverted == predicate.inverted else unlike
 
     def _just_written(self, at: _Place, reading: ReadPlace) -> bool:
-        """Whether the reader's predicate is written so shortly before a bundle that not all see it there."""
+        """Return whether the reader's predicate is written so shortly before a bundle that not all see it there."""
         predicate = reading.plan.predicate
         assert predicate is not None
         names = [cell.name for cell in predicate.cells]

@@ -76,7 +76,7 @@ class DeclaredTables:
         )
 
     def any(self) -> bool:
-        """Whether a table has values: one of zeros is not known."""
+        """Return whether a table has values: one of zeros is not known."""
         return any(codes.any() for codes in self.codes.values())
 
 
@@ -85,7 +85,7 @@ NO_TABLES = DeclaredTables()
 
 
 def uses_tables(program: TpcProgram) -> bool:
-    """Whether a program has look-ups: their cache occupies most of the local vector memory."""
+    """Return whether a program has look-ups: their cache occupies most of the local vector memory."""
     return any(each is not None and each.mnemonic in LOOKUPS for bundle in program.bundles for each in bundle.slots)
 
 

@@ -81,7 +81,7 @@ class LocalMemory:
             self.written[place] |= mask
 
     def is_written(self, address: int, size: int) -> bool:
-        """Whether all of some bytes have been written or declared."""
+        """Return whether all of some bytes have been written or declared."""
         return bool(self.written[address : address + size].all())
 
 
@@ -226,7 +226,7 @@ def needs_values(plan: InstructionPlan, what: str) -> IllegalError:
 
 
 def _holds_bits(plan: InstructionPlan) -> bool:
-    """Whether a vector access moves a VP register."""
+    """Return whether a vector access moves a VP register."""
     data = plan.instruction.operand("src_c") or plan.instruction.operand("dest")
     return isinstance(data, Register) and data.file is File.VP
 

@@ -116,7 +116,7 @@ class NotComputed(Unit):
 
 
 def computes(instruction: TpcInstruction) -> bool:
-    """Whether `prepare` supports the instruction: all except memory accesses and control."""
+    """Return whether `prepare` supports the instruction: all except memory accesses and control."""
     return instruction.form.memory is None and instruction.mnemonic not in _CONTROL
 
 
@@ -169,7 +169,7 @@ _FAMILIES: Mapping[str, Callable[[TpcInstruction, VliwTarget], Unit]] = {
 
 
 def _beyond(instruction: TpcInstruction) -> bool:
-    """Whether switches change the instruction: pairs, except of conversions and moves, or wide results."""
+    """Return whether switches change the instruction: pairs, except of conversions and moves, or wide results."""
     pairs = instruction.switch("x2") == 1 and instruction.mnemonic not in ("convert", "mov")
     return pairs or (instruction.mnemonic == "mul" and instruction.switch("acc_fp32") == 1)
 
@@ -500,7 +500,7 @@ def _random_use(instruction: TpcInstruction, slot: Slot, target: VliwTarget) -> 
 
 
 def in_multiplier(instruction: TpcInstruction, target: VliwTarget) -> bool:
-    """Whether a float result comes from the multiplier pipe: products, and sums of some formats."""
+    """Return whether a float result comes from the multiplier pipe: products, and sums of some formats."""
     if instruction.type is None or "f" not in instruction.type:
         return False
     paired = instruction.switch("x2") == 1
@@ -509,7 +509,7 @@ def in_multiplier(instruction: TpcInstruction, target: VliwTarget) -> bool:
 
 
 def rounds_by_register(instruction: TpcInstruction) -> bool:
-    """Whether an instruction is arithmetic on floats, which takes its rounding mode from a register."""
+    """Return whether an instruction is arithmetic on floats, which takes its rounding mode from a register."""
     return instruction.mnemonic in _ARITHMETIC and instruction.type is not None and "f" in instruction.type
 
 
@@ -517,7 +517,7 @@ _KEEPING = ("pack", "unpack", "mov_dg", "mov_dg.all", "mov_dg.unpack", "mov_g")
 
 
 def keeps_income(instruction: TpcInstruction) -> bool:
-    """Whether part of the destination may keep its old value."""
+    """Return whether part of the destination may keep its old value."""
     if instruction.predicate is not None or instruction.mnemonic in _KEEPING:
         return True
     if instruction.form.half is not None or instruction.switch("partial"):
@@ -533,7 +533,7 @@ def keeps_income(instruction: TpcInstruction) -> bool:
 
 
 def _narrows(instruction: TpcInstruction) -> bool:
-    """Whether a conversion writes narrower elements than it reads; the integer ones always do."""
+    """Return whether a conversion writes narrower elements than it reads; the integer ones always do."""
     to = instruction.switch("target_type")
     if to is None or instruction.type is None:
         return True

@@ -148,7 +148,7 @@ def _operand_name(instruction: TpcInstruction, role: str) -> str:
 
 
 def is_vector(instruction: TpcInstruction) -> bool:
-    """Whether the result is a vector, a mask or a vector's state."""
+    """Return whether the result is a vector, a mask or a vector's state."""
     dest = instruction.operand(DEST)
     if isinstance(dest, Special):
         return dest.name in _VECTOR_NAMES

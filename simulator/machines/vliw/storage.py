@@ -67,7 +67,7 @@ RANDOM = {
     "S_LFSR": GeneratorRead("S_LFSR", steps=True),
     "S_LFSR_NO_CHANGE": GeneratorRead("S_LFSR", steps=False),
 }
-"""Names of the random generators, which are not registers but state that steps."""
+"""Names of the random generators, which are not registers but advancing state."""
 INCOME = "income"
 """The role under which an instruction reads the old value of its destination."""
 CONSTANT = ("V_LANE_ID_32", "V_LANE_ID_16", "V_LANE_ID_8", "PC")
@@ -248,12 +248,12 @@ class Tensor:
         return position
 
     def row(self, coordinates: Coordinates) -> bool:
-        """Whether all coordinates except the first are inside; missing dimensions have size 1."""
+        """Return whether all coordinates except the first are inside; missing dimensions have size 1."""
         extents = (*self.shape, *(1,) * (len(coordinates) - len(self.shape)))
         return all(0 <= c < extent for c, extent in zip(coordinates[1:], extents[1:], strict=True))
 
     def holds_any(self, coordinates: Coordinates, count: int) -> bool:
-        """Whether any of some elements along dimension 0 is inside."""
+        """Return whether any of some elements along dimension 0 is inside."""
         return self._overlap(coordinates, count)[0] > 0
 
     def read(self, coordinates: Coordinates, count: int) -> Codes:
@@ -592,7 +592,7 @@ class ConfigurationSpace:
         return self._visible
 
     def settled(self, now: int) -> bool:
-        """Whether all readers see the same from now on, as long as nothing is stored."""
+        """Return whether all readers see the same from now on, as long as nothing is stored."""
         return now >= self._settled_at
 
     def _cell(self, address: int) -> RegisterCell:

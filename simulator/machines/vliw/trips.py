@@ -71,7 +71,7 @@ class Induction:
 
 
 def follows_state(plan: InstructionPlan) -> bool:
-    """Whether an instruction of a run without values uses or changes state that is neither register nor memory.
+    """Return whether an instruction of a run without values uses or changes state that is neither register nor memory.
 
     These are the scalar random generator and stores to the configuration space.
     """
@@ -126,7 +126,7 @@ def _reads(plan: InstructionPlan, dimensions: int, varying: set[str]) -> Mapping
 
 
 def _keeps_income(plan: InstructionPlan, dimensions: int) -> bool:
-    """Whether a part of the destination's old value stays."""
+    """Return whether a part of the destination's old value stays."""
     instruction = plan.instruction
     mask = instruction.operand("mask")
     if mask is not None and not plan.into_predicate:
@@ -137,7 +137,7 @@ def _keeps_income(plan: InstructionPlan, dimensions: int) -> bool:
 
 
 def _may_take(plan: InstructionPlan, varying: Mapping[str, set[str]]) -> bool:
-    """Whether an instruction may read varying values in these roles."""
+    """Return whether an instruction may read varying values in these roles."""
     mnemonic = plan.instruction.mnemonic
     if "predicate" in varying or mnemonic in _PATH or any(role in varying for role in _ALWAYS_STEADY):
         return False
@@ -153,7 +153,7 @@ def _may_take(plan: InstructionPlan, varying: Mapping[str, set[str]]) -> bool:
 
 
 def _is_linear(plan: InstructionPlan, varying: Mapping[str, set[str]]) -> bool:
-    """Whether the result is linear in the varying operands, modulo 2**32."""
+    """Return whether the result is linear in the varying operands, modulo 2**32."""
     instruction = plan.instruction
     dest, mnemonic = instruction.operand("dest"), instruction.mnemonic
     if not isinstance(dest, Register) or dest.file not in (File.S, File.I):
@@ -173,7 +173,7 @@ def _is_linear(plan: InstructionPlan, varying: Mapping[str, set[str]]) -> bool:
 
 
 def _has_cycle(edges: Mapping[str, set[str]], among: set[str]) -> bool:
-    """Whether some register depends on itself, by way of `among`."""
+    """Return whether some register depends on itself, by way of `among`."""
     left = {name: edges.get(name, set()) & among for name in among}
     while left:
         free = {name for name, needs in left.items() if not needs & left.keys()}

@@ -83,7 +83,7 @@ from castsim.numerics.tables import LookupTable, table_of, table_size
 
 _settings: Any = numba.config
 if _settings.DISABLE_JIT:
-    raise ImportError("it is told not to compile, by NUMBA_DISABLE_JIT")
+    raise ImportError("compilation is disabled by NUMBA_DISABLE_JIT")
 
 
 SOURCES = (__file__, rounding.__file__, steps.__file__)
@@ -99,7 +99,7 @@ def source_stamp() -> int:
 
 @cache
 def has_half_conversion() -> bool:
-    """Whether the processor converts between f16 and f32; otherwise a slow library routine would."""
+    """Return whether the processor converts between f16 and f32; otherwise a slow library routine would."""
     features = llvm.get_host_cpu_features()
     return bool(features.get("f16c")) or llvm.get_process_triple().startswith(("aarch64", "arm64"))
 
@@ -392,7 +392,7 @@ def path_to_f32(src: Format, dst: Format) -> F32Path | None:
 
 
 def rounds_to_f32(src: Format) -> bool:
-    """Whether the conversion to f32 rounds, to nearest even."""
+    """Return whether the conversion to f32 rounds, to nearest even."""
     return src.bits > 16 and (isinstance(src, IntFormat) or src.bits > 32)
 
 
@@ -544,7 +544,7 @@ def constants(dst: Format) -> tuple[np.float32, np.float32]:
 
 
 def takes_low_bits(src: Format, dst: Format, policy: Policy) -> bool:
-    """Whether a cast between integers takes their low bits, into a code without additional bits."""
+    """Return whether a cast between integers takes their low bits, into a code without additional bits."""
     integers = [fmt for fmt in (src, dst) if isinstance(fmt, IntFormat) and not fmt.boolean]
     exact = policy.overflow is Overflow.WRAP and policy.wrap_bits is None
     return len(integers) == 2 and exact and (dst.bits <= 8 or dst.bits == dst.storage_bits)

@@ -1,4 +1,4 @@
-"""Matplotlib figures: built without its global state, shown by notebooks whether or not it is set up there."""
+"""Matplotlib figures: built without its global state, so notebooks can show them without any setup."""
 
 from __future__ import annotations
 

@@ -509,7 +509,7 @@ def specification_page(document: Entry) -> Sections:
     yield summary_section(
         f"{name} ({document['title']}) specifies {counted(document['casts'], 'cast')} by "
         f"{counted(len(document['rules']), 'rule')}.",
-        "It says which results a cast may give; nothing runs on it.",
+        "It defines the accepted results of a cast; it cannot run programs.",
         f"Versions {', '.join(versions)}; castsim takes {document['default_version']} unless you name another. "
         f"`castsim targets {name} SRC DST` shows the rules of one cast.",
     )

@@ -512,7 +512,9 @@ def _chain(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
     )  # fmt: skip
     bundles = f"{found.length} bundle{'s' * (found.length != 1)}"
     what = (
-        "The dependence chain that limits the run" if found.binds else "The longest dependence chain, which is no limit"
+        "The dependence chain that limits the run"
+        if found.binds
+        else "The longest dependence chain, which is not a limit"
     )
     yield PageTable(
         f"{what}: {bundles}, {grouped(found.trips)} times; {found.costs()}",

@@ -64,7 +64,7 @@ def _answer(found: Summary) -> Iterator[Line]:
         head = f"{what}: " if len(whats) > 1 and what else ""
         yield Line(f"{head}{_winner(what, found)}.", "answer")
     failed = f"; {grouped(found.failed)} failed" if found.failed else ""
-    yield Line(f"{grouped(found.rows)} points{failed}; whatever takes fewest cycles wins", "dim")
+    yield Line(f"{grouped(found.rows)} points{failed}; the fewest cycles win", "dim")
 
 
 def _winner(what: str, found: Summary) -> str:

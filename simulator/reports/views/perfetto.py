@@ -98,7 +98,7 @@ class ReadAhead:
                     self._open[part] = False
 
     def _touches(self, loop: Loop, moved: _Moved, trip: int) -> bool:
-        """Whether an access of the trips from `trip` on may meet an open block; the extents are hulls."""
+        """Return whether an access of the trips from `trip` on may meet an open block; the extents are hulls."""
         return any(
             self._open[low // self._block : -(-high // self._block)].any()
             for low, high in self._loop_extents(loop, moved, trip)
@@ -354,7 +354,7 @@ def _about(timeline: Timeline, target: str) -> Mapping[str, Any]:
         "otherData": {
             "program": timeline.title,
             "target": target,
-            "time_unit": "1 us stands for 1 cycle",
+            "time_unit": "1 us represents 1 cycle",
             "first_cycle": timeline.start,
             "end_cycle": timeline.end,
             "total_cycles": timeline.total,

@@ -84,7 +84,7 @@ class Timeline:
     cut: int | None
 
     def holds(self, cycle: int) -> bool:
-        """Whether the beginning of a cycle, or the end of the run, lies in the window."""
+        """Return whether the beginning of a cycle, or the end of the run, lies in the window."""
         return self.start <= cycle < self.end or cycle == self.end == self.total
 
     def by_operation(self) -> Mapping[int, list[PipeSegment]]:
@@ -298,7 +298,7 @@ def _of_bytes(tree: Tree, timeline: Timeline) -> Iterator[Dependence]:
 
 
 def _overlap(one: Access, other: Access) -> bool:
-    """Whether the extents meet; rows in between that only one of them touches count as meeting."""
+    """Return whether the extents meet; rows in between that only one of them touches count as meeting."""
     return one.start < other.end and other.start < one.end
 
 
@@ -475,7 +475,7 @@ def _letter(row: DrawnOperation, cycle: int) -> str:
 
 
 def _acts(row: DrawnOperation, timeline: Timeline) -> bool:
-    """Whether an operation changes state in the window: it is dispatched, works, or stops waiting."""
+    """Return whether an operation changes state in the window: it is dispatched, works, or stops waiting."""
     moments = (_first(row), row.retired)
     works = row.start < timeline.end and row.end > timeline.start
     return works or any(timeline.start <= moment < timeline.end for moment in moments)

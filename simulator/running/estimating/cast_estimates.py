@@ -444,7 +444,7 @@ def differs_from_shipped(
     facts: Collection[str],
     facts_of: Callable[[OperationKindWork], Collection[str]] | None = None,
 ) -> bool:
-    """Whether work depends on a fact that differs from the shipped target's, whose measurements then do not apply."""
+    """Return whether work depends on facts unlike the shipped target's, so that its measurements do not apply."""
     lineage = target.lineage
     if not lineage.changed:
         return False
@@ -566,7 +566,7 @@ class OperandPlacement:
         return TileCast(source, destination, tmp, request.rounding, request.saturation, HERE)
 
     def fits(self, shape: CastShape, reach: Number, arithmetic: NumberFunctions) -> Number:
-        """Whether all tiles of a shape are accepted, the destination being written up to `reach` bytes."""
+        """Return whether all tiles of a shape are accepted, the destination being written up to `reach` bytes."""
         rows, src, dst = shape.rows, shape.src_stride * self.bits[0], shape.dst_stride * self.bits[1]
         good = (rows >= 0) & (shape.valid_rows >= 0) & (shape.valid_cols >= 0) & (src >= 0) & (dst >= 0)
         good &= (shape.valid_rows <= rows) & (shape.valid_cols <= shape.cols)
@@ -577,7 +577,7 @@ class OperandPlacement:
         return good
 
     def apart(self, shape: CastShape, arithmetic: NumberFunctions, *, scratch: bool) -> Number:
-        """Whether all operands of a shape that `fits` lie in different banks; with `scratch` including the tmp tile."""
+        """Return whether all operands of a shape that `fits` are in different banks, with `scratch` also the tmp tile."""
         dst = shape.rows * (shape.dst_stride * self.bits[1] // 8)
         at = self.second(shape, arithmetic)
         apart = at % self.region == 0
@@ -591,11 +591,11 @@ class OperandPlacement:
         return CONSECUTIVE if self.consecutive or not self.apart(shape, SCALAR, scratch=False) else APART
 
     def holds_scratch(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
-        """Whether a tmp tile of sufficient size fits after the tiles of a shape that `fits`."""
+        """Return whether a tmp tile of sufficient size fits after the tiles of a shape that `fits`."""
         return self._behind(shape, arithmetic) + self._reserve(shape) <= self.capacity
 
     def leaves_scratch(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
-        """Whether any bytes remain for a tmp tile; an empty one is rejected by the simulation."""
+        """Return whether any bytes remain for a tmp tile; an empty one is rejected by the simulation."""
         return self._behind(shape, arithmetic) + self.alignment <= self.capacity
 
     def _behind(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
@@ -718,7 +718,7 @@ class Estimates(PlotMixin[Literal["shapes"]]):
         taken = self.cycles[~self.reasons.astype(bool)]
         least, most = (f"{int(found):,}" for found in (taken.min(), taken.max())) if taken.size else ("", "")
         cycles = f": {least} to {most} cycles" if taken.size else ""
-        refused = f", {self.cycles.size - taken.size:,} refused" if taken.size < self.cycles.size else ""
+        refused = f", {self.cycles.size - taken.size:,} rejected" if taken.size < self.cycles.size else ""
         return f"<Estimates {self.cycles.size:,} shapes{cycles}{refused}>"
 
 

@@ -194,7 +194,7 @@ class StridedForm:
         return self._plain(calls, arithmetic)
 
     def _keeps_up(self) -> bool:
-        """Whether the scalar unit is always ahead of the vector pipe."""
+        """Return whether the scalar unit is always ahead of the vector pipe."""
         issue, control, synchronise = self.issue, self.control, self.synchronise
         first = self.steps[0]
         # What follows a change of the mask arrives before that has taken effect, and finds the pipe empty.

@@ -465,7 +465,7 @@ class TileEstimator(ArrayEstimator):
         return self._placement.name(shape_of(*extents))
 
     def is_closed(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
-        """Whether the closed form gives the cycles of a shape."""
+        """Return whether the closed form gives the cycles of a shape."""
         form, placement = self._form, self._placement
         if form is None:
             return shape.rows != shape.rows  # nowhere

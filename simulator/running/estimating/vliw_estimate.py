@@ -221,7 +221,7 @@ def _folded(
 
 
 def _may_stand(beside: dict[Slot, str], target: VliwTarget) -> bool:
-    """Whether instructions may share a bundle."""
+    """Return whether instructions may share a bundle."""
     flow = Flow(parse(_line(beside), target.dialect, _FILE), target)
     return side_by_side(flow)
 

@@ -619,7 +619,7 @@ class Arithmetic(Emitter):
 
 
 def _alike(one: CType, two: CType) -> bool:
-    """Whether two types differ in the signs of integers at most."""
+    """Return whether two types differ in the signs of integers at most."""
     if isinstance(one, Vector) and isinstance(two, Vector):
         both = one.element, two.element
         return both[0].bits == both[1].bits and not any(each.is_float for each in both)

@@ -61,7 +61,7 @@ class Value:
 
     @property
     def known(self) -> bool:
-        """Return whether it is known at compile time."""
+        """Whether it is known at compile time."""
         return self.const is not None
 
 
@@ -77,7 +77,7 @@ class CodeLine:
 
     @property
     def is_label(self) -> bool:
-        """Return whether it is a label."""
+        """Whether it is a label."""
         return self.text.endswith(":")
 
 

@@ -131,7 +131,7 @@ class Conversions(Intrinsics):
         return Scalar(held) if scalar else group_of(held, count)
 
     def _has_lane(self, found: IntrinsicConversion, wide: int, narrow: int) -> bool:
-        """Whether the call names a lane: the narrowing ones of vectors do, but of f32 to bf16 on the oldest."""
+        """Return whether the call names a lane: the narrowing ones of vectors do, but of f32 to bf16 on the oldest."""
         if found.unit == "s" or found.form in ("all", "x2", "x4") or wide <= narrow:
             return False
         if (found.source, found.target) == ("f32", "bf16"):

@@ -798,7 +798,7 @@ class Expressions(Library, Declared):
         if len(_FORMAT.findall(text_of(nodes[0]))) != len(nodes) - 1:
             raise self.wrong("the format and the values of printf do not match")
         if self.printing:
-            text = "printf takes a move or two in the cycles here; the chip stores what it prints to a tensor"
+            text = "printf takes one or two moves in the cycles here; the chip stores its output to a tensor"
             self.note(text)
             span = self.span()
             shown = re.sub(r"\\(.)", lambda found: chr(_CHARACTERS.get(found[1], ord(found[1]))), text_of(nodes[0]))

@@ -40,12 +40,12 @@ class Scalar:
 
     @property
     def is_float(self) -> bool:
-        """Return whether it is a floating-point type."""
+        """Whether it is a floating-point type."""
         return "f" in self.name
 
     @property
     def signed(self) -> bool:
-        """Return whether it is a signed integer."""
+        """Whether it is a signed integer."""
         return self.name.startswith("i")
 
 

@@ -192,7 +192,7 @@ def sequential(compiled: Compiled, request: LaunchRequest, arguments: Mapping[st
         shown = compiled.lines[error.span.line - 1 - first].text if error.span and place is not error.span else ""
         if error.message.startswith("tensor ") and place is not None:
             raise error.at(place) from None
-        message = f"{compiled.target.name} has no such instruction: {error.message} ({shown})"
+        message = f"{compiled.target.name} lacks an instruction: {error.message} ({shown})"
         raise IllegalError(message, span=place, legal=error.legal) from None
     instructions = tuple(
         WrittenInstruction(

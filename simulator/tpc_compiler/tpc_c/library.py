@@ -407,7 +407,7 @@ class Library(Conversions):
         if low is None or low.address is None or place is None:
             raise self.refused(f"{name} is not available on {self.generation}; from gaudi2 on")
         if name != "set_lut_256":
-            self.note(f"{name}: where its base stands is assumed; no public source states it")
+            self.note(f"{name}: the address of its base is assumed; no public source states it")
         descriptor = place.base + place.descriptor_bytes * self.number(name, given[0], "the tensor")
         for offset in (0, 4):
             word = self.temp(UNSIGNED)

@@ -87,7 +87,7 @@ class Loops(Expressions):
         numbers = self._numbers(node, counted, _MOST_COUNTED) if counted is not None else None
         if numbers is not None and len(numbers) % number and not any("unaligned" in each for each in pragmas):
             text = f"#pragma loop_unroll({number}) requires a multiple of {number} trips, not {len(numbers)}"
-            self.note(f"{text}: all of them run here, not in what the vendor's compiler makes of it")
+            self.note(f"{text}: all of them run here, but not in the vendor's compiled code")
         calls = (getattr(each.name, "name", "") for each in walked(node.stmt) if type(each).__name__ == "FuncCall")
         if self.accumulators != SPLIT and any(_FLOAT_SUM.match(str(each)) for each in calls):
             text = f"the vendor's compiler splits the sums of a loop with #pragma loop_unroll({number}) into {number}"
@@ -226,7 +226,7 @@ class Loops(Expressions):
         }
 
     def _may_count(self, node: Any, counted: CountedLoop) -> bool:
-        """Whether LOOP can do it: the body leaves its count alone, ends every trip, and the levels suffice."""
+        """Return whether LOOP can do it: the body leaves its count alone, ends every trip, and the levels suffice."""
         body = assigned_in(node.stmt).union(*map(assigned_in, counted.others))
         read = names_of(counted.bound) | (names_of(counted.step) if counted.step is not None else set())
         limit = self.target.registers.loop_iterators
@@ -332,7 +332,7 @@ class Loops(Expressions):
         return found if len(found) <= most and found else None
 
     def _chooses(self, body: Any, name: str) -> bool:
-        """Whether a body indexes an array of registers or an int5 by a variable."""
+        """Return whether a body indexes an array of registers or an int5 by a variable."""
         for each in walked(body):
             if type(each).__name__ != "ArrayRef" or name not in names_of(each.subscript):
                 continue

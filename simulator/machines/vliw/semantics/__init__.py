@@ -96,7 +96,7 @@ def prepare(instruction: TpcInstruction, target: VliwTarget) -> PreparedInstruct
 
 
 def computes(instruction: TpcInstruction) -> bool:
-    """Whether `prepare` supports the instruction: all except memory accesses and control."""
+    """Return whether `prepare` supports the instruction: all except memory accesses and control."""
     return _family(instruction.mnemonic) in _FAMILIES
 
 

@@ -207,7 +207,7 @@ def registers_named(instruction: TpcInstruction) -> int:
 
 
 def is_lane_by_lane(row: ConvertRow | IntegerConvertRow) -> bool:
-    """Whether both types of a pair have equal width."""
+    """Return whether both types of a pair have equal width."""
     return _ratio(row) == 1
 
 

@@ -266,7 +266,7 @@ class Context:
     state: State
 
     def has(self, switch: str) -> bool:
-        """Whether a switch is set."""
+        """Return whether a switch is set."""
         return self.instruction.switch(switch) == 1
 
 

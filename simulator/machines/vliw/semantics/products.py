@@ -319,7 +319,7 @@ def _check_immediate(instruction: TpcInstruction, src: FloatFormat) -> None:
     for operand in instruction.operands:
         if isinstance(operand, Immediate) and operand.value >> src.bits:
             message = (
-                f"{instruction.mnemonic}.{src.name} by the immediate {operand.value:#x}: no source says whether it "
+                f"{instruction.mnemonic}.{src.name} by the immediate {operand.value:#x}: no source states whether it "
                 f"counts as f32 or as its low {src.bits} bits"
             )
             legal = (f"a code of {src.name}, up to {(1 << src.bits) - 1:#x}", "a register")
