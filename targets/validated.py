@@ -106,7 +106,7 @@ class DeclaredField:
         return self.given.named.get("default", ...) if isinstance(self.given, Mark) else self.given
 
     def is_required(self) -> bool:
-        """Whether a table must say it."""
+        """Return whether a table must say it."""
         return self.default is ... and not (isinstance(self.given, Mark) and "default_factory" in self.given.named)
 
 
@@ -338,7 +338,7 @@ if not TYPE_CHECKING:
 
 
 def can_validate() -> bool:
-    """Whether pydantic can be had: a browser has none."""
+    """Return whether pydantic can be had: a browser has none."""
     try:
         import pydantic  # noqa: F401, PLC0415 - as the text of the module says
     except ImportError:

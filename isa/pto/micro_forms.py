@@ -173,13 +173,13 @@ def logical_operations(body: Sequence[Operation]) -> Iterator[VmiOperation]:
 
 
 def is_micro(function: Function) -> bool:
-    """Whether a function consists of vector instructions."""
+    """Return whether a function consists of vector instructions."""
     kinds = MicroOperation | VmiOperation | StridedStatement
     return any(isinstance(node, kinds) for node in nodes(function.body or ()))
 
 
 def is_strided(function: Function) -> bool:
-    """Whether a function has instructions of A2/A3."""
+    """Return whether a function has instructions of A2/A3."""
     return any(isinstance(node, StridedStatement) for node in nodes(function.body or ()))
 
 

@@ -234,7 +234,7 @@ _SCALED = 80
 
 
 def wanted(options: Namespace) -> bool:
-    """Whether the run must be observed in detail."""
+    """Return whether the run must be observed in detail."""
     return bool(options.timeline or options.trace)
 
 

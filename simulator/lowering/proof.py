@@ -444,7 +444,7 @@ class _Runner:
 
 
 def _is_reference(demand: Demand, chain: Chain, reference: Policy, substitutes: Substitutes) -> bool:
-    """Whether a chain gives for every code what the reference policy gives, but where anything is accepted."""
+    """Return whether a chain gives for every code what the reference policy gives, but where anything is accepted."""
     steps = [step for step in primitives_of(chain) if not isinstance(step, Reread)]
     if isinstance(demand.dst, IntFormat) and demand.dst.boolean:
         return _tells_zero(demand, chain, substitutes)
@@ -462,7 +462,7 @@ _ZERO_OR_CONSTANT = ("constant unless zero", "constant unless a zero, kept")
 
 
 def _tells_zero(demand: Demand, chain: Chain, substitutes: Substitutes) -> bool:
-    """Whether a chain to booleans makes one number of all that are not zero, which becomes 1, and 0 of zeros."""
+    """Return whether a chain to booleans makes one number of all that are not zero, which becomes 1, and 0 of zeros."""
     first, *others = primitives_of(chain)
     if not isinstance(first, ConstantArithmetic) or first.src != demand.src or first.constant is None:
         return False
@@ -477,14 +477,14 @@ def _tells_zero(demand: Demand, chain: Chain, substitutes: Substitutes) -> bool:
 
 
 def _keeps_bits(src: Format, dst: Format, reference: Policy) -> bool:
-    """Whether the reference leaves the bits of every code as they are."""
+    """Return whether the reference leaves the bits of every code as they are."""
     if not isinstance(src, IntFormat) or not isinstance(dst, IntFormat) or src.bits != dst.bits:
         return False
     return src == dst or (reference.overflow is Overflow.WRAP and reference.wrap_bits is None)
 
 
 def _same_cast(cast: FormatCast, other: FormatCast) -> bool:
-    """Whether two casts of one source give the same bits, by their policies but for what cannot occur.
+    """Return whether two casts of one source give the same bits, by their policies but for what cannot occur.
 
     Low bits do not tell signed integers from unsigned ones.
     """
@@ -524,7 +524,7 @@ def _settled_policy(cast: FormatCast) -> Policy:
 
 
 def _only_in_range(demand: Demand, casts: Sequence[FormatCast], reference: Policy) -> bool:
-    """Whether floats become the right integer where it is one of the destination, and anything goes elsewhere.
+    """Return whether floats become the right integer where it is one of the destination, and anything goes elsewhere.
 
     Every integer of the destination must come through unchanged: in formats that have it, or as its low bits at last.
     """

@@ -249,7 +249,7 @@ _INDEX_BITS = 16
 
 
 def _flushes(policy: Policy) -> bool:
-    """Whether zeros or subnormal numbers become something else than rounding makes of them."""
+    """Return whether zeros or subnormal numbers become something else than rounding makes of them."""
     return policy.flush_source or policy.flush_result or policy.drop_negative_zero
 
 

@@ -138,7 +138,7 @@ class ProgramRecorder:
         self._refuse(node.untimed)
 
     def _has_pipes(self, *names: str) -> bool:
-        """Whether the target has these pipes; a program that names others has no cycles."""
+        """Return whether the target has these pipes; a program that names others has no cycles."""
         pipes = self.target.pipes
         known = {pipes.scalar, pipes.vector, pipes.load, pipes.store, *pipes.others, "ALL"}
         if not known.issuperset(names):

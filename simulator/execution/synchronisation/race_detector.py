@@ -281,7 +281,7 @@ class Conflicts:
             self._repeats += _repeats(instance)
 
     def _is_statement(self, instance: Instance) -> bool:
-        """Whether an execution is one of a `pto.strided` statement."""
+        """Return whether an execution is one of a `pto.strided` statement."""
         return self._instructions[instance.lowered.instruction].mnemonic in STRIDED_ROWS
 
     def _follows(self, record: _Record, instance: Instance, touch: Touch) -> bool:
@@ -373,7 +373,7 @@ def _repeats(instance: Instance) -> int:
 
 
 def _trails(record: _Record, instance: Instance, touch: Touch, since: int, least: int) -> bool:
-    """Whether a statement reaches each byte that an earlier one wrote at least so many repeats later.
+    """Return whether a statement reaches each byte that an earlier one wrote at least so many repeats later.
 
     `since` are the repeats from the beginning of the earlier one to that of this one.
     """

@@ -78,7 +78,7 @@ class StatementWriter(TreeWriter):
         TreeWriter._lowered(self, node, moves)
 
     def _is_computed(self, work: ResolvedTileOp) -> bool:
-        """Whether the instructions of an operation compute its values."""
+        """Return whether the instructions of an operation compute its values."""
         rule = self.chip.tile_operation(work.mnemonic)
         assert rule is not None
         in_place = work.dst.address == work.sources[0].address if work.sources else False

@@ -75,7 +75,7 @@ class ControlState:
         self.scale = self.target.dequantisation_scale.code
 
     def counts(self, control: int) -> bool:
-        """Whether CTRL makes the mask a number of elements."""
+        """Return whether CTRL makes the mask a number of elements."""
         return bool(control >> self.target.control.mask_is_count & 1)
 
     def write(self, node: StridedStatement, operands: Sequence[Value], control: int) -> ControlWrite:

@@ -230,7 +230,7 @@ def _active_lanes(mask: int, lanes: int) -> Lanes:
 
 
 def _needs_order(operation: StridedInstruction) -> bool:
-    """Whether a later repeat may read or overwrite bytes that an earlier one wrote."""
+    """Return whether a later repeat may read or overwrite bytes that an earlier one wrote."""
     if operation.repeats == 1 or (isinstance(operation.action, LaneWork) and operation.action.at_once):
         return False
     start, end = stream_extent(operation.destination, operation.repeats, operation.lanes, operation.mask)
