@@ -260,8 +260,9 @@ class Survey:
         self._items: dict[int, tuple[Mapping[int, Node], Mapping[int, int]]] = {}
         self.executions = self._count_executions(tree.root)
         """The number of executed instructions, with loops multiplied instead of unrolled."""
-        self.operations = self._count_operations(tree.root)
+        self.operations: Counter[str] = Counter()
         """The number of operations per pipe."""
+        self._count_operations(tree.root, 1)
 
     def check(self, target: DataflowTarget, check_work: Callable[[object], None]) -> None:
         """Refuse operations that the target's machine cannot execute; `check_work` refuses those of the vector unit.
@@ -270,11 +271,13 @@ class Survey:
             IllegalError: an operation belongs to another mechanism or the scalar unit; a pipe or timing row is unknown.
         """
         span = None
+        checked: set[int] = set()
         try:
             for element in self.elements():
                 if isinstance(element, Lowered):
                     span = self._tree.instructions[element.instruction].span
-                else:
+                elif id(element) not in checked:
+                    checked.add(id(element))
                     _check_operation(element, target, check_work)
         except IllegalError as error:
             raise (error.at(span) if span is not None else error) from None
@@ -325,20 +328,17 @@ class Survey:
             return sum(times[key] * self._count_executions(item) for key, item in items.items())
         return node.trips * self._count_executions(node.body) if isinstance(node, Loop) else 1
 
-    def _count_operations(self, node: Node) -> Counter[str]:
+    def _count_operations(self, node: Node, times: int) -> None:
         if isinstance(node, Block):
-            items, times = self._distinct(node)
-            counts: Counter[str] = Counter()
+            items, counts = self._distinct(node)
             for key, item in items.items():
-                counts.update(_multiplied(self._count_operations(item), times[key]))
-            return counts
-        if isinstance(node, Loop):
-            return _multiplied(self._count_operations(node.body), node.trips)
-        return self._count_operations(node.body) if isinstance(node, Lowered) else Counter((node.pipe,))
-
-
-def _multiplied(counts: Counter[str], times: int) -> Counter[str]:
-    return Counter({name: times * count for name, count in counts.items()})
+                self._count_operations(item, times * counts[key])
+        elif isinstance(node, Loop):
+            self._count_operations(node.body, times * node.trips)
+        elif isinstance(node, Lowered):
+            self._count_operations(node.body, times)
+        else:
+            self.operations[node.pipe] += times
 
 
 def _check_operation(operation: Operation, target: DataflowTarget, check_work: Callable[[object], None]) -> None:
