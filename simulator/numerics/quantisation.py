@@ -644,13 +644,16 @@ class _ExponentWork:
         with np.errstate(over="ignore"):
             self._factors = np.ldexp(1.0, self._exponents).astype(np.float32)
         nan = np.array([math.nan])
+        self._memory = np.empty((2, _PIECE), np.uint32)
         self._nan = convert_codes(nan.view(np.uint64), FORMATS["f64"], chosen.element, policy)[0]
 
     def quantised(self, numbers: NDArray[np.float32]) -> tuple[Codes, Codes]:
-        """Return the codes of the elements and of the scales."""
+        """Return the codes of the elements, which the next call overwrites, and of the scales."""
         chosen = self.chosen
         assert isinstance(chosen.scale, FloatFormat)
-        magnitudes = np.bitwise_and(numbers.view(np.uint32), np.uint32(0x7FFFFFFF))
+        memory = self._memory if numbers.size <= _PIECE else np.empty((2, numbers.size), np.uint32)
+        work, result = memory[0, : numbers.size].reshape(numbers.shape), memory[1, : numbers.size]
+        magnitudes = np.bitwise_and(numbers.view(np.uint32), np.uint32(0x7FFFFFFF), out=work)
         starts = np.arange(0, magnitudes.size, magnitudes.shape[1])
         greatest = np.maximum.reduceat(magnitudes.reshape(-1), starts).view(np.float32).astype(np.float64)
         scales = scale_codes(
@@ -658,11 +661,12 @@ class _ExponentWork:
         )
         factors = self._factors[scales]
         with np.errstate(all="ignore"):
-            scaled = numbers * factors[:, None]
+            scaled = np.multiply(numbers, factors[:, None], out=work.view(np.float32))
         if np.isinf(factors).any():  # beyond f32: such blocks are of zeros, or so small that two steps are exact
             large = np.isinf(factors)
             scaled[large] = np.ldexp(numbers[large], self._exponents[scales[large], None])
-        codes = convert_codes(scaled.reshape(-1).view(np.uint32), FORMATS["f32"], chosen.element, self.policy)
+        codes = result.view(code_dtype(chosen.element))[: numbers.size]
+        convert_codes(work.reshape(-1), FORMATS["f32"], chosen.element, self.policy, out=codes)
         codes = codes.reshape(numbers.shape)
         unknown = scales == chosen.scale.nan_code
         if unknown.any():
