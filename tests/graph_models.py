@@ -87,7 +87,25 @@ def dynamic_quantise() -> onnx.ModelProto:
     )
 
 
+def eight_casts() -> onnx.ModelProto:
+    """Eight nodes: casts of every kind of width, and two pairs of quantising and going back, on 2,048 numbers."""
+    casts = {
+        "half": ("x", TensorProto.FLOAT16), "brain": ("x", TensorProto.BFLOAT16), "integer": ("x", TensorProto.INT32),
+        "back": ("half", TensorProto.FLOAT),
+    }  # fmt: skip
+    nodes = [helper.make_node("Cast", [source], [name], name=name, to=to) for name, (source, to) in casts.items()]
+    for name, source, zero in (("q", "x", "signed"), ("u", "back", "unsigned")):
+        nodes.append(helper.make_node("QuantizeLinear", [source, "scale", zero], [name], name=f"quantise_{name}"))
+        nodes.append(helper.make_node("DequantizeLinear", [name, "scale", zero], [f"{name}_x"], name=f"widen_{name}"))
+    constants = {"scale": np.float32(0.0625), "signed": np.int8(3), "unsigned": np.uint8(128)}
+    shape = [32, 64]
+    kinds = {"brain": TensorProto.BFLOAT16, "integer": TensorProto.INT32, "q_x": TensorProto.FLOAT}
+    outputs = {name: (kind, shape) for name, kind in {**kinds, "u_x": TensorProto.FLOAT}.items()}
+    return model(nodes, {"x": (TensorProto.FLOAT, shape)}, outputs, constants)
+
+
 SAMPLES = {
+    "eight_casts.onnx": eight_casts,
     "quantise_block.onnx": quantise_block,
     "quantise_half.onnx": quantise_half,
     "dynamic_quantise.onnx": dynamic_quantise,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -361,3 +363,58 @@ def test_no_scale_of_the_largest_magnitude_clamps() -> None:
     x = np.random.default_rng(0).standard_normal((1000, 64)).astype(np.float32)
     for fmt in ("i8", "i4", "e4m3fn", "e2m1"):
         assert castsim.quantise(x, "f32", fmt, per="token").statistics.clamped == 0
+
+
+def _hard(kind: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Return f32 numbers of every size, or any bits, with zeros, infinities and NaN."""
+    rng = np.random.default_rng(len(kind))
+    if kind == "sizes":
+        powers = rng.integers(-149, 120, size=(*shape[:-1], 1))
+        numbers = np.ldexp(rng.normal(size=shape), powers).astype(np.float32)
+    else:
+        top = {"any bits": 1 << 32, "subnormal": 1 << 24}[kind]
+        numbers = rng.integers(0, top, size=shape, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    flat = numbers.reshape(-1)
+    flat[:64] = 0
+    flat[64:67] = -0.0, np.inf, -np.inf
+    flat[130:132] = np.nan, -np.nan
+    return numbers
+
+
+@pytest.mark.parametrize("kind", ["sizes", "any bits", "subnormal"])
+@pytest.mark.parametrize("name", [row for row in BLOCK_FORMATS if row != "nvfp4"])
+def test_powers_of_two_give_what_quotients_give(kind: str, name: str) -> None:
+    """Scaling f32 by powers of two, odd tails included, gives the bits that exact quotients in f64 give."""
+    for shape, block in itertools.product(((700,), (3, 97), (2, 3, 64), (5, 0), (0, 7)), (32, 7)):
+        numbers = _hard(kind, shape) if np.prod(shape) else np.zeros(shape, np.float32)
+        for rule, rounding, zero in itertools.product(
+            ("floor", "ceil", "even", "rceil"), (None, "round", "trunc"), ("smallest", "one")
+        ):
+            modes = {"scale": rule, "rounding": rounding, "zero_scale": zero, "block": block}
+            with np.errstate(over="ignore"):
+                fast, exact = (castsim.quantise(each, name, **modes) for each in (numbers, numbers.astype(np.float64)))
+            np.testing.assert_array_equal(fast.elements.view(np.uint8), exact.elements.view(np.uint8))
+            np.testing.assert_array_equal(fast.scales.view(np.uint8), exact.scales.view(np.uint8))
+    assert fast.source.format.name == "f32"
+    assert exact.source.format.name == "f64"
+
+
+def test_statistics_refuse_an_array_that_has_changed() -> None:
+    numbers = np.linspace(-3, 3, 64, dtype=np.float32)
+    made = castsim.quantise(numbers, "mxfp8")
+    numbers *= 2
+    with pytest.raises(castsim.ReadError, match="has changed"):
+        _ = made.statistics
+
+
+def test_memory_is_that_of_the_result() -> None:
+    """Besides its input, quantising a million numbers takes their elements, scales and a piece."""
+    numbers = np.ones((1024, 1024), np.float32)
+    castsim.quantise(numbers, "mxfp8")
+    tracemalloc.start()
+    made = castsim.quantise(numbers, "mxfp8")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    result = made.elements.nbytes + made.scales.nbytes
+    assert peak + numbers.nbytes <= 2 * (numbers.nbytes + result)
+    assert peak <= 2 * result

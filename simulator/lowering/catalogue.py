@@ -452,7 +452,7 @@ def search(
             break
         progress(f"{length} steps", 0, 0)
         # What may be the end comes first: only where nothing is found is the rest worth running.
-        arriving = list(_grown(catalogue, frontier, demand, leading=True))
+        arriving = _grown(catalogue, frontier, demand, leading=True)
         found = [chain for prefix in arriving for chain in _ends(catalogue, prefix, demand, judge)]
         if not found and length < steps:
             others = _grown(catalogue, frontier, demand, leading=False)
@@ -479,13 +479,8 @@ def nearest(
                 if chain:
                     arrived.append((chain, int(failing.sum() if weights is None else weights[failing].sum())))
         if length < steps:
-            grown = (
-                _after(prefix, step)
-                for prefix in frontier
-                for step in catalogue.from_format(prefix.fmt)
-                if length + 1 < steps or _leads_to(catalogue, step, demand)
-            )
-            frontier = _first_of_each(grown)
+            last = length + 1 == steps
+            frontier = _first_of_each(_grown(catalogue, frontier, demand, leading=True if last else None))
     return sorted(arrived, key=lambda route: route[1])
 
 
@@ -506,12 +501,13 @@ def through(
     """
     frontier = [Prefix((), codes, demand.src, 0)]
     for leg in legs:
-        frontier = _first_of_each(
-            _after(prefix, step)
+        grown = [
+            (prefix, step)
             for prefix in frontier
             for step in (*catalogue.from_format(prefix.fmt), *catalogue.rereads_of(prefix.fmt))
             if step.dst.name == leg.format and (leg.rounding is None or _rounds_by(step, leg.rounding))
-        )
+        ]
+        frontier = _first_of_each(_after(grown))
     judged = [(prefix.chain, int((~demand.satisfied(codes, prefix.codes)).sum())) for prefix in frontier]
     return min(judged, key=lambda one: one[1], default=None)
 
@@ -570,19 +566,53 @@ def _leads_to(catalogue: Catalogue, step: LoweringStep, demand: Demand) -> bool:
     return step.dst == demand.dst or any(other.dst == demand.dst for other in catalogue.rereads_of(step.dst))
 
 
-def _grown(catalogue: Catalogue, frontier: list[Prefix], demand: Demand, *, leading: bool) -> Iterator[Prefix]:
-    """Yield the prefixes extended by one instruction, those that reach the destination or the others."""
-    for prefix in frontier:
-        for step in catalogue.from_format(prefix.fmt):
-            if _leads_to(catalogue, step, demand) == leading:
-                yield _after(prefix, step)
+def _grown(catalogue: Catalogue, frontier: list[Prefix], demand: Demand, *, leading: bool | None) -> list[Prefix]:
+    """Return the prefixes that are one instruction longer, by those that lead to the destination or by the others.
+
+    `leading` None: by all.
+    """
+    steps = {
+        fmt: [
+            step
+            for step in catalogue.from_format(fmt)
+            if leading is None or _leads_to(catalogue, step, demand) == leading
+        ]
+        for fmt in dict.fromkeys(prefix.fmt for prefix in frontier)
+    }
+    return _after([(prefix, step) for prefix in frontier for step in steps[prefix.fmt]])
 
 
-def _after(prefix: Prefix, step: LoweringStep) -> Prefix:
-    """Return a prefix extended by one instruction."""
-    codes = prefix.codes
-    key = _NUMBERS.of(step.primitives), codes.dtype.char, codes.tobytes()
-    return Prefix((*prefix.chain, step), _RUNS.of(key, lambda: step.run(codes, _TIER)), step.dst, prefix.length + 1)
+def _after(grown: Sequence[tuple[Prefix, LoweringStep]]) -> list[Prefix]:
+    """Return prefixes with one instruction more each, which runs once on the codes of all that it is to follow."""
+    raw = {id(prefix): prefix.codes.tobytes() for prefix, _ in grown}
+    keys = [(_NUMBERS.of(step.primitives), prefix.codes.dtype.char, raw[id(prefix)]) for prefix, step in grown]
+
+    def run(places: list[int]) -> list[Codes]:
+        made: dict[int, Codes] = {}
+        for together in _by_step(places, keys):
+            codes = [grown[place][0].codes for place in together]
+            results = grown[together[0]][1].run(np.concatenate(codes), _TIER)
+            ends = np.cumsum([each.size for each in codes])
+            made.update(zip(together, (part.copy() for part in np.split(results, ends[:-1])), strict=True))
+        return [made[place] for place in places]
+
+    return [
+        Prefix((*prefix.chain, step), codes, step.dst, prefix.length + 1)
+        for (prefix, step), codes in zip(grown, _RUNS.of_all(keys, run), strict=True)
+    ]
+
+
+_TOGETHER = 1 << 8
+"""Prefixes whose codes go through an instruction together, at most."""
+
+
+def _by_step(places: Iterable[int], keys: Sequence[tuple[int, str, bytes]]) -> Iterator[list[int]]:
+    """Yield places of one instruction and dtype together."""
+    alike: dict[tuple[int, str], list[int]] = {}
+    for place in places:
+        alike.setdefault(keys[place][:2], []).append(place)
+    for together in alike.values():
+        yield from (together[start : start + _TOGETHER] for start in range(0, len(together), _TOGETHER))
 
 
 _NUMBERS = Numbers(1 << 14)

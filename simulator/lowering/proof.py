@@ -448,6 +448,10 @@ def _is_reference(demand: Demand, chain: Chain, reference: Policy, substitutes: 
     steps = [step for step in primitives_of(chain) if not isinstance(step, Reread)]
     if isinstance(demand.dst, IntFormat) and demand.dst.boolean:
         return _tells_zero(demand, chain, substitutes)
+    if steps and _by_low_bits(steps[0], demand, reference, substitutes):
+        codes = np.arange(1 << _LOW_BITS, dtype=code_dtype(demand.src))
+        expected = convert_codes(codes, demand.src, demand.dst, reference)
+        return np.array_equal(run_chain(chain, codes), expected)
     casts = [step for step in steps if isinstance(step, FormatCast)]
     if len(casts) < len(steps) or (casts and casts[0].src != demand.src):
         return False
@@ -474,6 +478,28 @@ def _tells_zero(demand: Demand, chain: Chain, substitutes: Substitutes) -> bool:
     for primitive in others:
         codes = apply(primitive, codes)
     return codes.tolist() == [0, 0, 1]
+
+
+_LOW_BITS = 16
+
+
+def _by_low_bits(first: Primitive, demand: Demand, reference: Policy, substitutes: Substitutes) -> bool:
+    """Whether neither the first step of a chain of integers nor the reference looks at more than some low bits."""
+    src, dst = demand.src, demand.dst
+    if not isinstance(src, IntFormat) or not isinstance(dst, IntFormat) or dst.bits > _LOW_BITS:
+        return False
+    if isinstance(first, ConstantArithmetic):
+        low = substitutes[first].shape == "and" and first.constant is not None and first.src.bits == src.bits
+        low = low and 0 <= (first.constant or 0) < 1 << _LOW_BITS
+    else:
+        low = isinstance(first, FormatCast) and _takes_low_bits(first) and first.src.bits == src.bits
+    return low and _takes_low_bits(FormatCast(src, dst, reference))
+
+
+def _takes_low_bits(cast: FormatCast) -> bool:
+    """Whether a cast between integers is the low bits of its source."""
+    both = isinstance(cast.src, IntFormat) and isinstance(cast.dst, IntFormat) and cast.dst.bits <= _LOW_BITS
+    return both and not cast.dst.boolean and _settled_policy(cast) == Policy(Rounding.RINT, Overflow.WRAP)
 
 
 def _keeps_bits(src: Format, dst: Format, reference: Policy) -> bool:

@@ -73,6 +73,16 @@ class Kept(Generic[_Found]):
                 self._found.popitem(last=False)
         return entry[0]
 
+    def of_all(self, keys: Sequence[Hashable], make: Callable[[list[int]], Sequence[_Found]]) -> list[_Found]:
+        """Return the findings of keys; `make` gets the places of those that are not there and makes all at once."""
+        with self._lock:
+            there = {key: self._found[key][0] for key in keys if key in self._found}
+        places = {key: place for place, key in reversed([*enumerate(keys)]) if key not in there}
+        missing = sorted(places.values())
+        for place, finding in zip(missing, make(missing) if missing else (), strict=True):
+            there[keys[place]] = self.of(keys[place], lambda finding=finding: finding)  # type: ignore[misc]
+        return [there[key] for key in keys]
+
     def clear(self) -> None:
         """Remove all results."""
         with self._lock:
@@ -103,6 +113,10 @@ class Shared(Kept[_Found]):
     def of(self, key: Hashable, make: Callable[[], _Found], held: object = None) -> _Found:
         """See `Kept`."""
         return super().of(key, make, held) if _SHARING.on else make()
+
+    def of_all(self, keys: Sequence[Hashable], make: Callable[[list[int]], Sequence[_Found]]) -> list[_Found]:
+        """See `Kept`."""
+        return super().of_all(keys, make) if _SHARING.on else list(make([*range(len(keys))]))
 
 
 class Equals(Generic[_Thing]):

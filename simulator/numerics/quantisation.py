@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
@@ -28,6 +29,7 @@ from castsim.isa.formats import (
     format_named,
 )
 from castsim.isa.value_expressions import mode_named
+from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import (
     FormatLike,
     array_from_codes,
@@ -101,6 +103,7 @@ INFINITE_EXPONENT = 128
 """Exponent of infinity in the rules that use the exponent of m: that of f32's infinity."""
 
 
+@lru_cache(maxsize=64)
 def largest(element: Format) -> float:
     """Return the largest finite element."""
     code = element.maximum if isinstance(element, IntFormat) else element.max_finite_code
@@ -132,7 +135,12 @@ def scale_codes(
     else:
         low = scale.min_exponent - (scale.fraction_bits if scale.has_zero else 0)
         powers = _exponents(greatest, top, _top_fraction_bits(element), rule)
-        exact = np.ldexp(1.0, np.clip(powers, low, math.frexp(largest(scale))[1] - 1))
+        powers = np.clip(powers, low, math.frexp(largest(scale))[1] - 1)
+        if not scale.has_zero:  # codes are exponents
+            codes = (powers + scale.bias).astype(code_dtype(scale))
+            codes = np.where(zero, codes.dtype.type(scale.bias if zero_is_one else 0), codes)
+            return np.where(nan, codes.dtype.type(scale.nan_code or 0), codes)
+        exact = np.ldexp(1.0, powers)
     policy = Policy(Rounding.RINT if scale.has_zero else Rounding.ROUND, Overflow.SATURATE)
     codes = convert_codes(exact.view(np.uint64), FORMATS["f64"], scale, policy)
     if scale.has_zero:
@@ -310,14 +318,24 @@ class Quantised:
 
     `elements` and `scales` have the native dtypes of their formats, or are codes if there is none. `blocks` is
     the size of a block along each axis; the last block of an axis may be smaller. Scales have as many dimensions as
-    elements. `statistics` describe the error.
+    elements. `source` are the numbers as they were given, `policy` how elements were rounded.
     """
 
     elements: Codes
     scales: Codes
     format: BlockFormat
     blocks: tuple[int, ...]
-    statistics: ErrorStatistics
+    source: _Source
+    policy: Policy
+
+    @cached_property
+    def statistics(self) -> ErrorStatistics:
+        """The error, worked out when it is first asked for.
+
+        Raises:
+            ReadError: the array that was quantised is another by now.
+        """
+        return _statistics(self)
 
     def __repr__(self) -> str:
         shape, size = ("x".join(map(str, each)) or "1" for each in (self.elements.shape, self.blocks))
@@ -365,8 +383,9 @@ def quantise(
         zero_scale: scale of blocks of zeros: smallest (0 if the format has it) or one.
 
     Returns:
-        Elements, scales, and statistics of the error. Numbers beyond the largest element are clamped to it, as are
-        infinities; a block with NaN has the scale NaN, and its elements are NaN, or 0 in formats without it.
+        Elements and scales; their error is worked out when `statistics` is asked for. Numbers beyond the largest
+        element are clamped to it, as are infinities; a block that holds NaN has the scale NaN, and its elements are
+        NaN, or 0 in formats without it.
 
     Raises:
         ReadError: a format, rule, span, axis or dtype is unknown, or a block has no elements.
@@ -386,9 +405,19 @@ def quantise(
         chosen = replace(chosen, rule=ScaleRule(str(scale).lower()))
     if zero_scale not in (legal := ("smallest", "one")):
         raise ReadError(f"unknown scale of zeros '{zero_scale}'", legal=legal)
-    numbers = _numbers(array, src)
-    blocks = _blocks(numbers.shape, chosen.block if block is None else block, per, axis)
-    return _quantised(numbers, chosen, blocks, _policy(chosen.element, rounding), zero_is_one=zero_scale == "one")
+    source = _source(array, src)
+    blocks = _blocks(source.codes.shape, chosen.block if block is None else block, per, axis)
+    policy, zero_is_one = _policy(chosen.element, rounding), zero_scale == "one"
+    make = _by_exponents if _scales_exactly(source, chosen, blocks, policy) else _by_quotients
+    elements, scales = make(source, chosen, blocks, policy, zero_is_one)
+    return Quantised(
+        array_from_codes(elements, chosen.element),
+        array_from_codes(scales, chosen.scale),
+        chosen,
+        blocks,
+        source,
+        policy,
+    )
 
 
 @arguments_checked
@@ -432,8 +461,16 @@ def dequantise(
     return _dequantised(elements, np.asarray(scales).reshape(counts), chosen, blocks, format_named(format_name(dst)))
 
 
-def _numbers(array: ArrayLike, src: FormatLike | None) -> F64:
-    """Return an array as f64.
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Codes of a float format: the memory of the array that was given."""
+
+    codes: Codes
+    format: Format
+
+
+def _source(array: ArrayLike, src: FormatLike | None) -> _Source:
+    """Return the codes of an array.
 
     Raises:
         ReadError: a dtype that no format has, or not that of `src`.
@@ -453,7 +490,7 @@ def _numbers(array: ArrayLike, src: FormatLike | None) -> F64:
     if isinstance(fmt, IntFormat) or not fmt.has_zero:
         legal = [name for name, row in FORMATS.items() if not isinstance(row, IntFormat) and row.has_zero]
         raise IllegalError(f"quantised are floats, not {fmt.name}", legal=legal)
-    return _wide(codes_from_array(given, fmt), fmt)
+    return _Source(codes_from_array(given, fmt), fmt)
 
 
 def _wide(codes: Codes, fmt: Format) -> F64:
@@ -510,9 +547,11 @@ def _is_size(given: object) -> bool:
     return isinstance(given, int) and not isinstance(given, bool) and given >= 1
 
 
-def _quantised(
-    numbers: F64, chosen: BlockFormat, blocks: tuple[int, ...], policy: Policy, zero_is_one: bool
-) -> Quantised:
+def _by_quotients(
+    source: _Source, chosen: BlockFormat, blocks: tuple[int, ...], policy: Policy, zero_is_one: bool
+) -> tuple[Codes, Codes]:
+    """Return the codes of elements and scales, from exact quotients in f64."""
+    numbers = _wide(source.codes, source.format)
     greatest = np.abs(numbers)
     for axis, size in enumerate(blocks):
         if size > 1:
@@ -522,18 +561,117 @@ def _quantised(
     scales = scale_codes(
         greatest, chosen.element, chosen.unit_exponent, chosen.scale, chosen.rule, zero_is_one=zero_is_one
     )
+    scaled, _ = _scaled(numbers, scales, chosen, blocks)
+    return convert_codes(scaled.view(np.uint64), FORMATS["f64"], chosen.element, policy), scales
+
+
+def _scaled(numbers: F64, scales: Codes, chosen: BlockFormat, blocks: tuple[int, ...]) -> tuple[F64, F64]:
+    """Return the quotients of numbers and scales, and the scale of each number."""
     divisors = _spread(np.ldexp(_wide(scales, chosen.scale), chosen.unit_exponent), numbers.shape, blocks)
     scaled = quotient(numbers, np.where(divisors == 0, 1.0, divisors))  # 0 / 1 in blocks of zeros
-    scaled = np.where(np.isnan(divisors), np.nan, scaled)
-    codes = convert_codes(scaled.view(np.uint64), FORMATS["f64"], chosen.element, policy)
+    return np.where(np.isnan(divisors), np.nan, scaled), divisors
+
+
+def _statistics(made: Quantised) -> ErrorStatistics:
+    chosen = made.format
+    codes, scales = codes_from_array(made.elements, chosen.element), codes_from_array(made.scales, chosen.scale)
+    numbers = _wide(made.source.codes, made.source.format)
+    scaled, divisors = _scaled(numbers, scales, chosen, made.blocks)
+    if not np.array_equal(convert_codes(scaled.view(np.uint64), FORMATS["f64"], chosen.element, made.policy), codes):
+        raise ReadError("the array has changed since it was quantised", legal=("statistics before the array changes",))
     values = _wide(codes, chosen.element) * divisors
-    return Quantised(
-        array_from_codes(codes, chosen.element),
-        array_from_codes(scales, chosen.scale),
-        chosen,
-        blocks,
-        error_statistics(numbers, values, _beyond(scaled, chosen.element, policy), int(np.isnan(greatest).sum())),
-    )
+    nan_blocks = int(np.isnan(_wide(scales, chosen.scale)).sum())
+    return error_statistics(numbers, values, _beyond(scaled, chosen.element, made.policy), nan_blocks)
+
+
+# Blocks along the last axis whose scales are powers of two: f32 times a power of two is exact, or so small that every
+# element rounds it to zero.
+
+_TOWARDS_ZERO_AT_LAST = (Rounding.RINT, Rounding.ROUND, Rounding.TRUNC)
+"""Modes by which numbers far below the smallest element become zero."""
+
+_PIECE = 1 << 16
+"""Elements at a time, which stay in the second-level cache."""
+
+
+def _scales_exactly(source: _Source, chosen: BlockFormat, blocks: tuple[int, ...], policy: Policy) -> bool:
+    along_rows = bool(blocks) and all(size == 1 for size in blocks[:-1])
+    powers = chosen.scale.name == "e8m0" and chosen.rule is not ScaleRule.NEAREST
+    return along_rows and powers and policy.rounding in _TOWARDS_ZERO_AT_LAST and source.format.name != "f64"
+
+
+def _by_exponents(
+    source: _Source, chosen: BlockFormat, blocks: tuple[int, ...], policy: Policy, zero_is_one: bool
+) -> tuple[Codes, Codes]:
+    """Return the codes of elements and scales piece by piece."""
+    shape, block = source.codes.shape, blocks[-1]
+    count = -(-shape[-1] // block)
+    codes = source.codes.reshape(math.prod(shape[:-1]), shape[-1])
+    elements = np.empty(codes.shape, code_dtype(chosen.element))
+    scales = np.empty((codes.shape[0], count), code_dtype(chosen.scale))
+    cols = min(max(_PIECE // block, 1), max(count, 1)) * block
+    rows = max(_PIECE // cols, 1)
+    work = _ExponentWork(chosen, policy, zero_is_one)
+    for top in range(0, codes.shape[0], rows):
+        for left in range(0, shape[-1], cols):
+            piece = codes[top : top + rows, left : left + cols]
+            whole = piece.shape[1] // block * block
+            first = left // block
+            for begin, end in ((0, whole), (whole, piece.shape[1])):  # the last block may be smaller
+                if begin < end:
+                    size = min(block, end - begin)
+                    run = np.ascontiguousarray(piece[:, begin:end]).reshape(-1, size)
+                    made, powers = work.quantised(_single(run, source.format))
+                    elements[top : top + rows, left + begin : left + end] = made.reshape(-1, end - begin)
+                    at = first + begin // block
+                    scales[top : top + rows, at : at + (end - begin) // size] = powers.reshape(len(piece), -1)
+    return elements.reshape(shape), scales.reshape(*shape[:-1], count)
+
+
+def _single(codes: Codes, fmt: Format) -> NDArray[np.float32]:
+    """Return the exact numbers of codes of up to 24 significant bits."""
+    wide = codes if fmt.name == "f32" else convert_codes(codes, fmt, FORMATS["f32"], _EXACT)
+    return wide.astype(np.uint32, copy=False).view(np.float32)
+
+
+class _ExponentWork:
+    """Scales and elements of rows that are a block each."""
+
+    def __init__(self, chosen: BlockFormat, policy: Policy, zero_is_one: bool) -> None:
+        self.chosen, self.policy, self.zero_is_one = chosen, policy, zero_is_one
+        assert isinstance(chosen.scale, FloatFormat)
+        self._exponents = chosen.scale.bias - chosen.unit_exponent - np.arange(256)
+        with np.errstate(over="ignore"):
+            self._factors = np.ldexp(1.0, self._exponents).astype(np.float32)
+        nan = np.array([math.nan])
+        self._memory = np.empty((2, _PIECE), np.uint32)
+        self._nan = convert_codes(nan.view(np.uint64), FORMATS["f64"], chosen.element, policy)[0]
+
+    def quantised(self, numbers: NDArray[np.float32]) -> tuple[Codes, Codes]:
+        """Return the codes of the elements, which the next call overwrites, and of the scales."""
+        chosen = self.chosen
+        assert isinstance(chosen.scale, FloatFormat)
+        memory = self._memory if numbers.size <= _PIECE else np.empty((2, numbers.size), np.uint32)
+        work, result = memory[0, : numbers.size].reshape(numbers.shape), memory[1, : numbers.size]
+        magnitudes = np.bitwise_and(numbers.view(np.uint32), np.uint32(0x7FFFFFFF), out=work)
+        starts = np.arange(0, magnitudes.size, magnitudes.shape[1])
+        greatest = np.maximum.reduceat(magnitudes.reshape(-1), starts).view(np.float32).astype(np.float64)
+        scales = scale_codes(
+            greatest, chosen.element, chosen.unit_exponent, chosen.scale, chosen.rule, zero_is_one=self.zero_is_one
+        )
+        factors = self._factors[scales]
+        with np.errstate(all="ignore"):
+            scaled = np.multiply(numbers, factors[:, None], out=work.view(np.float32))
+        if np.isinf(factors).any():  # beyond f32: such blocks are of zeros, or so small that two steps are exact
+            large = np.isinf(factors)
+            scaled[large] = np.ldexp(numbers[large], self._exponents[scales[large], None])
+        codes = result.view(code_dtype(chosen.element))[: numbers.size]
+        convert_codes(work.reshape(-1), FORMATS["f32"], chosen.element, self.policy, out=codes)
+        codes = codes.reshape(numbers.shape)
+        unknown = scales == chosen.scale.nan_code
+        if unknown.any():
+            codes[unknown] = self._nan
+        return codes, scales
 
 
 def _beyond(scaled: F64, element: Format, policy: Policy) -> NDArray[np.bool_]:
