@@ -35,7 +35,7 @@ def check_codes(codes: Codes, fmt: Format) -> Codes:
     array = np.asarray(codes)
     if array.dtype.kind != "u" or array.dtype.itemsize * 8 != fmt.storage_bits:
         raise ReadError(
-            f"codes of {fmt.name} must be {code_dtype(fmt)}, not {array.dtype}", legal=(str(code_dtype(fmt)),)
+            f"codes of {fmt.name} come as {code_dtype(fmt)}, not {array.dtype}", legal=(str(code_dtype(fmt)),)
         )
     if fmt.bits < fmt.storage_bits and array.size and not (isinstance(fmt, IntFormat) and fmt.boolean):
         _check_range(array, fmt)

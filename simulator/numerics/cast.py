@@ -76,7 +76,7 @@ def check_random(codes: Codes, policy: Policy, random: NDArray[np.uint32] | None
         return
     if not isinstance(random, np.ndarray) or random.dtype.kind != "u" or random.dtype.itemsize != 4:
         shown = getattr(random, "dtype", type(random).__name__)
-        raise ReadError(f"random words must be an array of uint32, not {shown}", legal=("uint32",))
+        raise ReadError(f"random words come as an array of uint32, not {shown}", legal=("uint32",))
     if random.shape != np.shape(codes):
         raise ReadError(f"random words of shape {random.shape} for codes of shape {np.shape(codes)}")
 

@@ -194,7 +194,7 @@ def codes_from_strings(strings: ArrayLike, dst: Format, policy: Policy | None = 
     """
     array = np.asarray(strings)
     if array.dtype.kind not in "USOT":
-        raise ReadError(f"strings must be an array of text, not {array.dtype}", legal=("str", "bytes", "object"))
+        raise ReadError(f"strings come as an array of text, not {array.dtype}", legal=("str", "bytes", "object"))
     chosen = abstract_policy(FORMATS["f64"], dst) if policy is None else policy
     known: dict[str, int] = {}
     codes = np.empty(array.shape, code_dtype(dst))
@@ -343,7 +343,7 @@ def check_array(array: object, fmt: Format) -> None:
         ReadError: it is not an array.
     """
     if not isinstance(array, np.ndarray | np.generic):
-        raise ReadError(f"{fmt.name} must be a NumPy array, not {type(array).__name__}", legal=("numpy.ndarray",))
+        raise ReadError(f"{fmt.name} comes as a NumPy array, not as {type(array).__name__}", legal=("numpy.ndarray",))
 
 
 def _wrong_dtype(array: Codes, fmt: Format) -> ReadError:

@@ -232,7 +232,7 @@ class Structured:
     def __post_init__(self) -> None:
         if isinstance(self.src, TaperedFormat) or self.src.bits <= NARROW:
             raise IllegalError(
-                f"structured sets represent the codes of a wide source; {self.src.name} has few codes",
+                f"a structured set stands for the codes of a wide source; those of {self.src.name} are few",
                 legal=("--exhaustive",),
             )
         if self.size > LARGEST:

@@ -83,7 +83,7 @@ from castsim.numerics.tables import LookupTable, table_of, table_size
 
 _settings: Any = numba.config
 if _settings.DISABLE_JIT:
-    raise ImportError("compilation is disabled by NUMBA_DISABLE_JIT")
+    raise ImportError("it is told not to compile, by NUMBA_DISABLE_JIT")
 
 
 SOURCES = (__file__, rounding.__file__, steps.__file__)
