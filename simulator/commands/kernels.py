@@ -44,7 +44,7 @@ from castsim.targets.loader import Target
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from castsim.pto_cpp import CppRecording, Request
+    from castsim.cpp_recording.recording import CppRecording, Request
     from castsim.tpc_compiler.tpc_c.compiling import Compiled
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
@@ -139,7 +139,7 @@ def request_of(options: Namespace, program: str, limits: Limits | None = None) -
     Raises:
         ReadError: what was typed.
     """
-    from castsim.pto_cpp import Request  # noqa: PLC0415 - the recorder is for those who name a kernel
+    from castsim.cpp_recording.recording import Request  # noqa: PLC0415 - the recorder is for those who name a kernel
 
     changes = assignments("--option", options.options)
     block, blocks = _core("--block", options.block)
