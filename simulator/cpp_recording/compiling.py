@@ -262,7 +262,7 @@ class Library:
     headers: Path
     main: str
     names: tuple[str, ...]
-    prefix: str
+    prefix: tuple[str, ...]
     architectures: Mapping[bool, str]
     silent: str
     own: str
@@ -399,7 +399,10 @@ def _folders_with(kernel: Path, header: str) -> tuple[str, ...]:
 
 def _names_known(library: Library) -> set[str]:
     """Return the names that castsim's headers of a library have for kernels."""
-    texts = (path.read_text(encoding="utf-8") for path in sorted(library.headers.iterdir()))
+    texts = (
+        path.read_text(encoding="utf-8")
+        for path in (HEADERS / "castsim_device.hpp", *sorted(library.headers.iterdir()))
+    )
     words = {word for text in texts for word in re.findall(r"[A-Za-z_]\w+", re.sub(r"//[^\n]*", "", text))}
     return {word for word in words if not word.lower().startswith("castsim")}
 

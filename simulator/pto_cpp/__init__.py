@@ -41,7 +41,7 @@ LIBRARY = Library(
         "kernel_utils.h",
         "int4_cvt.hpp",
     ),
-    prefix="pto/",
+    prefix=("pto/",),
     architectures={
         False: "__CCE_AICORE__=220 __DAV_VEC__ __DAV_C220__ __DAV_C220_VEC__ PTO_NPU_ARCH_A2A3 MEMORY_BASE",
         True: "__CCE_AICORE__=310 __DAV_VEC__ __DAV_C310__ __DAV_C310_VEC__ PTO_NPU_ARCH_A5 REGISTER_BASE",
