@@ -247,8 +247,10 @@ def test_programs_of_the_matrix_unit_are_refused(kind: str) -> None:
 
 
 def test_other_targets_have_no_vector_instructions() -> None:
-    with pytest.raises(CastsimError, match="a2a3 does not run programs with vector instructions"):
-        load_tiles(Source("k.pto", Language.TILES, program(LOAD)), LoadRequest("a2a3"))
+    scope = 'pto.vecscope {\n%m = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>\n}'
+    with pytest.raises(CastsimError, match="a2a3 has no vector registers") as caught:
+        load_tiles(Source("k.pto", Language.TILES, program(f"{LOAD}\n{scope}")), LoadRequest("a2a3"))
+    assert caught.value.span is not None
 
 
 def test_a_result_has_cycles_of_both_engines(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ from castsim.isa.pto.statement_forms import (
     sorted_texts,
 )
 from castsim.isa.pto.statement_reader import KEPT, Handler, NamedOperation, PtoReader, Use, read_results
+from castsim.isa.pto.strided_statements import PREFIX as STRIDED_PREFIX
+from castsim.isa.pto.strided_statements import STRIDED_ROWS, read_strided
 from castsim.isa.pto.tile_operation_forms import read_operands
 from castsim.isa.pto.types import AFTER_LOWERING, LOWERED_DIALECTS, UNSIZED_MASK, format_type
 from castsim.isa.pto.value_types import MaskType
@@ -603,6 +605,7 @@ HANDLERS: dict[str, Handler] = {
     **tile_forms.TCVT_READERS,
     **MICRO_READERS,
     **VMI_READERS,
+    **{f"pto.{STRIDED_PREFIX}{name}": read_strided for name in STRIDED_ROWS},
     "pto.strict_vecscope": _read_strict_scope,
     **{f"pto.{section}": _read_section for section in SECTIONS},
     "scf.for": _read_for,

@@ -33,6 +33,7 @@ from castsim.isa.pto.value_types import (
     MicroOperation,
     PointerType,
     ScalarType,
+    StridedStatement,
     Type,
     VmiOperation,
 )
@@ -113,8 +114,9 @@ GROUPS: Mapping[str, tuple[int, ...]] = {"nburst": (3,), "loop": (3,), "pad": (1
 
 # What may stand inside a vecscope and what outside (docs/reference/micro.md section 1.5).
 
-MICRO_ARCHITECTURE = "a5"
-"""The architecture of programs of vector instructions (docs/reference/micro.md section 1.1)."""
+MICRO_ARCHITECTURE, STRIDED_ARCHITECTURE = "a5", "a2a3"
+"""The architectures of programs of vector instructions (docs/reference/micro.md section 1.1), and of those with
+`pto.strided` statements."""
 
 SCOPES = ("vecscope", "strict_vecscope")
 """Kinds of sections that are one launch of a vector function."""
@@ -172,8 +174,13 @@ def logical_operations(body: Sequence[Operation]) -> Iterator[VmiOperation]:
 
 def is_micro(function: Function) -> bool:
     """Whether a function is one of vector instructions."""
-    body = function.body or ()
-    return next(micro_operations(body), None) is not None or has_logical_registers(function)
+    kinds = MicroOperation | VmiOperation | StridedStatement
+    return any(isinstance(node, kinds) for node in nodes(function.body or ()))
+
+
+def is_strided(function: Function) -> bool:
+    """Whether a function has instructions of A2/A3."""
+    return any(isinstance(node, StridedStatement) for node in nodes(function.body or ()))
 
 
 def has_logical_registers(function: Function) -> bool:

@@ -24,6 +24,7 @@ from castsim.isa.pto.value_types import (
     PartitionType,
     PointerType,
     ScalarType,
+    StridedStatement,
     TileType,
     Type,
     VectorType,
@@ -42,6 +43,7 @@ __all__ = [
     "PartitionType",
     "PointerType",
     "ScalarType",
+    "StridedStatement",
     "TileType",
     "Type",
     "VectorType",
@@ -502,6 +504,7 @@ Operation = (
     | Return
     | Section
     | MicroOperation
+    | StridedStatement
     | VmiOperation
 )
 

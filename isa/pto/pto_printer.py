@@ -26,6 +26,7 @@ from castsim.isa.pto.program import (
     Operation,
     Program,
     Section,
+    StridedStatement,
     Tcvt,
     TileOperation,
     Type,
@@ -34,6 +35,7 @@ from castsim.isa.pto.program import (
 )
 from castsim.isa.pto.pto_scalars import bits_of
 from castsim.isa.pto.statement_forms import FLOATS, StatementForm, format_attributes, values_text
+from castsim.isa.pto.strided_statements import strided_text
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, text_name
 
@@ -291,6 +293,7 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
     CacheOperation: lambda node: f"pto.{node.mnemonic}{_spaced(node.text)}",
     MicroOperation: _micro,
     VmiOperation: _micro,
+    StridedStatement: strided_text,
 }
 _FORMS: dict[Any, list[StatementForm]] = {}
 for _form in (*pto_scalars.FORMS, *tile_operation_forms.FORMS, *tile_forms.FORMS, *control_flow.FORMS):

@@ -210,6 +210,24 @@ class MicroOperation(RegisterOperation):
     groups: tuple[tuple[str, int], ...] = ()
 
 
+# The instructions of A2/A3 as statements, one node for all; `strided_statements` tells how each is written.
+
+
+@dataclass(frozen=True, slots=True)
+class StridedStatement(RegisterOperation):
+    """`pto.strided.NAME ins(%a, %x : types) outs(%d : type) {repeats = 4, blocks = [1, 1], strides = [8, 8]}`.
+
+    `operands` are the destination, if there is one (`has_destination`), the sources and the scalars, with an optional
+    number of repeats (index) behind them. `blocks` and `strides` are the block and repeat strides of the pointers, in
+    that order; empty: 1 for every block stride, and the repeat strides of adjacent repeats.
+    """
+
+    has_destination: bool = False
+    repeats: int = 1
+    blocks: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+
+
 # Elements that hold two values: how many columns a tile of them stands for, and what it holds.
 #
 # Spelled with the prefix `!pto.`, a column of 4-bit values counts bytes, that is pairs; the value in the low half is

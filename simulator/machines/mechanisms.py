@@ -216,6 +216,7 @@ STRIDED_REPEAT = MechanismParts(
     cast_elements=f"{_ROOM}.strided.plan:cast_elements",
     lowerer=f"{_ROOM}.strided.strided_lowering:StridedLowerer",
     compute=f"{_ROOM}.strided.values:compute",
+    vector_units=f"{_ROOM}.strided.statements:StridedUnits",
 )
 VECTOR_FUNCTION = MechanismParts(
     cast_elements=f"{_ROOM}.vector_function.lowering:cast_elements",

@@ -50,7 +50,7 @@ from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.formats import Codes
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.lexer import options_named
-from castsim.isa.pto.micro_forms import MICRO_ARCHITECTURE, is_micro
+from castsim.isa.pto.micro_forms import MICRO_ARCHITECTURE, STRIDED_ARCHITECTURE, is_micro, is_strided
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.pto_parser import inlined, parse
 from castsim.isa.pto.value_types import element_format, held_format
@@ -284,7 +284,7 @@ def _architecture(parsed: pto.Program, file: str, request: LoadRequest) -> str |
     if parsed.target_arch is not None or not any(map(is_micro, parsed.functions)):
         return parsed.target_arch
     function, _ = choose_entry(parsed, Path(file), request.entry)
-    return MICRO_ARCHITECTURE if is_micro(function) else None
+    return STRIDED_ARCHITECTURE if is_strided(function) else MICRO_ARCHITECTURE if is_micro(function) else None
 
 
 def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:

@@ -441,6 +441,13 @@ class _Recorded:
                 self.recording.write(name, value)
         return found
 
+    def strided(self, node: pto.StridedStatement, operands: tuple[Value, ...], control: int) -> int:
+        self._begin(RecordedOperation(node, inside=False, pointers=_pointers(node, operands)), [(BUFFER, 0, None)])
+        return self.inner.strided(node, operands, control)
+
+    def control(self, node: MicroOperation, value: int) -> None:
+        self.inner.control(node, value)
+
     def branch(self, node: pto.Operation) -> None:
         self.inner.branch(node)
 
@@ -477,7 +484,9 @@ class _Recorded:
         self.recording.seen.append(seen)
 
 
-def _pointers(node: MicroOperation, values: Sequence[Value]) -> tuple[tuple[str, BytePointer], ...]:
+def _pointers(
+    node: MicroOperation | pto.StridedStatement, values: Sequence[Value]
+) -> tuple[tuple[str, BytePointer], ...]:
     pairs = zip(node.operands, values, strict=False)
     return tuple((name, value) for name, value in pairs if isinstance(value, BytePointer))
 

@@ -155,6 +155,9 @@ class MicroInterpreter(Walk):
         match node:
             case pto.MicroOperation():
                 self._micro(node)
+            case pto.StridedStatement():
+                operands = tuple(self.environment[name] for name in node.operands)
+                self.control = self.unit.strided(node, operands, self.control)
             case pto.Constant() | pto.Arith() | pto.Compare() | pto.Convert():
                 self._compute(node)
             case pto.AddPointer() | pto.ScalarAccess():
@@ -340,6 +343,7 @@ class MicroInterpreter(Walk):
             self.environment[node.results[0]] = DependentScalar(self.control)
         elif node.mnemonic == "set_ctrl":
             self.control = self.constant(node.operands[0])
+            self.unit.control(node, self.control)
         else:
             value, bit = (self.constant(name) for name in node.operands)
             mask = 1 << bit % 64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -11,12 +12,12 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from castsim.execution.interpreter.rerolling import DependentScalar
-from castsim.execution.tree import Access, Instruction, Lowered, Tree, strided
+from castsim.execution.tree import Access, Instruction, Lowered, Tree, run_length, strided
 from castsim.isa.errors import Span, TileError, Warnings
 from castsim.isa.pto.micro_forms import LOOP_REGISTERS
 from castsim.isa.pto.program import Barrier, External, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag
 from castsim.isa.pto.types import lane_bits
-from castsim.isa.pto.value_types import MicroOperation
+from castsim.isa.pto.value_types import MicroOperation, StridedStatement
 from castsim.targets.dataflow import BLOCK_BYTES
 
 # Where an instruction or a transfer of a micro program reads or writes.
@@ -78,6 +79,14 @@ class MicroMemory:
         if argument not in marks:
             marks[argument] = np.zeros(self.arguments[argument].size, np.bool_)
         return marks[argument]
+
+
+def mark(marks: Marks, touched: Access) -> None:
+    """Mark the bytes of an access."""
+    length = run_length(touched)
+    for steps in product(*(range(0, count * distance, distance) for count, distance in touched.runs)):
+        start = touched.start + sum(steps)
+        marks[start : start + length] = True
 
 
 # Single elements of memory that the scalar unit of a micro program reads and writes.
@@ -456,6 +465,18 @@ class VectorUnit(Protocol):
         """
         ...
 
+    def strided(self, node: StridedStatement, operands: tuple[Value, ...], control: int) -> int:
+        """Execute an instruction of A2/A3 under CTRL; return CTRL after it.
+
+        Raises:
+            IllegalError, TileError: the unit does not have it, or it reaches beyond the buffer.
+        """
+        ...
+
+    def control(self, node: MicroOperation, value: int) -> None:
+        """Hear of a write of CTRL."""
+        ...
+
     def branch(self, node: Operation) -> None:
         """Hear of a scalar select or a branch inside a vecscope."""
         ...
@@ -517,7 +538,7 @@ class Followed:
     def _nothing(self, *_: object, **__: object) -> None:
         """Do nothing."""
 
-    enter = leave = loop = trip = branch = transfer = synchronise = element = hold = external = _nothing
+    enter = leave = loop = trip = branch = transfer = synchronise = element = hold = external = control = _nothing
 
 
 class PathOnly(Followed):
@@ -528,6 +549,11 @@ class PathOnly(Followed):
     def execute(self, issue: VectorIssue) -> tuple[Value, ...]:
         """Return a result of nothing for each that there is."""
         return (None,) * len(issue.node.results)
+
+    def strided(self, node: StridedStatement, operands: tuple[Value, ...], control: int) -> int:
+        """Return CTRL; that it may count lanes bears on no path."""
+        del node, operands
+        return control
 
 
 # Programs of vector instructions as published tables name them: a body, how often it runs, in how many loops.

@@ -44,7 +44,7 @@ from castsim.numerics.tiers import convert_codes
 UNORDERED = "unordered"
 """A comparison that no text can ask for: whether NaN is on either side."""
 
-_COMPARISONS: dict[str, Callable[..., NDArray[np.bool_]]] = {
+COMPARISONS: dict[str, Callable[..., NDArray[np.bool_]]] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -101,7 +101,7 @@ def choose(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
     assert counts is not None
     fmt = source.format
     wanted = numbers(np.array([work.scalars[0][0]], _dtype(fmt)), fmt)
-    found = _COMPARISONS[work.mode or "eq"](numbers(valid_codes(buffer, source), fmt), wanted)
+    found = COMPARISONS[work.mode or "eq"](numbers(valid_codes(buffer, source), fmt), wanted)
     result = tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)
     for row, chosen in enumerate(found):
         places = np.flatnonzero(chosen) + work.offset
@@ -135,7 +135,7 @@ def _compared(buffer: Bytes, work: ResolvedTileOp, mode: str, length: int) -> ND
     operands = [numbers(_rows(buffer, source, length, fmt), fmt) for source in work.sources]
     if work.scalars:
         operands.append(numbers(np.array([work.scalars[0][0]], _dtype(fmt)), fmt))
-    found: NDArray[np.bool_] = _COMPARISONS[mode](*operands)
+    found: NDArray[np.bool_] = COMPARISONS[mode](*operands)
     return found
 
 

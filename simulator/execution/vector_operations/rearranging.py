@@ -262,7 +262,7 @@ def sort_groups(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
     source, places = work.sources
     codes = valid_codes(buffer, source)
     given = np.broadcast_to(valid_codes(buffer, places).astype(np.uint64), codes.shape)
-    ranks = _ranks(codes, source.format)
+    ranks = ranks_of(codes, source.format)
     groups = np.broadcast_to(np.arange(codes.shape[1]) // GROUP, codes.shape)
     order = np.lexsort((given, -ranks, groups), axis=1)
     pairs = codes.astype(np.uint64) | given << np.uint64(32)
@@ -313,7 +313,7 @@ def _merged(lists: Sequence[Pairs], fmt: Format) -> Pairs:
 
     An element after a smaller one in its list comes directly after that: its key is the least element up to it.
     """
-    keys = [np.minimum.accumulate(_ranks(_elements(one, fmt), fmt), axis=1) for one in lists]
+    keys = [np.minimum.accumulate(ranks_of(_elements(one, fmt), fmt), axis=1) for one in lists]
     order = np.argsort(-np.concatenate(keys, axis=1), axis=1, kind="stable")
     return np.take_along_axis(np.concatenate(lists, axis=1), order, axis=1)
 
@@ -323,7 +323,7 @@ def _elements(pairs: Pairs, fmt: Format) -> Codes:
     return codes
 
 
-def _ranks(codes: Codes, fmt: Format) -> NDArray[np.float64]:
+def ranks_of(codes: Codes, fmt: Format) -> NDArray[np.float64]:
     """Return sort keys of elements: their values, NaN below all others."""
     values = numbers(codes, fmt).astype(np.float64).reshape(codes.shape)
     ranks = np.where(np.isinf(values), np.copysign(1e300, values), values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from castsim.execution.tree import Access, ResolvedTileOp, Tile, strided
@@ -19,7 +19,7 @@ from castsim.execution.vector_operations.shapes import (
 from castsim.isa.errors import IllegalError, ReadError, ScratchError, TileError
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto.value_types import held_format
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation, parts_of
 from castsim.targets.dataflow import DataflowTarget, TileArithmetic, TileOperationFacts
 
 # Moves of bytes into boxes for the matrix unit: shared exponents to ZZ, codes to NZ.
@@ -309,6 +309,37 @@ def behaviour_of(target: DataflowTarget, work: ResolvedTileOp) -> Behaviour:
         uses_tmp=work.tmp is not None and rule is not None and rule.tmp == "used",
         choices=tuple((name, target.option(name)) for name in _relevant(work, facts)),
         window=_window(target, work),
+    )
+
+
+LANE_OPTIONS = {
+    "max": ("maximum_of_nan",),
+    "min": ("maximum_of_nan",),
+    "relu": ("relu_of_nan",),
+    "shl": ("shift_beyond_width",),
+    "shr": ("shift_beyond_width",),
+    "axpy": ("axpy_rounding",),
+    "madd": ("axpy_rounding",),
+}
+"""Options for results of lanes that no source states, by function."""
+
+
+def lane_behaviour(
+    target: DataflowTarget, function: str, fmt: str, ctrl: int, bits: Mapping[str, int], names: Iterable[str] = ()
+) -> Behaviour:
+    """Return the target's part in a function of lanes that reads the options `names`.
+
+    Results clamp like those of tile operations under this CTRL, whose `bits` stand for options
+    (docs/reference/pto.md section 7.1).
+    """
+    facts = target.tile_arithmetic
+
+    def value_of(option: str) -> int | str:
+        return ctrl >> bits[option] & 1 if option in bits else target.option(option)
+
+    choices = tuple((name, target.option(name)) for name in names)
+    return Behaviour(
+        facts, saturates(facts, {function, *parts_of(function)}, fmt, value_of), uses_tmp=False, choices=choices
     )
 
 

@@ -40,7 +40,6 @@ from castsim.machines.strided.strided_instructions import (
     Stream,
     StridedInstruction,
     StridedOperation,
-    TimedArithmetic,
 )
 from castsim.machines.strided.values import apply_action
 from castsim.numerics.blocks import code_dtype
@@ -549,7 +548,7 @@ def _outcome(plan: CastPlan, saturation: str, codes: Codes) -> TargetCast:
 
 def overflow_of(plan: CastPlan) -> Overflow:
     """Return the treatment of out-of-range numbers by a cast."""
-    if not isinstance(plan.action, DuplicateCode | BitwiseAnd | TimedArithmetic):
+    if isinstance(plan.action, ElementwiseCast | RoundToIntegral | ScaledConvert):
         return plan.action.policy.overflow
     off = plan.saturation is Saturation.OFF and isinstance(plan.dst, IntFormat)
     return Overflow.WRAP if off else Overflow.SATURATE

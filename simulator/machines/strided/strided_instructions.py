@@ -7,9 +7,13 @@ at issue, so an operation carries the policy that held when it was issued, and n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from castsim.execution.pipe_operations import (
     BLOCK,
@@ -22,7 +26,7 @@ from castsim.execution.pipe_operations import (
 )
 from castsim.execution.tree import Deltas
 from castsim.isa.errors import IllegalError, TargetDataError
-from castsim.isa.formats import Format
+from castsim.isa.formats import Codes, Format
 from castsim.numerics.policy import Policy
 from castsim.targets.strided_repeat import StridedBufferPorts, StridedRepeatTarget, VectorTiming
 
@@ -92,7 +96,19 @@ class TimedArithmetic:
     """Part of a vector operation on tiles: its time and byte streams. `TileEffect` computes the values."""
 
 
-Action = ElementwiseCast | RoundToIntegral | ScaledConvert | DuplicateCode | BitwiseAnd | TimedArithmetic
+@dataclass(frozen=True, slots=True)
+class LaneWork:
+    """The work of an instruction of the text.
+
+    `run` receives the buffer, the codes of the sources in their lanes, shape (repeats, lanes), and the active lanes (a
+    slice or their numbers); it returns the codes of the destination. `at_once`: all repeats read before any writes.
+    """
+
+    run: Callable[[NDArray[np.uint8], list[Codes], slice | NDArray[np.int64]], Codes]
+    at_once: bool = False
+
+
+Action = ElementwiseCast | RoundToIntegral | ScaledConvert | DuplicateCode | BitwiseAnd | TimedArithmetic | LaneWork
 
 
 @dataclass(frozen=True, slots=True)

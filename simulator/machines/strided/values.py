@@ -23,6 +23,7 @@ from castsim.machines.strided.strided_instructions import (
     BitwiseAnd,
     DuplicateCode,
     ElementwiseCast,
+    LaneWork,
     RoundToIntegral,
     ScaledConvert,
     Stream,
@@ -161,7 +162,7 @@ def apply_action(
             return np.full(shape, value, dtype=f"<u{dst.storage_bits // 8}")
         case BitwiseAnd():
             return sources[0] & sources[1]
-        case TimedArithmetic():
+        case TimedArithmetic() | LaneWork():
             raise TypeError("part of a vector operation on tiles, which runs as a whole")
 
 
@@ -204,11 +205,20 @@ def _convert_whole(whole: NaturalMap, buffer: Bytes) -> None:
 
 
 def _step(operation: StridedInstruction, buffer: Bytes, lanes: Lanes, repeat: int, repeats: int) -> None:
-    sources = [gather(buffer, source, lanes, repeat, repeats) for source in operation.sources]
-    count = lanes.stop if isinstance(lanes, slice) else len(lanes)
-    src = operation.sources[0].format if operation.sources else None
-    result = apply_action(operation.action, sources, src, operation.destination.format, (repeats, count))
-    scatter(buffer, operation.destination, lanes, repeat, result)
+    dst = operation.destination
+    sources = [gather(buffer, each, _own_lanes(each, lanes), repeat, repeats) for each in operation.sources]
+    if isinstance(operation.action, LaneWork):
+        result = operation.action.run(buffer, sources, lanes)
+    else:
+        count = lanes.stop if isinstance(lanes, slice) else len(lanes)
+        src = operation.sources[0].format if operation.sources else None
+        result = apply_action(operation.action, sources, src, dst.format, (repeats, count))
+    scatter(buffer, dst, _own_lanes(dst, lanes), repeat, np.broadcast_to(result, (repeats, *result.shape[1:])))
+
+
+def _own_lanes(stream: Stream, lanes: Lanes) -> Lanes:
+    """Return the lanes of an operand: the active ones, or the first ones of those that have a number of their own."""
+    return slice(0, stream.elements) if stream.elements else lanes
 
 
 def _active_lanes(mask: int, lanes: int) -> Lanes:
@@ -221,11 +231,11 @@ def _active_lanes(mask: int, lanes: int) -> Lanes:
 
 def _needs_order(operation: StridedInstruction) -> bool:
     """Whether a later repeat may read or overwrite bytes that an earlier one wrote."""
-    if operation.repeats == 1:
+    if operation.repeats == 1 or (isinstance(operation.action, LaneWork) and operation.action.at_once):
         return False
     start, end = stream_extent(operation.destination, operation.repeats, operation.lanes, operation.mask)
     first, behind = stream_extent(operation.destination, 1, operation.lanes, operation.mask)
-    if operation.destination.repeat_stride * BLOCK < behind - first:
+    if operation.destination.step < behind - first:
         return True
     for source in operation.sources:
         low, high = stream_extent(source, operation.repeats, operation.lanes, operation.mask)
@@ -246,10 +256,10 @@ def _adjacent(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats:
     stored = lanes.stop * bits // 8 // size
     if stream.block_stride != 1 and stored * size > BLOCK:
         return None
-    start = stream.address + repeat * stream.repeat_stride * BLOCK
-    _check_reach(buffer, start, start + (repeats - 1) * stream.repeat_stride * BLOCK + stored * size)
+    start = stream.address + repeat * stream.step
+    _check_reach(buffer, start, start + (repeats - 1) * stream.step + stored * size)
     base = buffer[start : start + size].view(f"<u{size}")
-    return as_strided(base, (repeats, stored), (stream.repeat_stride * BLOCK, size), writeable=True)
+    return as_strided(base, (repeats, stored), (stream.step, size), writeable=True)
 
 
 def _places(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> tuple[NDArray[np.int64], int]:
@@ -261,7 +271,7 @@ def _places(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: i
     size = max(bits // 8, 1)
     unit = 2 if bits == 4 else 1
     inside = numbers // per_block * stream.block_stride * BLOCK * unit + numbers % per_block * size
-    rows = stream.address + (repeat + np.arange(repeats)) * stream.repeat_stride * BLOCK
+    rows = stream.address + (repeat + np.arange(repeats)) * stream.step
     places = rows[:, None] * unit + inside[None, :]
     _check_reach(buffer, int(places.min()) // unit, int(places.max()) // unit + size)
     return places, size

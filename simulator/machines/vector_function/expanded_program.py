@@ -47,6 +47,7 @@ from castsim.machines.vector_function.register_operations import (
     far,
     unwritten,
 )
+from castsim.targets.loader import TileTarget
 
 # One vector function as a vecscope: setup, then loop nests, with counters carried from trip to trip.
 
@@ -120,7 +121,7 @@ class FunctionWriter:
         return found
 
 
-_Moves = tuple[tuple[str, Deltas], ...]
+Moves = tuple[tuple[str, Deltas], ...]
 """Variables of the loops around an element of the tree, each with how far the element's addresses move by it."""
 
 
@@ -128,12 +129,13 @@ def program_writer(function: Function, attributes: Attributes, taken: set[str]) 
     """Return a writer of a function's operations that also sets CTRL; `taken` are reserved names."""
     types = {argument.name: argument.type for argument in function.arguments}
     pointers = {name: kind for name, kind in types.items() if isinstance(kind, PointerType)}
-    program = ProgramWriter(FunctionEmitter({*types, *taken}, {}), attributes, (), pointers)
+    out = FunctionEmitter({*types, *taken}, {})
+    program = ProgramWriter(out, attributes.target, (), pointers, attributes=attributes)
     program.start(start_ctrl(attributes.target))
     return program
 
 
-def framed(program: ProgramWriter, function: Function) -> str:
+def framed(program: TreeWriter, function: Function) -> str:
     """Return the whole text: the module, the function, all that has been written, and the wait for all pipes."""
     out = program.out
     program.drain()
@@ -143,24 +145,22 @@ def framed(program: ProgramWriter, function: Function) -> str:
     )
     body = (*out.head.flat(), *out.current.flat(), pto.Return())
     written = pto.Function(function.name, tuple(arguments), body, (("pto.kernel", ""),))
-    arch = ("pto.target_arch", f'"{program.attributes.target.name}"')
+    arch = ("pto.target_arch", f'"{program.target.name}"')
     attributes = (("pto.kernel_kind", "#pto.kernel_kind<vector>"), arch)
     return print_program(pto.Program((written,), attributes), out.notes)
 
 
 @dataclass(slots=True)
-class ProgramWriter:
-    """A walk through the tree that writes its nodes as vector instructions."""
+class TreeWriter:
+    """A walk through the tree that writes transfers, flags, control writes and loops around vector instructions."""
 
     out: FunctionEmitter
-    attributes: Attributes
+    target: TileTarget
     instructions: Sequence[Instruction]
     arguments: dict[str, PointerType]
     ctrl: int = 0
     given: Given | None = None
     """The vector operation whose function is written next."""
-    rules: tuple[NestRules, ...] = ()
-    """The rules by which the loops of that function follow run-time extents."""
     bases: dict[str, str] = field(default_factory=dict)
     """The pointers to global memory of the arguments, where they are others than those."""
     moved: bool = False
@@ -183,7 +183,7 @@ class ProgramWriter:
         if (self._pipes or self.moved) and self.out.current.flat()[-1] != last:
             self.out.add(last)
 
-    def block(self, block: Block, moves: Sequence[_Moves]) -> None:
+    def block(self, block: Block, moves: Sequence[Moves]) -> None:
         """Write the nodes of a block; `moves` are the transfers of its elements."""
         start = 0
         for item in block.items:
@@ -191,7 +191,7 @@ class ProgramWriter:
             self._node(item, moves[start:end])
             start = end
 
-    def _node(self, node: Node, moves: Sequence[_Moves]) -> None:
+    def _node(self, node: Node, moves: Sequence[Moves]) -> None:
         match node:
             case Block():
                 self.block(node, moves)
@@ -202,7 +202,7 @@ class ProgramWriter:
             case _:
                 self._operation(node, moves[0])
 
-    def _loop(self, node: Loop, moves: Sequence[_Moves]) -> None:
+    def _loop(self, node: Loop, moves: Sequence[Moves]) -> None:
         """Write a loop, unless nothing in it is written."""
         variable = self.out.fresh("t")
         bounds = self.out.index(0), self.out.index(node.trips), self.out.index(1)
@@ -212,7 +212,7 @@ class ProgramWriter:
         if body.flat():
             self.out.add(pto.For(variable, *bounds, body.flat()))
 
-    def _lowered(self, node: Lowered, moves: Sequence[_Moves]) -> None:
+    def _lowered(self, node: Lowered, moves: Sequence[Moves]) -> None:
         instruction = self.instructions[node.instruction]
         self.given = self.given_of(node.shortcut)
         written = instruction.role.value == "work" and not instruction.inserted
@@ -228,10 +228,10 @@ class ProgramWriter:
         """Return the properties of a vector operation; None for casts and for work outside the vector unit."""
         if not isinstance(shortcut, TileEffect):
             return None
-        rule = self.attributes.target.tile_operation(shortcut.work.mnemonic)
+        rule = self.target.tile_operation(shortcut.work.mnemonic)
         return Given(shortcut.work, shortcut.behaviour, "" if rule is None else rule.structure)
 
-    def _operation(self, operation: Operation, moves: _Moves) -> None:
+    def _operation(self, operation: Operation, moves: Moves) -> None:
         match operation:
             case ScalarWork(kind="arithmetic" | "loop"):
                 return
@@ -246,28 +246,29 @@ class ProgramWriter:
                 self.out.micro("set_ctrl", [self.out.scalar(operation.value, I64)])
             case Transfer():
                 self.transfer(operation, moves)
-            case VectorFunction():
-                addresses = tuple(
-                    self._address(base, tuple((name, deltas[number]) for name, deltas in moves))
-                    for number, base in enumerate(operation.addresses)
-                )
-                FunctionWriter(self.out, self.attributes).write(operation, addresses, self.ctrl, self.given, self.rules)
+            case _ if self.vector(operation, moves):
+                pass
             case _:
                 kind = getattr(operation, "kind", type(operation).__name__)
                 raise IllegalError(f"its lowering has {kind} on pipe {operation.pipe}")
         self._pipes.add(operation.pipe)
 
-    def _address(self, base: int, terms: tuple[tuple[str, int], ...]) -> str:
+    def vector(self, operation: Operation, moves: Moves) -> bool:
+        """Write an operation of the vector pipe; return whether it is one that programs can name."""
+        del operation, moves
+        return False
+
+    def address(self, base: int, terms: tuple[tuple[str, int], ...]) -> str:
         """Return a byte address of the buffer as an i64."""
         if not any(factor for _, factor in terms):
             return self.out.constant(base, I64)
         return self.out.converted("index_cast", self.out.total(base, terms), INDEX, I64)
 
-    def transfer(self, copy: Transfer, moves: _Moves) -> None:
+    def transfer(self, copy: Transfer, moves: Moves) -> None:
         """Write a transfer between global memory and the buffer."""
         kind = self.arguments[copy.argument.removeprefix("%")]
         inner, outer = buffer_pointer(kind.element), far(kind)
-        address = self._address(copy.ub_address, tuple((name, deltas[0]) for name, deltas in moves))
+        address = self.address(copy.ub_address, tuple((name, deltas[0]) for name, deltas in moves))
         buffer = self.out.buffer(address, kind.element), inner
         distant = self._far(copy, moves, lane_bits(kind.element) // 8, outer), outer
         count, length = (self.out.constant(value, I64) for value in (copy.bursts, copy.burst_bytes))
@@ -293,7 +294,7 @@ class ProgramWriter:
         names, kinds = (tuple(side) for side in zip(*uses, strict=True))
         self.out.add(pto.MicroOperation("mte_gm_ub" if load else "mte_ub_gm", names, kinds, groups=groups))
 
-    def _far(self, copy: Transfer, moves: _Moves, size: int, kind: PointerType) -> str:
+    def _far(self, copy: Transfer, moves: Moves, size: int, kind: PointerType) -> str:
         """Return the pointer to global memory."""
         name = copy.argument.removeprefix("%")
         name = self.bases.get(name, name)
@@ -302,6 +303,26 @@ class ProgramWriter:
             return name
         offset = self.out.total(copy.gm_address // size, terms)
         return self.out.moved(name, offset, kind, "gm")
+
+
+@dataclass(slots=True, kw_only=True)
+class ProgramWriter(TreeWriter):
+    """A walk through the tree that writes vector functions as vecscopes."""
+
+    attributes: Attributes
+    rules: tuple[NestRules, ...] = ()
+    """The rules by which the loops of the next function follow run-time extents."""
+
+    def vector(self, operation: Operation, moves: Moves) -> bool:
+        """Write a vector function."""
+        if not isinstance(operation, VectorFunction):
+            return False
+        addresses = tuple(
+            self.address(base, tuple((name, deltas[number]) for name, deltas in moves))
+            for number, base in enumerate(operation.addresses)
+        )
+        FunctionWriter(self.out, self.attributes).write(operation, addresses, self.ctrl, self.given, self.rules)
+        return True
 
 
 def _pipe(name: str) -> pto.Pipe:

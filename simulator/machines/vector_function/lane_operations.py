@@ -13,7 +13,7 @@ import numpy as np
 
 from castsim.execution.vector_operations.arithmetic import apply, clamped, neutral_code, reduce_lanes
 from castsim.execution.vector_operations.shapes import Numbers, encoded, numbers
-from castsim.execution.vector_operations.target_rules import Behaviour, saturates
+from castsim.execution.vector_operations.target_rules import LANE_OPTIONS, Behaviour, lane_behaviour
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat
 from castsim.machines.vector_function.function_operations import Index, interleave_maps
@@ -39,35 +39,19 @@ from castsim.targets.dataflow import BLOCK_BYTES
 # What a function makes of its elements is what tile operations make of theirs (`castsim.execution.vector_operations`);
 # here are lanes, masks and what is defined.
 
-_OF = {
-    "max": ("maximum_of_nan",),
-    "min": ("maximum_of_nan",),
-    "relu": ("relu_of_nan",),
-    "shl": ("shift_beyond_width",),
-    "shr": ("shift_beyond_width",),
-    "axpy": ("axpy_rounding",),
-}
-"""Options for results that no source states."""
-
 
 def behaviour(function: str, fmt: Format, operands: Operands, *names: str) -> Behaviour:
     """Return the target's part in a function that reads these options.
 
     Results clamp like those of tile operations under the CTRL of this instruction (docs/reference/pto.md section 7.1).
     """
-    target, ctrl = operands.target, operands.ctrl
-    facts, bits = target.tile_arithmetic, target.control.options
-
-    def value_of(option: str) -> int | str:
-        return ctrl >> bits[option] & 1 if option in bits else target.option(option)
-
-    choices = tuple((name, target.option(name)) for name in names)
-    return Behaviour(facts, saturates(facts, {function}, fmt.name, value_of), uses_tmp=False, choices=choices)
+    target = operands.target
+    return lane_behaviour(target, function, fmt.name, operands.ctrl, target.control.options, names)
 
 
 def compute(function: str, codes: Sequence[Codes], fmt: Format, operands: Operands) -> Codes:
     """Return the codes of a function of lanes of one format (`add`, `max`, `exp`, ...), as `operands` run it."""
-    return apply(function, codes, fmt, behaviour(function, fmt, operands, *_OF.get(function, ())))
+    return apply(function, codes, fmt, behaviour(function, fmt, operands, *LANE_OPTIONS.get(function, ())))
 
 
 def scalar_codes(operands: Operands) -> list[Codes]:

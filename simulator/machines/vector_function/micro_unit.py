@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import product
 
 import numpy as np
 
@@ -15,9 +14,9 @@ from castsim.execution.buffer_values import CastCounts
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
-from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue
+from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue, mark
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, changes, heard_by
-from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Tree
+from castsim.execution.tree import Block, GlobalSpace, Instruction, Lowered, Tree
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, Overflow, Rounding, format_named
 from castsim.isa.pto import program as pto
@@ -35,6 +34,7 @@ from castsim.isa.pto.value_types import (
     VectorType,
     element_format,
 )
+from castsim.machines.program_recorder import no_strided
 from castsim.machines.vector_function import loads_stores as access
 from castsim.machines.vector_function.expanded_program import framed, program_writer
 from castsim.machines.vector_function.expanded_statements import write_statements
@@ -44,7 +44,6 @@ from castsim.machines.vector_function.register_operations import Attributes, Uns
 from castsim.machines.vector_function.scope_recorder import ScopeRecorder, body_cycles
 from castsim.machines.vector_function.values import compute
 from castsim.machines.vector_function.vector_registers import (
-    Bits,
     Operands,
     PredicateRegister,
     VectorRegister,
@@ -153,6 +152,11 @@ class LaneUnits:
 
     def lowered(self, function: pto.Function) -> pto.Function:
         """Return a function in which vector instructions replace operations on logical registers."""
+        strided = next(
+            (node for node in pto.nodes(function.body or ()) if isinstance(node, pto.StridedStatement)), None
+        )
+        if strided is not None:
+            raise no_strided(self.target, strided)
         found = lower_function(function)
         for node in micro_operations(found.body or ()):
             if node.mnemonic == "vcvt":
@@ -213,6 +217,10 @@ class LaneUnit(Followed):
         run = _OWN.get(issue.node.mnemonic)
         return run(self, issue) if run is not None else self._on_registers(issue)
 
+    def strided(self, node: pto.StridedStatement, operands: tuple[Value, ...], control: int) -> int:
+        """Refuse an instruction of A2/A3."""
+        raise no_strided(self.target, node)
+
     def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
         """Execute a tile operation; the bytes that it writes count as defined."""
         del node
@@ -222,7 +230,7 @@ class LaneUnit(Followed):
         for each in lowered.accesses:
             if each.write:
                 argument = each.space.argument if isinstance(each.space, GlobalSpace) else None
-                _mark(memory.defined if argument is None else memory.stores(argument), each)
+                mark(memory.defined if argument is None else memory.stores(argument), each)
         if self.conversions is not None:
             for place, outcomes in counts.by_place((instruction,)).items():
                 self.conversions.tally.add(replace(place, number=None), outcomes)
@@ -245,14 +253,6 @@ class LaneUnit(Followed):
         with heard_by(None if self.conversions is None else self.conversions.listener(node, operands)):
             found = execute(operands)
         return tuple(each for each in found if not isinstance(each, int))
-
-
-def _mark(marks: Bits, touched: Access) -> None:
-    """Mark the bytes of an access."""
-    length = touched.end - touched.start - sum((count - 1) * distance for count, distance in touched.runs)
-    for steps in product(*(range(0, count * distance, distance) for count, distance in touched.runs)):
-        start = touched.start + sum(steps)
-        marks[start : start + length] = True
 
 
 @dataclass(frozen=True, slots=True)
