@@ -298,6 +298,8 @@ class CppKernel:
     """Names of these places."""
     before: str = ""
     """C++ statements ahead of the call."""
+    ahead: str = ""
+    """C++ text ahead of the file's."""
 
 
 def compiler() -> str:
@@ -336,7 +338,7 @@ def compile_kernel(kernel: CppKernel, folder: Path) -> Path:
     quoted = str(kernel.file).replace("\\", "\\\\").replace('"', '\\"')
     main.write_text(
         f'#include "{library.main}"\n#define main castsim_main_of_the_file\n'
-        f'#line 1 "{quoted}"\n{kernel.text}\n#undef main\n#line 1 "castsim_main.cpp"\n'
+        f'{kernel.ahead}#line 1 "{quoted}"\n{kernel.text}\n#undef main\n#line 1 "castsim_main.cpp"\n'
         f"int main(int count, char **words) {{ {kernel.before}\n"
         f"  return castsim::start(&{kernel.entry}, {{{names}}}, {kernel.slots}, count, words); }}\n",
         encoding="utf-8",

@@ -13,8 +13,11 @@ from castsim.isa.errors import IllegalError, ReadError, Span, TileError, Warning
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.types import SCALARS
 from castsim.isa.pto.value_types import element_format
+from castsim.targets.loader import TileTarget
 
 INDEX = pto.ScalarType("index")
+A5 = "a5"
+"""The architecture whose kernels are compiled for vector functions; others have strided repeats."""
 
 
 @dataclass(slots=True)
@@ -22,14 +25,13 @@ class NodeMaker:
     """Makes the nodes of one function; what it has defined is used again.
 
     `elements` are the formats of arguments as far as they are known, by position; `sizes` how many elements those have
-    that the user gave; `capacity` is the buffer's in bytes.
+    that the user gave; `target` is the chip.
     """
 
     names: Sequence[str]
     elements: dict[int, str]
     span_of: Callable[[str], Span]
-    a5: bool
-    capacity: int
+    target: TileTarget
     sizes: Mapping[str, int] = field(default_factory=dict)
     body: list[pto.Operation] = field(default_factory=list)
     warnings: dict[WarningText, None] = field(default_factory=dict)
@@ -38,6 +40,9 @@ class NodeMaker:
     defined: dict[object, str] = field(default_factory=dict)
     _issued: dict[tuple[pto.Operation, Span], pto.Operation] = field(default_factory=dict)
     _count: int = 0
+    entry_mark: str = "pto.entry"
+    space: str | None = None
+    """The space of pointers to arguments, where the statements name one."""
     span: Span = field(init=False)
     """The place of the line that is taken in."""
     _prefix: str = field(init=False)
@@ -86,9 +91,9 @@ class NodeMaker:
         if any(isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for node in ends):
             ends = [*ends, pto.Barrier(pto.Pipe.ALL)]
         arguments = tuple(
-            pto.Argument(self.names[position], pto.PointerType(self.elements[position])) for position in used
+            pto.Argument(self.names[position], self.pointer_type(self.elements[position])) for position in used
         )
-        marks = ((pto.RECORDED, ""), ("pto.entry", ""))
+        marks = ((pto.RECORDED, ""), (self.entry_mark, ""))
         return pto.Function(name, arguments, (*ends, pto.Return()), marks)
 
     def _order(self, what: str, first: str, second: str, event: str) -> None:
@@ -105,7 +110,7 @@ class NodeMaker:
         element = self.elements.get(buffer, "")
         size = element_format(element).storage_bits // 8 if element in SCALARS.values() else 0
         if way == "r" and size and offset % size == 0:
-            where, base = self.index(offset // size), pto.PointerType(element)
+            where, base = self.index(offset // size), self.pointer_type(element)
             self.check_end(buffer, offset // size + 1)
             kind = self.scalar_type(element)
             self.append(pto.ScalarAccess, "load_scalar", self.names[buffer], base, where, self.name(), kind)
@@ -129,7 +134,7 @@ class NodeMaker:
                 where = self.index(start // size)
                 kind = self.scalar_type(element)
                 self.check_end(buffer, start // size + 1)
-                base = pto.PointerType(element)
+                base = self.pointer_type(element)
                 self.append(pto.ScalarAccess, "store_scalar", self.names[buffer], base, where, value, kind)
 
     def check_end(self, buffer: int, end: int) -> None:
@@ -144,6 +149,20 @@ class NodeMaker:
             raise TileError(
                 f"element {end - 1} of {self.names[buffer]}, which has {size}: outside the tensor", span=self.span
             )
+
+    def pointer_type(self, element: str) -> pto.PointerType:
+        """Return the type of a pointer to an argument."""
+        return pto.PointerType(element, self.space)
+
+    @property
+    def a5(self) -> bool:
+        """Whether the chip has vector functions, not strided repeats."""
+        return A5 in self.target.architectures
+
+    @property
+    def capacity(self) -> int:
+        """The bytes of the buffer."""
+        return self.target.memories["ub"].capacity_bytes
 
     def scalar_type(self, element: str) -> pto.ScalarType:
         """Return the type of a scalar.

@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.cpp_recording.compiling import HEADERS, CppKernel, Lines, compile_kernel
-from castsim.cpp_recording.node_making import NodeMaker
-from castsim.execution.input_data import ArgumentUse, choose_target, empty_memory, make_inputs, read_input
-from castsim.execution.interpreter.interpreter import execute
+from castsim.cpp_recording.node_making import A5, NodeMaker
+from castsim.execution.input_data import ArgumentUse, choose_target, make_inputs, read_input
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.synchronisation.race_findings import REPORT
@@ -32,7 +31,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.value_types import element_format
 from castsim.isa.reading import Language, Source, read_bytes
-from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
+from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
 from castsim.targets.description import with_options
@@ -46,24 +45,33 @@ PAGE = 4096
 
 @dataclass(slots=True)
 class Lockstep:
-    """The buffer and global memory as far as the kernel has come.
+    """The buffer and global memory as far as the kernel has come; what computes them is the library's.
 
-    `given` are the bytes of the inputs by position.
+    `maker` makes nodes, `whole` has made those of all lines so far; `given` are the bytes of the inputs by position.
     """
 
     target: TileTarget
     lowerer: Lowerer
     maker: Callable[[], NodeMaker]
+    whole: NodeMaker
     given: Mapping[int, NDArray[np.uint8]]
-    pending: list[str] = field(default_factory=list)
     stored: set[int] = field(default_factory=set)
-    _buffer: NDArray[np.uint8] | None = None
-    _memory: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
+
+    def advance(self) -> None:
+        """Compute what the kernel has done up to here."""
+        raise NotImplementedError
+
+    def buffer(self) -> NDArray[np.uint8]:
+        """Return the bytes of the buffer."""
+        raise NotImplementedError
+
+    def held(self, name: str) -> NDArray[np.uint8] | None:
+        """Return the bytes of an argument that has been computed, None if it has not."""
+        raise NotImplementedError
 
     def note(self, line: str) -> None:
         """Take in what the kernel has done."""
-        self.pending.append(line)
-        position = int(line.split(" ")[2]) if line[0] == "w" else self.maker().stored(line)
+        position = int(line.split(" ")[2]) if line[0] == "w" else self.whole.stored(line)
         if position is not None:
             self.stored.add(position)
 
@@ -77,66 +85,41 @@ class Lockstep:
         return self._element(place, rest) if kind == "q" else self._page(place, *rest)
 
     def _element(self, place: str, words: list[str]) -> bytes:
-        start, size, what = self.maker().asked(words)
-        self._advance()
-        buffer = self._bytes_of_buffer()
+        start, size, what = self.whole.asked(words)
+        self.advance()
+        buffer = self.buffer()
         if not 0 <= start <= buffer.size - size:
-            raise TileError(f"{what}: byte {start} of a buffer of {buffer.size}", span=self.maker().span_of(place))
+            raise TileError(f"{what}: byte {start} of a buffer of {buffer.size}", span=self.whole.span_of(place))
         return b"y" + buffer[start : start + size].tobytes().ljust(8, b"\0")
 
     def _page(self, place: str, buffer: str, start: str, offset: str, way: str) -> bytes:
         position, first = int(buffer), int(start)
-        maker = self.maker()
-        name = maker.names[position]
+        whole = self.whole
+        name = whole.names[position]
         if position not in self.given and position not in self.stored:
             if way == "w":
                 return b"n"
-            fmt = maker.elements.get(position)
+            fmt = whole.elements.get(position)
             size = 1 if fmt is None else element_format(fmt).storage_bits // 8
             unit = "byte" if fmt is None else "element"
             raise ReadError(
                 f"the kernel reads {unit} {int(offset) // size} of {name}; no input was given",
-                span=maker.span_of(place), legal=(f"--in {name}=FILE.npy",)
+                span=whole.span_of(place), legal=(f"--in {name}=FILE.npy",)
             )  # fmt: skip
         if position in self.stored:
-            self._advance()
-        held = self._memory.get(name)
+            self.advance()
+        held = self.held(name)
         if held is None:
             held = self.given[position]
-        if way == "r" and not 0 <= int(offset) < held.size:
+        if way != "w" and not 0 <= int(offset) < held.size:
             raise TileError(
                 f"reads byte {offset} of {name}, which has {held.size}: outside the tensor",
-                span=maker.span_of(place), legal=(f"--in {name}=FILE.npy of more elements",)
+                span=whole.span_of(place), legal=(f"--in {name}=FILE.npy of more elements",)
             )  # fmt: skip
         page = np.zeros(PAGE, np.uint8)
         part = held[max(first, 0) : max(first + PAGE, 0)]
         page[max(-first, 0) : max(-first, 0) + part.size] = part
         return b"y" + page.tobytes()
-
-    def _advance(self) -> None:
-        """Compute what is pending."""
-        maker = self.maker()
-        for line in self.pending:
-            if line[0] not in "qp":
-                maker.take(line)
-        self.pending.clear()
-        used = sorted(maker.elements)
-        function = maker.function("kernel", used)
-        executed = execute(pto.Program((function,)), function, self.lowerer, {})
-        for name, use in executed.arguments.items():
-            position = maker.names.index(name)
-            held = self._memory.get(name, self.given.get(position, np.zeros(0, np.uint8)))
-            room = empty_memory(use)
-            if held.size < room.size or name not in self._memory:
-                room = np.zeros(max(room.size, held.size), np.uint8)
-                room[: held.size] = held
-                self._memory[name] = room
-        compute_of(self.target)(executed.tree, self._bytes_of_buffer(), self._memory)
-
-    def _bytes_of_buffer(self) -> NDArray[np.uint8]:
-        if self._buffer is None:
-            self._buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
-        return self._buffer
 
 
 # The child process in which a kernel runs once: its limits, what it sends, what it is answered.
@@ -208,9 +191,6 @@ def _unended(code: int) -> LimitError | EngineError:
     return EngineError(f"the kernel {how} on the host before it returns")
 
 
-_A5 = "a5"
-"""The architecture whose kernels are compiled for vector functions; others have strided repeats."""
-
 _ROUNDS = 8
 """Recordings after which sizes that rest on random values are given up."""
 
@@ -241,6 +221,10 @@ class Request:
     subs: int = 1
     folders: tuple[Path, ...] = ()
     macros: tuple[str, ...] = ()
+    structure: str | None = None
+    """The structure of parameters that the host computes."""
+    compiled_synchronisation: bool = True
+    """Whether the compiler of the kernel adds barriers and flags."""
     limits: Limits = DEFAULT_LIMITS
 
 
@@ -252,6 +236,7 @@ class Dialect:
     """
 
     maker: type[NodeMaker]
+    lockstep: type[Lockstep]
     prepare: Callable[[Request, str, bool], tuple[Request, CppKernel]]
 
 
@@ -335,14 +320,13 @@ class _Core:
         chip = tile_target(self.target)
 
         def maker() -> NodeMaker:
-            capacity = chip.memories["ub"].capacity_bytes
-            return self.dialect.maker(names, elements, self.lines.span, self.kernel.a5, capacity, sizes)
+            return self.dialect.maker(names, elements, self.lines.span, chip, sizes)
 
         data = {names.index(name): _bytes_of(array) for name, array in arrays.items()}
         unsized = [names.index(name) for name in self.request.inputs if name not in arrays]
         data |= dict.fromkeys(unsized, np.zeros(_UNSIZED, np.uint8))
-        lockstep = Lockstep(chip, lowerer_of(self.target), maker, data)
         whole = maker()
+        lockstep = self.dialect.lockstep(chip, lowerer_of(self.target), maker, whole, data)
         blocks, decisive = 1, False
         pointers: dict[int, str] = {}
 
@@ -376,7 +360,7 @@ class _Core:
         name = re.sub(r"\W+", "_", self.kernel.entry.rpartition("::")[2]).strip("_")
         function = whole.function(name, sorted(elements))
         program = pto.Program(
-            (function,), (("pto.target_arch", f'"{_A5 if self.kernel.a5 else "a3"}"'),), tuple(whole.warnings)
+            (function,), (("pto.target_arch", f'"{A5 if self.kernel.a5 else "a3"}"'),), tuple(whole.warnings)
         )
         return CppRecording(
             self.request, self.lines.text, program, blocks, {names[p]: kind for p, kind in elements.items()},
@@ -421,7 +405,7 @@ def record(dialect: Dialect, request: Request, cores: range | None = None) -> li
     """
     text = read_bytes(request.file, "program").decode("utf-8-sig", "replace").replace("\r\n", "\n")
     target = request.prepare(choose_target(None, request.target))
-    request, kernel = dialect.prepare(request, text, _A5 in target.architectures)
+    request, kernel = dialect.prepare(request, text, A5 in target.architectures)
     tile_target(target)
     for name in request.inputs:
         if isinstance(request.inputs[name], str) and not is_drawn(str(request.inputs[name])):

@@ -6,12 +6,20 @@ The header (`include/`) has the names of the vendor's library and sends tiles wi
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from castsim.cpp_recording import recording
 from castsim.cpp_recording.compiling import CppKernel, Library, blanked, candidates, entry_of, for_host
-from castsim.cpp_recording.recording import CppRecording, Dialect, Request, check_names
+from castsim.cpp_recording.recording import CppRecording, Dialect, Lockstep, Request, check_names
+from castsim.execution.input_data import empty_memory
+from castsim.execution.interpreter.interpreter import execute
+from castsim.isa.pto import program as pto
+from castsim.machines.mechanisms import compute_of
 from castsim.pto_cpp.argument_arrays import argument_array, unpacked
 from castsim.pto_cpp.program_making import Maker
 
@@ -88,7 +96,50 @@ def continued(text: str) -> str:
     return f"{text[:end]} {text[end + 1 :]}\n}}"
 
 
-PTO = Dialect(Maker, _prepared)
+@dataclass(slots=True)
+class TileLockstep(Lockstep):
+    """Computes tile operations, those that are pending as a function of their own."""
+
+    _pending: list[str] = field(default_factory=list)
+    _buffer: NDArray[np.uint8] | None = None
+    _memory: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
+
+    def note(self, line: str) -> None:
+        """Take in what the kernel has done."""
+        self._pending.append(line)
+        Lockstep.note(self, line)
+
+    def advance(self) -> None:
+        """Compute what is pending."""
+        maker = self.maker()
+        for line in self._pending:
+            if line[0] not in "qp":
+                maker.take(line)
+        self._pending.clear()
+        function = maker.function("kernel", sorted(maker.elements))
+        executed = execute(pto.Program((function,)), function, self.lowerer, {})
+        for name, use in executed.arguments.items():
+            position = maker.names.index(name)
+            held = self._memory.get(name, self.given.get(position, np.zeros(0, np.uint8)))
+            room = empty_memory(use)
+            if held.size < room.size or name not in self._memory:
+                room = np.zeros(max(room.size, held.size), np.uint8)
+                room[: held.size] = held
+                self._memory[name] = room
+        compute_of(self.target)(executed.tree, self.buffer(), self._memory)
+
+    def buffer(self) -> NDArray[np.uint8]:
+        """Return the bytes of the buffer."""
+        if self._buffer is None:
+            self._buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
+        return self._buffer
+
+    def held(self, name: str) -> NDArray[np.uint8] | None:
+        """Return the bytes of an argument that has been computed."""
+        return self._memory.get(name)
+
+
+PTO = Dialect(Maker, TileLockstep, _prepared)
 record = partial(recording.record, PTO)
 record_all = partial(recording.record_all, PTO)
 run = partial(recording.run, PTO)

@@ -139,7 +139,6 @@ struct Stretch {
   bool fixed = false;  // its ids are kept
   int freed_id = -1, queued_id = -1;
 };
-inline std::deque<Stretch> stretches;
 
 struct Local {  // a tensor of the buffer; `high` ends what it may reach
   long long address = 0, low = 0, high = 0;
@@ -212,6 +211,13 @@ inline void event_flag(const void *place, const char *what, HardEvent event, int
   } else {
     flag(place, what, pair.from, pair.to, id);
   }
+}
+
+inline void wait_for(const void *place, Stretch &own, int &id, HardEvent event) {
+  if (id < 0) return;
+  event_flag(place, "wait", event, id);
+  if (!own.fixed) give_back(event, id);
+  id = -1;
 }
 
 // What queues set and wait for, by where tensors come from and go to.
@@ -404,28 +410,20 @@ template <TPosition Src, TPosition Dst, int32_t Depth, auto Mask = 0> class TQue
   template <TPosition From, TPosition To, typename T> CASTSIM_CALL LocalTensor<T> DeQue() { return deque<T>(CASTSIM_HERE); }
   template <typename T> CASTSIM_CALL void FreeTensor(LocalTensor<T> &tensor) { free(CASTSIM_HERE, tensor); }
   template <typename T> CASTSIM_CALL void FreeTensor(const LocalTensor<T> &tensor) { free(CASTSIM_HERE, tensor); }
-  CASTSIM_CALL void FreeAllEvent() { castsim_wait_all(CASTSIM_HERE); }
+  CASTSIM_CALL void FreeAllEvent() {
+    for (castsim::Stretch *own : buffers_) castsim::wait_for(CASTSIM_HERE, *own, own->freed, own->freed_event);
+  }
   bool VacantInQue() const { return int(waiting_.size()) < (Depth ? Depth : 1); }
   bool HasTensorInQue() const { return !waiting_.empty(); }
   int32_t GetTensorCountInQue() const { return int32_t(waiting_.size()); }
   bool HasIdleBuffer() const {
     return std::any_of(buffers_.begin(), buffers_.end(), [](auto *own) { return own->state == own->FREE; });
   }
-  void castsim_wait_all(const void *place) {
-    for (castsim::Stretch *own : buffers_) wait(place, *own, own->freed, own->freed_event);
-  }
-
  private:
   std::vector<castsim::Stretch *> buffers_;
   std::deque<castsim::Stretch *> waiting_;
   size_t next_ = 0;
 
-  static void wait(const void *place, castsim::Stretch &own, int &id, HardEvent event) {
-    if (id < 0) return;
-    castsim::event_flag(place, "wait", event, id);
-    if (!own.fixed) castsim::give_back(event, id);
-    id = -1;
-  }
   static void signal(const void *place, castsim::Stretch &own, int &id, HardEvent event, int fixed) {
     if (event == HardEvent::CUBE) castsim::refuse_cube(place, "a queue between these positions");
     id = own.fixed && fixed >= 0 ? fixed : castsim::take_id(place, event);
@@ -437,7 +435,7 @@ template <TPosition Src, TPosition Dst, int32_t Depth, auto Mask = 0> class TQue
       castsim::Stretch *own = buffers_[next_];
       next_ = (next_ + 1) % buffers_.size();
       if (own->state != own->FREE) continue;
-      wait(place, *own, own->freed, own->freed_event);
+      castsim::wait_for(place, *own, own->freed, own->freed_event);
       own->state = own->TAKEN;
       return castsim::tensor_of<T>(own, Dst == TPosition::GM ? Src : Dst);
     }
@@ -460,7 +458,7 @@ template <TPosition Src, TPosition Dst, int32_t Depth, auto Mask = 0> class TQue
     if (waiting_.empty()) castsim::refuse(place, "DeQue: no tensor is in the queue; EnQue comes first");
     castsim::Stretch *own = waiting_.front();
     waiting_.pop_front();
-    wait(place, *own, own->queued, own->queued_event);
+    castsim::wait_for(place, *own, own->queued, own->queued_event);
     own->state = own->TAKEN;
     return castsim::tensor_of<T>(own, Dst == TPosition::GM ? Src : Dst);
   }
@@ -518,7 +516,7 @@ namespace castsim_pipes {
 struct Room {
   long long next = 0, end = castsim::SCRATCH;
   int buffers = 0;
-  std::vector<std::pair<void *, void (*)(void *, const void *)>> queues;  // with what waits for their buffers
+  std::vector<castsim::Stretch *> stretches;
   castsim::Stretch *take(const void *place, int number, long long bytes) {
     const long long each = (bytes + 31) / 32 * 32;
     if (bytes <= 0) castsim::refuse(place, "InitBuffer of " + std::to_string(bytes) + " bytes");
@@ -528,15 +526,15 @@ struct Room {
     if (buffers += number; buffers > castsim::MOST_BUFFERS_OF_A_PIPE)
       castsim::refuse(place, "InitBuffer: " + std::to_string(buffers) + " buffers; a pipe has 64");
     auto *block = new castsim::Stretch[size_t(number)];
-    for (int i = 0; i < number; ++i, next += each) block[i].low = next, block[i].high = next + each;
+    for (int i = 0; i < number; ++i, next += each) {
+      block[i].low = next, block[i].high = next + each;
+      stretches.push_back(block + i);
+    }
     return block;
   }
   template <TPosition S, TPosition D, int32_t Depth, auto M>
   bool queue(const void *place, TQueBind<S, D, Depth, M> &own, int number, uint32_t bytes) {
     own.castsim_init(place, take(place, number, bytes), number);
-    queues.emplace_back(&own, [](void *it, const void *where) {
-      static_cast<TQueBind<S, D, Depth, M> *>(it)->castsim_wait_all(where);
-    });
     return true;
   }
 };
@@ -586,7 +584,7 @@ class TPipe {
   void finish(const void *place) {
     if (!open_) return;
     open_ = false;
-    for (auto &[queue, wait] : room_.queues) wait(queue, place);
+    for (castsim::Stretch *own : room_.stretches) castsim::wait_for(place, *own, own->freed, own->freed_event);
     castsim::barrier(place, PIPE_ALL);
   }
 };

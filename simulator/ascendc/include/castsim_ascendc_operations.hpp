@@ -131,22 +131,23 @@ template <int8_t First, int8_t Last> CASTSIM_CALL void SetCtrlSpr(int64_t value)
 }
 
 // ------------------------------------------------------------------------------------------------ element by element
-#define CASTSIM_MASKED(TEMPLATE, HEAD, BEFORE, AFTER, BODY)                                                    \
-  TEMPLATE CASTSIM_CALL void HEAD(BEFORE, uint64_t mask, uint8_t repeats AFTER) {                              \
-    const void *place = CASTSIM_HERE; castsim::Mask(mask, isSetMask).set(place); BODY }                        \
-  TEMPLATE CASTSIM_CALL void HEAD(BEFORE, const uint64_t mask[], uint8_t repeats AFTER) {                      \
-    const void *place = CASTSIM_HERE; castsim::Mask(mask, isSetMask).set(place); BODY }
-#define CASTSIM_COMMA ,
-#define CASTSIM_T template <typename T, bool isSetMask = true>
-#define CASTSIM_TU template <typename T, typename U, bool isSetMask = true>
+// Lists with commas are in brackets.
+#define CASTSIM_BARE(...) __VA_ARGS__
+#define CASTSIM_TEMPLATE(...) template <__VA_ARGS__>
+#define CASTSIM_MASKED(TEMPLATE, HEAD, BEFORE, AFTER, ...)                                                     \
+  CASTSIM_TEMPLATE TEMPLATE CASTSIM_CALL void HEAD(CASTSIM_BARE BEFORE, uint64_t mask, uint8_t repeats, CASTSIM_BARE AFTER) { \
+    const void *place = CASTSIM_HERE; castsim::Mask(mask, isSetMask).set(place); __VA_ARGS__ }                 \
+  CASTSIM_TEMPLATE TEMPLATE CASTSIM_CALL void HEAD(CASTSIM_BARE BEFORE, const uint64_t mask[], uint8_t repeats, CASTSIM_BARE AFTER) { \
+    const void *place = CASTSIM_HERE; castsim::Mask(mask, isSetMask).set(place); __VA_ARGS__ }
+#define CASTSIM_T (typename T, bool isSetMask = true)
+#define CASTSIM_TU (typename T, typename U, bool isSetMask = true)
 
 #define CASTSIM_UNARY(NAME, MNEMONIC)                                                                          \
-  CASTSIM_T CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t &count) { \
+  template <typename T, bool isSetMask = true> CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t &count) { \
     const void *place = CASTSIM_HERE;                                                                          \
     castsim::counted(place, count, [&] {                                                                       \
       castsim::instruction(place, #NAME, MNEMONIC, 1, {castsim::operand(dst), castsim::operand(src)}); }); }   \
-  CASTSIM_MASKED(CASTSIM_T, NAME, const LocalTensor<T> &dst CASTSIM_COMMA const LocalTensor<T> &src,           \
-                 CASTSIM_COMMA const UnaryRepeatParams &p,                                                     \
+  CASTSIM_MASKED(CASTSIM_T, NAME, (const LocalTensor<T> &dst, const LocalTensor<T> &src), (const UnaryRepeatParams &p),                                                     \
                  castsim::instruction(place, #NAME, MNEMONIC, repeats,                                         \
                                       {castsim::operand(dst, p.dstBlkStride, p.dstRepStride),                  \
                                        castsim::operand(src, p.srcBlkStride, p.srcRepStride)});)
@@ -155,7 +156,7 @@ CASTSIM_UNARY(Rsqrt, "vrsqrt") CASTSIM_UNARY(Reciprocal, "vrec") CASTSIM_UNARY(R
 #undef CASTSIM_UNARY
 
 #define CASTSIM_BINARY_OF(NAME, MNEMONIC, TEMPLATE, U)                                                         \
-  TEMPLATE CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1, \
+  CASTSIM_TEMPLATE TEMPLATE CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1, \
                                   const int32_t &count) {                                                      \
     const void *place = CASTSIM_HERE;                                                                          \
     using W = castsim::Wider<T, U>;                                                                            \
@@ -164,8 +165,8 @@ CASTSIM_UNARY(Rsqrt, "vrsqrt") CASTSIM_UNARY(Reciprocal, "vrec") CASTSIM_UNARY(R
                            {castsim::operand(dst, 1, castsim::STEP<T, W>), castsim::operand(src0, 1, castsim::STEP<U, W>), \
                             castsim::operand(src1, 1, castsim::STEP<U, W>)}); }); }                            \
   CASTSIM_MASKED(TEMPLATE, NAME,                                                                               \
-                 const LocalTensor<T> &dst CASTSIM_COMMA const LocalTensor<U> &src0 CASTSIM_COMMA const LocalTensor<U> &src1, \
-                 CASTSIM_COMMA const BinaryRepeatParams &p,                                                    \
+                 (const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1),          \
+                 (const BinaryRepeatParams &p),                                                   \
                  castsim::instruction(place, #NAME, MNEMONIC, repeats,                                         \
                                       {castsim::operand(dst, p.dstBlkStride, p.dstRepStride),                  \
                                        castsim::operand(src0, p.src0BlkStride, p.src0RepStride),               \
@@ -181,7 +182,7 @@ CASTSIM_BINARY_TU(MulAddDst, "vmla") CASTSIM_BINARY_TU(AddReluCast, "vaddrelucon
 
 // A scalar is converted to the type of the source as C++ does.
 #define CASTSIM_SCALAR_OF(NAME, MNEMONIC, TEMPLATE, U, S)                                                      \
-  TEMPLATE CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const LocalTensor<U> &src, const std::type_identity_t<S> &scalar, \
+  CASTSIM_TEMPLATE TEMPLATE CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const LocalTensor<U> &src, const std::type_identity_t<S> &scalar, \
                                   const int32_t &count) {                                                      \
     const void *place = CASTSIM_HERE;                                                                          \
     using W = castsim::Wider<T, U>;                                                                            \
@@ -189,8 +190,8 @@ CASTSIM_BINARY_TU(MulAddDst, "vmla") CASTSIM_BINARY_TU(AddReluCast, "vaddrelucon
       castsim::instruction(place, #NAME, MNEMONIC, 1, {castsim::operand(dst, 1, castsim::STEP<T, W>),          \
                            castsim::operand(src, 1, castsim::STEP<U, W>), castsim::scalar<S>(scalar)}); }); }  \
   CASTSIM_MASKED(TEMPLATE, NAME,                                                                               \
-                 const LocalTensor<T> &dst CASTSIM_COMMA const LocalTensor<U> &src CASTSIM_COMMA               \
-                 const std::type_identity_t<S> &scalar, CASTSIM_COMMA const UnaryRepeatParams &p,              \
+                 (const LocalTensor<T> &dst, const LocalTensor<U> &src,               \
+                 const std::type_identity_t<S> &scalar), (const UnaryRepeatParams &p),              \
                  castsim::instruction(place, #NAME, MNEMONIC, repeats,                                         \
                                       {castsim::operand(dst, p.dstBlkStride, p.dstRepStride),                  \
                                        castsim::operand(src, p.srcBlkStride, p.srcRepStride),                  \
@@ -205,31 +206,29 @@ template <typename T, typename S, typename... A> CASTSIM_CALL void ShiftRight(co
   castsim::refuse(CASTSIM_HERE, "ShiftRight with roundEn is not modelled");
 }
 
-CASTSIM_T CASTSIM_CALL void Duplicate(const LocalTensor<T> &dst, const std::type_identity_t<T> &scalar, const int32_t &count) {
+template <typename T, bool isSetMask = true> CASTSIM_CALL void Duplicate(const LocalTensor<T> &dst, const std::type_identity_t<T> &scalar, const int32_t &count) {
   const void *place = CASTSIM_HERE;
   castsim::counted(place, count, [&] {
     castsim::instruction(place, "Duplicate", "vector_dup", 1, {castsim::operand(dst), castsim::scalar<T>(scalar)}); });
 }
-CASTSIM_MASKED(CASTSIM_T, Duplicate, const LocalTensor<T> &dst CASTSIM_COMMA const std::type_identity_t<T> &scalar,
-               CASTSIM_COMMA uint16_t block CASTSIM_COMMA uint8_t repeat,
+CASTSIM_MASKED(CASTSIM_T, Duplicate, (const LocalTensor<T> &dst, const std::type_identity_t<T> &scalar), (uint16_t block, uint8_t repeat),
                castsim::instruction(place, "Duplicate", "vector_dup", repeats,
                                     {castsim::operand(dst, block, repeat), castsim::scalar<T>(scalar)});)
-CASTSIM_MASKED(CASTSIM_T, Copy, const LocalTensor<T> &dst CASTSIM_COMMA const LocalTensor<T> &src,
-               CASTSIM_COMMA const CopyRepeatParams &p,
+CASTSIM_MASKED(CASTSIM_T, Copy, (const LocalTensor<T> &dst, const LocalTensor<T> &src), (const CopyRepeatParams &p),
                castsim::instruction(place, "Copy", "vcopy", repeats,
                                     {castsim::operand(dst, p.dstStride, p.dstRepeatSize),
                                      castsim::operand(src, p.srcStride, p.srcRepeatSize)});)
 
 // Which instruction a mode is, the tables of castsim know; one that issues nothing is refused there.
-CASTSIM_TU CASTSIM_CALL void Cast(const LocalTensor<T> &dst, const LocalTensor<U> &src, const RoundMode &mode, const uint32_t count) {
+template <typename T, typename U, bool isSetMask = true> CASTSIM_CALL void Cast(const LocalTensor<T> &dst, const LocalTensor<U> &src, const RoundMode &mode, const uint32_t count) {
   const void *place = CASTSIM_HERE;
   using W = castsim::Wider<T, U>;
   castsim::counted(place, count, [&] {
     castsim::instruction(place, "Cast", "cast", 1, {castsim::operand(dst, 1, castsim::STEP<T, W>),
                          castsim::operand(src, 1, castsim::STEP<U, W>), castsim::attribute("mode", (long long)mode)}); });
 }
-CASTSIM_MASKED(CASTSIM_TU, Cast, const LocalTensor<T> &dst CASTSIM_COMMA const LocalTensor<U> &src CASTSIM_COMMA
-               const RoundMode &mode, CASTSIM_COMMA const UnaryRepeatParams &p,
+CASTSIM_MASKED(CASTSIM_TU, Cast, (const LocalTensor<T> &dst, const LocalTensor<U> &src,
+               const RoundMode &mode), (const UnaryRepeatParams &p),
                castsim::instruction(place, "Cast", "cast", repeats,
                                     {castsim::operand(dst, p.dstBlkStride, p.dstRepStride),
                                      castsim::operand(src, p.srcBlkStride, p.srcRepStride),
@@ -247,10 +246,10 @@ template <typename T, typename U> CASTSIM_CALL void AddDeqRelu(const LocalTensor
   };
   using castsim::operand;
   step("vadd", {operand(src0), operand(src0), operand(src1)});
-  step("cast", {operand(wide), operand(src0), castsim::attribute("mode", 0)});
+  step("cast", {operand(wide), operand(src0), castsim::attribute("mode", 0ll)});
   for (const float factor : {0x1p-17f, castsim::scale, 0x1p17f})
     step("vmuls", {operand(wide), operand(wide), castsim::scalar<float>(factor)});
-  step("cast", {operand(dst, 1, 4), operand(wide), castsim::attribute("mode", 0)});
+  step("cast", {operand(dst, 1, 4), operand(wide), castsim::attribute("mode", 0ll)});
   step("vector_dup", {operand(zero), castsim::scalar<half>(half(0))});
   step("vmax", {operand(dst), operand(dst), operand(zero)});
 }
@@ -333,9 +332,8 @@ template <typename T, typename U> CASTSIM_CALL void Compare(const LocalTensor<U>
   castsim_calls::compare(CASTSIM_HERE, "Compare", dst, src0, castsim_calls::mnemonic("vcmpv_", mode), count,
                          [&](long long first) { return castsim::operand(src1[uint32_t(first)]); });
 }
-CASTSIM_MASKED(template <typename T CASTSIM_COMMA typename U CASTSIM_COMMA bool isSetMask = true>, Compare,
-               const LocalTensor<U> &dst CASTSIM_COMMA const LocalTensor<T> &src0 CASTSIM_COMMA const LocalTensor<T> &src1
-               CASTSIM_COMMA CMPMODE mode, CASTSIM_COMMA const BinaryRepeatParams &p,
+CASTSIM_MASKED(CASTSIM_TU, Compare,
+               (const LocalTensor<U> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode), (const BinaryRepeatParams &p),
                castsim::instruction(place, "Compare", castsim_calls::mnemonic("vcmpv_", mode).c_str(), repeats,
                                     {castsim_calls::bits(dst), castsim::operand(src0, p.src0BlkStride, p.src0RepStride),
                                      castsim::operand(src1, p.src1BlkStride, p.src1RepStride)});)
@@ -347,9 +345,9 @@ template <typename T, typename... A> CASTSIM_CALL void Compare(const LocalTensor
       const LocalTensor<T> &src, const std::type_identity_t<T> scalar, CMPMODE mode, uint32_t count) {                  \
     castsim_calls::compare(CASTSIM_HERE, #NAME, dst, src, castsim_calls::mnemonic("vcmpvs_", mode), count,              \
                            [&](long long) { return castsim::scalar<T>(scalar); }); }                                    \
-  CASTSIM_MASKED(template <typename T CASTSIM_COMMA typename U CASTSIM_COMMA bool isSetMask = true>, NAME,              \
-                 const LocalTensor<U> &dst CASTSIM_COMMA const LocalTensor<T> &src CASTSIM_COMMA                        \
-                 const std::type_identity_t<T> scalar CASTSIM_COMMA CMPMODE mode, CASTSIM_COMMA const UnaryRepeatParams &p, \
+  CASTSIM_MASKED(CASTSIM_TU, NAME,              \
+                 (const LocalTensor<U> &dst, const LocalTensor<T> &src,                        \
+                 const std::type_identity_t<T> scalar, CMPMODE mode), (const UnaryRepeatParams &p), \
                  castsim::instruction(place, #NAME, castsim_calls::mnemonic("vcmpvs_", mode).c_str(), repeats,          \
                                       {castsim_calls::bits(dst), castsim::operand(src, p.srcBlkStride, p.srcRepStride), \
                                        castsim::scalar<T>(scalar)});)
@@ -472,7 +470,7 @@ template <typename T> void extreme_of_count(const void *place, const char *name,
   if (count <= 0) castsim::refuse(place, std::string(name) + " of " + std::to_string(count) + " elements");
   if (castsim::A5)
     return castsim::instruction(place, name, mnemonic, 1,
-                                {operand(dst), operand(src), castsim::attribute("reduced", count), castsim::attribute("indexed", indexed)});
+                                {operand(dst), operand(src), castsim::attribute("reduced", count), castsim::attribute("indexed", (long long)indexed)});
   const long long lanes = castsim::LANES<T>, whole = count / lanes, rest = count % lanes;
   Found<T> found{};
   if (whole) found = extreme<T>(place, name, mnemonic, src, tmp, whole, 8, false);
@@ -541,13 +539,13 @@ template <typename T, bool isSetMask = true> CASTSIM_CALL void ReduceSum(const L
   castsim_calls::sums<T>(place, dst, src, tmp, repeats, step); }
 CASTSIM_WITH_MASK(const int32_t mask) CASTSIM_WITH_MASK(const uint64_t mask[])
 #undef CASTSIM_WITH_MASK
-#define CASTSIM_EXTREME_MASKED(NAME, MNEMONIC, MASK) CASTSIM_T CASTSIM_CALL void NAME(const LocalTensor<T> &dst,          \
+#define CASTSIM_EXTREME_MASKED(NAME, MNEMONIC, MASK) template <typename T, bool isSetMask = true> CASTSIM_CALL void NAME(const LocalTensor<T> &dst,          \
     const LocalTensor<T> &src, const LocalTensor<T> &tmp, MASK, const int32_t repeats, const int32_t step, bool indexed = false) { \
   const void *place = CASTSIM_HERE;                                                                                      \
   castsim::Mask(mask, isSetMask).set(place);                                                                             \
   castsim_calls::store_found<T>(place, dst, castsim_calls::extreme<T>(place, #NAME, MNEMONIC, src, tmp, repeats, step, true), indexed); }
 #define CASTSIM_EXTREME(NAME, MNEMONIC)                                                                                  \
-  CASTSIM_T CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &tmp,      \
+  template <typename T, bool isSetMask = true> CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &tmp,      \
                                    const int32_t count, bool indexed = false) {                                          \
     castsim_calls::extreme_of_count<T>(CASTSIM_HERE, #NAME, MNEMONIC, dst, src, tmp, count, indexed); }                   \
   CASTSIM_EXTREME_MASKED(NAME, MNEMONIC, const int32_t mask) CASTSIM_EXTREME_MASKED(NAME, MNEMONIC, const uint64_t mask[])
@@ -555,17 +553,17 @@ CASTSIM_EXTREME(ReduceMax, "vcmax") CASTSIM_EXTREME(ReduceMin, "vcmin")
 CASTSIM_NOT_RUN(GetReduceMaxMinCount, "reads the register of the last vcmax, which is not modelled")
 
 // Strides of destinations count results; blocks have eight.
-#define CASTSIM_WHOLE(NAME, MNEMONIC, MASK, ORDER, WORD) CASTSIM_T CASTSIM_CALL void NAME(const LocalTensor<T> &dst,      \
-    const LocalTensor<T> &src, MASK, const int32_t repeats, const int32_t to, const int32_t block, const int32_t step ORDER) { \
+#define CASTSIM_WHOLE(NAME, MNEMONIC, MASK, ORDER, WORD) template <typename T, bool isSetMask = true> CASTSIM_CALL void NAME(const LocalTensor<T> &dst,      \
+    const LocalTensor<T> &src, MASK, const int32_t repeats, const int32_t to, const int32_t block, const int32_t step CASTSIM_BARE ORDER) { \
   castsim::Mask(mask, isSetMask).set(CASTSIM_HERE);                                                                      \
   castsim_calls::reduce<T>(CASTSIM_HERE, #NAME, MNEMONIC, dst, src, repeats, step, block, to, WORD); }
 #define CASTSIM_WHOLE_BOTH(NAME, MNEMONIC, ORDER, WORD) \
   CASTSIM_WHOLE(NAME, MNEMONIC, const int32_t mask, ORDER, WORD) CASTSIM_WHOLE(NAME, MNEMONIC, const uint64_t mask[], ORDER, WORD)
-#define CASTSIM_ORDER CASTSIM_COMMA ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX
-CASTSIM_WHOLE_BOTH(WholeReduceSum, "vcadd", , nullptr)
+#define CASTSIM_ORDER (, ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX)
+CASTSIM_WHOLE_BOTH(WholeReduceSum, "vcadd", (), nullptr)
 CASTSIM_WHOLE_BOTH(WholeReduceMax, "vcmax", CASTSIM_ORDER, castsim_calls::ORDERS[int(order)])
 CASTSIM_WHOLE_BOTH(WholeReduceMin, "vcmin", CASTSIM_ORDER, castsim_calls::ORDERS[int(order)])
-#define CASTSIM_PARTS_OF(NAME, MNEMONIC, MASK) CASTSIM_T CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, \
+#define CASTSIM_PARTS_OF(NAME, MNEMONIC, MASK) template <typename T, bool isSetMask = true> CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, \
     const int32_t repeats, MASK, const int32_t to, const int32_t block, const int32_t step) {                            \
   castsim::Mask(mask, isSetMask).set(CASTSIM_HERE);                                                                      \
   castsim_calls::reduce<T>(CASTSIM_HERE, #NAME, MNEMONIC, dst, src, repeats, step, block, to); }
