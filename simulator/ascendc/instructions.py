@@ -24,8 +24,11 @@ _NOTHING = "nothing is issued"
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A pair of types on one chip: its modes (`any`: the mode is ignored), the instruction's name without its letter, and
-    what CAST_NONE is."""
+    """A pair of types on one chip.
+
+    `modes` are the legal ones (`any`: the mode is ignored), `stem` is the instruction's name without its letter, `none`
+    what CAST_NONE is.
+    """
 
     modes: tuple[str, ...]
     stem: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor as an instruction reads or writes it: its byte address, the bytes of its buffer, its strides in blocks."""
+    """A tensor as an instruction uses it: its byte address, the bytes of its buffer, its strides in blocks."""
 
     element: str
     address: int

@@ -21,20 +21,19 @@ from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.lowerer import Budget
 from castsim.execution.interpreter.micro_interpreter import MicroInterpreter, argument_format
 from castsim.execution.interpreter.vector_unit import BytePointer, MicroMemory, VectorUnit
-from castsim.execution.tree import Access, Lowered
-from castsim.isa.errors import IllegalError, ReadError, TileError
+from castsim.execution.tree import Lowered
+from castsim.isa.errors import IllegalError, TileError, WarningKind
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.value_types import MicroOperation, StridedStatement, element_format
 from castsim.machines.mechanisms import vector_units_of
 from castsim.machines.program_recorder import ProgramRecorder
-from castsim.numerics.blocks import code_dtype
 
 _I64, _I32 = pto.ScalarType("i64"), pto.ScalarType("i32")
 _WORD = 1 << 64
 _WALK = 1 << 40
 """No limit: a recording has its own."""
 _ROOM = 1 << 28
-"""Bytes that an argument without an input is taken to have while the kernel runs; the host gives them as they are used."""
+"""Bytes that an argument without an input has while the kernel runs; the host gives them as they are used."""
 _BUFFER = "ub"
 _BYTES = {"i4": "u8", "e2m1": "u8", "e1m2": "u8"}
 """Elements of global memory that are counted in bytes: two of them."""
@@ -96,6 +95,13 @@ class AscendMaker(NodeMaker):
 
     def function(self, name: str, used: Sequence[int]) -> pto.Function:
         """Return the function of what was taken in, which ends when all pipes have."""
+        added = self.synchroniser.count
+        if added:
+            self.warn(
+                WarningKind.OPERATION,
+                f"{added} barriers and pairs of flags are added where the compiler would (assumed: the least it has to "
+                "add); --auto-sync off leaves them out, --emit-sync FILE shows them",
+            )
         found = NodeMaker.function(self, name, used)
         body = found.body or ()
         if len(body) > 2 and body[-3:-1] == (pto.Barrier(pto.Pipe.ALL), pto.Barrier(pto.Pipe.ALL)):
@@ -112,7 +118,8 @@ class AscendMaker(NodeMaker):
             if lowered.accesses:
                 self._check(lowered, operands)
                 pipe = _pipe(lowered)
-                self.body += self.synchroniser.before(pipe, lowered.accesses, self.span)
+                added = [*self.synchroniser.before(pipe, lowered.accesses, self.span, self.compiled_synchronisation)]
+                self.body += added
         self.body.append(node)
 
     def _check(self, lowered: Lowered, operands: Sequence[Operand]) -> None:
@@ -145,7 +152,7 @@ class AscendMaker(NodeMaker):
                 )  # fmt: skip
         if mnemonic == "cast":
             mnemonic, mode = conversion(words, self.a5, self.span)
-            words = replace(words, attributes={**words.attributes, "mode": mode})
+            words = replace(words, attributes={"mode": mode} if self.a5 else {})
         if self._functions is not None:
             self._functions.write(call, mnemonic, repeats, words)
             return
@@ -206,7 +213,7 @@ class AscendMaker(NodeMaker):
             lambda name: MicroOperation("castptr", (at,), (_I64,), (name,), kind, span=self.span),
         )
 
-    def once(self, key: object, make: object) -> str:  # type: ignore[override]
+    def once(self, key: object, make: object) -> str:
         """Return the name of what a node defines, which is walked at its first use."""
         fresh = key not in self.defined
         name = NodeMaker.once(self, key, make)  # type: ignore[arg-type]
@@ -264,14 +271,14 @@ class AscendMaker(NodeMaker):
         if near < 0 or far < 0:
             raise TileError("rows that go backwards are not modelled", span=self.span)
         tensor = Operand.of(f"{place.replace('u,', f'u,{element},')},1,1")
-        outside, kind = self.argument(int(position), int(offset), element)
+        outside, pointed = self.argument(int(position), int(offset), element)
         self._use(int(position), int(offset) + (count - 1) * far + length)
-        local = self.pointer(kind.element, tensor.address)
-        local_kind = pto.PointerType(kind.element, "ub")
+        local = self.pointer(pointed.element, tensor.address)
+        local_kind = pto.PointerType(pointed.element, "ub")
         load = way == "load"
         zero, long, rows = (self.constant(each, _I64) for each in (0, length, count))
         steps = tuple(self.constant(each, _I64) for each in ((far, near) if load else (near, far)))
-        ends = [(outside, kind), (local, local_kind)]
+        ends = [(outside, pointed), (local, local_kind)]
         names = [name for name, _ in (ends if load else reversed(ends))]
         kinds: list[pto.Type] = [each for _, each in (ends if load else reversed(ends))]
         numbers_given = [zero, long, rows, *steps] if load else [long, rows, *steps]
@@ -279,8 +286,8 @@ class AscendMaker(NodeMaker):
         kinds += [_I64] * len(numbers_given)
         groups: tuple[tuple[str, int], ...] = (("nburst", 3),)
         if pads:
-            names += [self.code(value, kind.element), *(self.constant(each, _I64) for each in (left, right))]
-            kinds += [self.scalar_type(kind.element), _I64, _I64]
+            names += [self.code(value, pointed.element), *(self.constant(each, _I64) for each in (left, right))]
+            kinds += [self.scalar_type(pointed.element), _I64, _I64]
             groups += (("pad", 3),)
         mnemonic = "mte_gm_ub" if load else "mte_ub_gm"
         self._add(
@@ -400,6 +407,3 @@ class InstructionLockstep(Lockstep):
         if self._walk is None or self._walk.memory is None:
             return None
         return self._walk.memory.arguments.get(name)
-
-
-__all__ = ["Access", "AscendMaker", "InstructionLockstep", "ReadError", "code_dtype"]

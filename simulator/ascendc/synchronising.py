@@ -38,7 +38,6 @@ class Synchroniser:
     """Follows a program and adds what the compiler would; `known` is how many instructions of each pipe have ended for
     what a pipe does next."""
 
-    adds: bool = True
     count: int = 0
     """Barriers and pairs of flags that were added."""
     _issued: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_PIPES, 0))
@@ -62,9 +61,9 @@ class Synchroniser:
         elif tokens:
             self._learn(destination, tokens.popleft())
 
-    def before(self, pipe: str, accesses: tuple[Access, ...], span: Span) -> Iterator[pto.Operation]:
-        """Yield what has to stand ahead of an instruction, and take the instruction in."""
-        if self.adds:
+    def before(self, pipe: str, accesses: tuple[Access, ...], span: Span, adds: bool) -> Iterator[pto.Operation]:
+        """Yield what has to stand ahead of an instruction, if it is added at all, and take the instruction in."""
+        if adds:
             for other in _PIPES:
                 if (other, pipe) in COMPILED and self._meets(other, pipe, accesses):
                     yield from self._ordered(other, pipe, span)

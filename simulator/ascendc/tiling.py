@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from castsim.cpp_recording.compiling import INCLUDE, Candidate, blanked
+from castsim.cpp_recording.compiling import Candidate, blanked, local_texts
 from castsim.cpp_recording.recording import Request
 from castsim.isa.errors import ReadError, closest
 
@@ -28,7 +28,7 @@ _SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A structure: its name in C++, its fields, those with a value of their own, and the macro text that declares it."""
+    """A structure: its name in C++, its fields, those with a value of their own, and macro text that declares it."""
 
     name: str
     fields: tuple[str, ...]
@@ -151,18 +151,10 @@ def _structure(
 
 def _texts(file: Path, text: str, folders: Sequence[Path]) -> Iterator[tuple[Path, str, bool]]:
     """Yield the kernel's text, the local headers that it includes, and the host's headers of tilings."""
-    seen = {file.resolve()}
-    waiting: list[tuple[Path, str]] = [(file, text)]
-    around = (file.parent, *folders)
-    while waiting:
-        path, content = waiting.pop(0)
+    seen = set()
+    for path, content in local_texts(file, text, folders):
+        seen.add(path.resolve())
         yield path, content, True
-        for name in INCLUDE.findall(content):
-            for folder in (path.parent, *around):
-                header = (folder / name).resolve()
-                if header not in seen and header.is_file() and len(seen) < 64:
-                    seen.add(header)
-                    waiting.append((header, header.read_text(encoding="utf-8", errors="replace")))
     for folder in (*(file.parent / each for each in _HOST_FOLDERS), *folders):
         for header in sorted(folder.glob("*tiling*.h")) if folder.is_dir() else ():
             if header.resolve() not in seen:

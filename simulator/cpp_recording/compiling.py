@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -276,8 +276,23 @@ _UNKNOWN = re.compile(
 )
 _ABSENT = re.compile(r"(?:fatal error: |^)\W?([\w./+-]+)\W*(?:: No such file or directory| file not found)")
 _FOLDERS = ("", "include", "inc", "common", "utils")
+_MOST_HEADERS = 64
 _ABOVE = 5
 """Folders above a kernel's, in which a header that is missing is looked for."""
+
+
+def local_texts(file: Path, text: str, folders: Sequence[Path] = ()) -> Iterator[tuple[Path, str]]:
+    """Yield a kernel's text and those of the headers that it includes and that are beside it or in some folders."""
+    seen, waiting = {file.resolve()}, [(file, text)]
+    while waiting:
+        path, content = waiting.pop(0)
+        yield path, content
+        for name in INCLUDE.findall(content):
+            for folder in (path.parent, file.parent, *folders):
+                header = (folder / name).resolve()
+                if header not in seen and header.is_file() and len(seen) < _MOST_HEADERS:
+                    seen.add(header)
+                    waiting.append((header, header.read_text(encoding="utf-8", errors="replace")))
 
 
 @dataclass(frozen=True, slots=True)

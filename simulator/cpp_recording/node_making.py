@@ -40,6 +40,8 @@ class NodeMaker:
     defined: dict[object, str] = field(default_factory=dict)
     _issued: dict[tuple[pto.Operation, Span], pto.Operation] = field(default_factory=dict)
     _count: int = 0
+    compiled_synchronisation: bool = True
+    """Whether what the kernel's compiler adds is added, where the library has a rule for it."""
     entry_mark: str = "pto.entry"
     space: str | None = None
     """The space of pointers to arguments, where the statements name one."""

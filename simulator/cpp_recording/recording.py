@@ -28,6 +28,7 @@ from castsim.execution.synchronisation.race_findings import REPORT
 from castsim.isa.errors import CastsimError, EngineError, LimitError, ReadError, TileError
 from castsim.isa.formats import Codes
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro_forms import is_micro
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.value_types import element_format
 from castsim.isa.reading import Language, Source, read_bytes
@@ -261,6 +262,11 @@ class CppRecording:
     """Names of the places of an array of arguments; the program lacks those that nothing is moved from or to."""
 
     @property
+    def of_instructions(self) -> bool:
+        """Whether it consists of instructions, among which the recorder adds what the kernel's compiler does."""
+        return is_micro(self.program.functions[0])
+
+    @property
     def inputs(self) -> Mapping[str, Codes | str]:
         """The inputs of the program: what was given, of an array of arguments what its places hold."""
         given = self.request.inputs.items()
@@ -279,7 +285,8 @@ class CppRecording:
         for number, node in enumerate(nodes):
             if not isinstance(node, pto.Constant | pto.Return):
                 span = node.span
-                lines[first + number] += f"  // {Path(span.file).name}:{span.line}"
+                added = " (added for the compiler)" if getattr(node, "inserted", False) else ""
+                lines[first + number] += f"  // {Path(span.file).name}:{span.line}{added}"
         return f"// recorded by castsim from {self.request.file.name}\n" + "\n".join(lines) + "\n"
 
 
@@ -320,7 +327,9 @@ class _Core:
         chip = tile_target(self.target)
 
         def maker() -> NodeMaker:
-            return self.dialect.maker(names, elements, self.lines.span, chip, sizes)
+            made = self.dialect.maker(names, elements, self.lines.span, chip, sizes)
+            made.compiled_synchronisation = self.request.compiled_synchronisation
+            return made
 
         data = {names.index(name): _bytes_of(array) for name, array in arrays.items()}
         unsized = [names.index(name) for name in self.request.inputs if name not in arrays]
