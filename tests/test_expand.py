@@ -126,12 +126,6 @@ def test_published_sequences_differ_from_the_instructions(pair: tuple[str, str],
     assert any(differences)
 
 
-def test_another_target_is_refused() -> None:
-    with pytest.raises(IllegalError) as caught:
-        expand(PROGRAMS / "f32_to_f16.pto", LoadRequest())
-    assert caught.value.exit_code == 1
-
-
 def test_what_is_no_register_operation_is_refused_where_it_stands(tmp_path: Path) -> None:
     path = kernel_file(tmp_path, Case("trem", "f32", (2, 64, 2, 64)).program(), "x.pto")
     with pytest.raises(IllegalError) as caught:

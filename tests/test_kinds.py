@@ -47,6 +47,7 @@ READERS = {
     "isa/pto/pto_parser.py": "reads names of operations, which begin statements",
     "isa/pto/pto_scalars.py": "reads names of operations, and numbers of program text",
     "isa/pto/tile_operation_forms.py": "reads names of operations; the matrix unit's are an open list of beginnings",
+    "isa/pto/strided_statements.py": "reads attributes of program text, and names in a table",
     "isa/pto/types.py": "reads types of program text",
     "isa/pto/vmi_operations.py": "reads words of program text",
     "isa/tpc/program.py": "reads names of files, in declarations of tables",

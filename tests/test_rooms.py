@@ -51,12 +51,12 @@ __main__           1    300
 commands          57  13500
 engines           19   6900
 evidence          12   4600
-execution         38  15400
+execution         38  15500
 exploration       16   7000
 files              1    300
-isa               32  15000
+isa               33  15300
 lowering          25  10700
-machines          61  27700
+machines          65  28900
 numerics          12   3900
 pto_cpp            3   1800
 reports           52  15800
@@ -68,7 +68,7 @@ tpc_compiler      28  14300
 """
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
 
-ONE_IMPORTER = 30
+ONE_IMPORTER = 31
 """Modules, at most, that one module of their own folder imports and no other: they may well stand in it."""
 
 SAME_NAMES = 21

@@ -1,7 +1,7 @@
 """The instructions of A2/A3 as statements `pto.strided.NAME`: their table, reading and writing.
 
 An instruction works from buffer to buffer, `repeats` times over 256 bytes of its wider operand; `set_vector_mask`,
-`set_mask_count` and `set_mask_norm` say which lanes. Source: docs/reference/a2a3.md section 2.
+`set_mask_count` and `set_mask_norm` say which lanes. Source: docs/reference/a2a3.md sections 2 and 9.
 """
 
 from __future__ import annotations
@@ -39,6 +39,18 @@ class StridedRow:
     elements: tuple[tuple[str, str], ...]
     function: str
     keys: tuple[str, ...]
+    timing: str
+    """The instruction by which tables of cycles name it: a comparison's without its relation."""
+
+    @property
+    def converts(self) -> bool:
+        """Whether it is a conversion."""
+        return self.function == "convert"
+
+    @property
+    def compares(self) -> bool:
+        """Whether it packs a bit for every lane."""
+        return self.forms[0][:1] == "B"
 
     @property
     def has_destination(self) -> bool:
@@ -61,7 +73,8 @@ def _read_table() -> Iterator[tuple[str, StridedRow]]:
         elements = tuple((to, source or to) for to, _, source in pairs)
         names, functions = row["names"].split(), row["function"].split()
         for number, name in enumerate(names):
-            yield name, StridedRow(forms, elements, functions[number % len(functions)], _KEYS.get(name, ()))
+            timing = name.partition("_")[0] if forms[0][:1] == "B" else name
+            yield name, StridedRow(forms, elements, functions[number % len(functions)], _KEYS.get(name, ()), timing)
 
 
 STRIDED_ROWS: Mapping[str, StridedRow] = dict(_read_table())
@@ -94,7 +107,7 @@ def pointers_of(node: StridedStatement) -> tuple[PointerType, ...]:
 def lanes_of(node: StridedStatement) -> int:
     """Return the elements of a full repeat: 256 bytes of the wider operand; of comparisons, of their sources."""
     pointers = pointers_of(node)
-    if STRIDED_ROWS[node.mnemonic].forms[0][:2] == "BS":
+    if STRIDED_ROWS[node.mnemonic].compares:
         pointers = pointers[1:]
     return REPEAT * 8 // max(element_format(kind.element).bits for kind in pointers[:2])
 
@@ -108,8 +121,8 @@ def strides_of(node: StridedStatement) -> tuple[int, ...]:
     if node.strides:
         return node.strides
     lanes = lanes_of(node)
-    found = [max(lanes * element_format(kind.element).bits // 8 // BLOCK, 1) for kind in pointers_of(node)]
-    return (1, *found[1:]) if node.mnemonic in REDUCTIONS else tuple(found)
+    strides = [max(lanes * element_format(kind.element).bits // 8 // BLOCK, 1) for kind in pointers_of(node)]
+    return (1, *strides[1:]) if node.mnemonic in REDUCTIONS else tuple(strides)
 
 
 def read_strided(reader: PtoReader, statement: NamedOperation) -> Operation:
@@ -129,7 +142,7 @@ def read_strided(reader: PtoReader, statement: NamedOperation) -> Operation:
         raise reader.error(f"{statement.name} has {count}", at or statement.index, (_example(name),))
     uses = [*outputs, *inputs]
     kinds = tuple(use[2].type for use in uses)
-    problem = _mismatch(name, row, kinds)
+    problem = mismatch(name, row, kinds)
     if problem:
         raise reader.error(f"{statement.name} {problem}", index or statement.index, _examples(name))
     numbers: dict[str, tuple[int, ...]] = {}
@@ -174,15 +187,15 @@ def _numbers(
     """Return the numbers of an attribute: one, or a list of one for each pointer."""
     text = attribute.text.partition(" :")[0]
     match = _LIST.fullmatch(text if key != "repeats" else f"[{text}]")
-    found = tuple(map(int, (match[1] or "").split(", "))) if match is not None and match[1] else ()
-    if len(found) != count or min(found) < 0:
+    numbers = tuple(map(int, match[1].split(", "))) if match is not None and match[1] else ()
+    if len(numbers) != count or min(numbers) < 0:
         legal = "4" if key == "repeats" else str([1 if key == "blocks" else 8] * count)
         what = "a whole number" if key == "repeats" else f"a list of {count}, the destination's first"
         raise reader.error(f"{key} of {statement.name} is {what}, not {text[:40]}", attribute.value_index, (legal,))
-    return found
+    return numbers
 
 
-def _mismatch(name: str, row: StridedRow, kinds: tuple[Type, ...]) -> str:
+def mismatch(name: str, row: StridedRow, kinds: tuple[Type, ...]) -> str:
     """Return why operands of these types do not fit; empty if they do."""
     if row.elements and kinds and kinds[-1] == INDEX and not any(len(form) == len(kinds) for form in row.forms):
         kinds = kinds[:-1]  # the number of repeats
@@ -225,16 +238,16 @@ def _example(name: str) -> str:
 
 def _examples(name: str) -> tuple[str, ...]:
     """Return the forms of a statement as text."""
-    found = []
+    examples = []
     for form in STRIDED_ROWS[name].forms:
         letters = form
         out = letters[:1] if STRIDED_ROWS[name].has_destination else ""
-        given = letters[len(out) :]
-        names = ", ".join(f"%{chr(97 + number)}" for number in range(len(given)))
+        inputs = letters[len(out) :]
+        names = ", ".join(f"%{chr(97 + number)}" for number in range(len(inputs)))
         text = f"pto.{PREFIX}{name}"
-        text += f" ins({names} : {', '.join(_LETTERS[letter] for letter in given)})" if given else ""
-        found.append(text + (f" outs(%d : {_LETTERS[out]})" if out else ""))
-    return tuple(found)
+        text += f" ins({names} : {', '.join(_LETTERS[letter] for letter in inputs)})" if inputs else ""
+        examples.append(text + (f" outs(%d : {_LETTERS[out]})" if out else ""))
+    return tuple(examples)
 
 
 def strided_text(node: StridedStatement) -> str:

@@ -1,9 +1,9 @@
-"""Prints the vector instructions that the A5 executes for a function of tile operations: each operation becomes the
-vecscope of the vector function chosen by its lowering, tloads and tstores become transfers, and flags missing from the
-source are added. The entry and its arguments keep their names, so the same --in and --arg apply, and running the result
-gives the same bytes. Loops stay loops. Scalar arguments stay arguments, and choices that depend on them are made when
-the text is run; if --arg gives all of them, the choices are made here. An operation that has no instructions is
-rejected with its location.
+"""Prints the vector instructions that the A5 or the A2/A3 executes for a function of tile operations: each operation
+becomes the vecscope of the vector function chosen by its lowering, on A2/A3 its pto.strided statements; tloads and
+tstores become transfers, and flags missing from the source are added. The entry and its arguments keep their names, so
+the same --in and --arg apply, and running the result gives the same bytes. Loops stay loops. Scalar arguments stay
+arguments on the A5, and choices that depend on them are made when the text is run; if --arg gives all of them, as the
+A2/A3 needs, the choices are made here. An operation that has no instructions is rejected with its location.
 
 A function of logical registers (pto.vmi) is printed as the vector instructions that castsim makes of it, and so is a
 kernel of TileLang, whose file is executed for it.

@@ -6,14 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from castsim.execution.interpreter.vector_unit import BytePointer, Copy, Value
+from castsim.execution.buffer_values import CastCounts
+from castsim.execution.interpreter.vector_unit import BytePointer, Copy, MicroMemory, Value, mark
+from castsim.execution.outcomes import CastTally
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier, ScalarElementAccess, Transfer
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.errors import IllegalError, Warnings
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.value_types import MicroOperation, StridedStatement
+from castsim.machines.mechanisms import compute_of
 from castsim.targets.dataflow import DataflowTarget
+from castsim.targets.loader import TileTarget
 
 _FIRST_BUFFER = 1 << 10
 """The first number of the flags for buffers, beyond those of events."""
@@ -172,3 +176,19 @@ class ProgramRecorder:
 def no_strided(target: DataflowTarget, node: StridedStatement) -> IllegalError:
     """Return (not raise) the refusal of an instruction that only A2/A3 has."""
     return IllegalError(f"{target.name} has no pto.strided.{node.mnemonic}", span=node.span, legal=("--target a2a3",))
+
+
+def execute_tile(
+    target: TileTarget, memory: MicroMemory, lowered: Lowered, instruction: Instruction, tally: CastTally | None
+) -> None:
+    """Execute a tile operation between vector instructions; the bytes that it writes count as defined."""
+    counts = CastCounts()
+    tree = Tree(Block((replace(lowered, instruction=0),)), (instruction,), interlocked=False)
+    compute_of(target)(tree, memory.buffer, memory.arguments, counts=counts)
+    for access in lowered.accesses:
+        if access.write:
+            argument = access.space.argument if isinstance(access.space, GlobalSpace) else None
+            mark(memory.defined if argument is None else memory.stores(argument), access)
+    if tally is not None:
+        for cast_place, outcomes in counts.by_place((instruction,)).items():
+            tally.add(replace(cast_place, number=None), outcomes)

@@ -45,6 +45,7 @@ from castsim.execution.tree import (
     scratch_reads,
 )
 from castsim.isa.errors import Span
+from castsim.isa.pto.strided_statements import REPEAT, STRIDED_ROWS
 from castsim.targets.dataflow import DataflowTarget, Hazard, Pipes
 
 # The pipes of a program without times: what each of them knows to have ended before its next instruction starts.
@@ -207,6 +208,8 @@ class _Record:
     instance: Instance
     touch: Touch
     count: int
+    repeats: int = 0
+    """Repeats of statements on the vector pipe before it."""
 
 
 _PAGE, _MOST_PAGES = 512, 128
@@ -256,6 +259,7 @@ class Conflicts:
         self._unordered = target.synchronisation.unordered_bytes
         self._numbers = numbers
         self._told: set[tuple[int, int, RaceKind]] = set()
+        self._repeats = 0
         self._latest = {space: _Accesses() for space in contended_spaces(tree.root, tree.instructions, self._vector)}
 
     def start(self, instance: Instance, pipe: str, known: Clock, count: int) -> Iterator[RaceFinding]:
@@ -272,11 +276,21 @@ class Conflicts:
                     continue
                 yield from self._compare(record, instance, touch, hazard)
         for touch in followed:
-            self._latest[touch.access.space].put(_key(instance, touch), _Record(instance, touch, count))
+            self._latest[touch.access.space].put(_key(instance, touch), _Record(instance, touch, count, self._repeats))
+        if self._is_statement(instance):
+            self._repeats += _repeats(instance)
+
+    def _is_statement(self, instance: Instance) -> bool:
+        """Whether an execution is one of a `pto.strided` statement."""
+        return self._instructions[instance.lowered.instruction].mnemonic in STRIDED_ROWS
 
     def _follows(self, record: _Record, instance: Instance, touch: Touch) -> bool:
         """Whether a vector instruction may follow closely: it reads exactly the bytes that were written, and many."""
         wrote = record.touch
+        if self._unordered is not None and wrote.access.write and self._is_statement(record.instance):
+            # Statements are parts of what a tile operation issues: the same limit holds for each of their repeats.
+            since = self._repeats - record.repeats
+            return self._is_statement(instance) and _trails(record, instance, touch, since, self._unordered // REPEAT)
         start, end = wrote.access.start, wrote.access.end
         if self._unordered is None or not wrote.access.write or wrote.access.runs or end - start < self._unordered:
             return False
@@ -351,6 +365,33 @@ def _meet(record: _Record, instance: Instance, touch: Touch) -> Bytes | None:
         return common_bytes(record.touch.access, touch.access, shift, moves)
     shift, moves = distance(instance, touch, record.instance, record.touch)
     return common_bytes(touch.access, record.touch.access, shift, moves)
+
+
+def _repeats(instance: Instance) -> int:
+    """Return the repeats of a statement."""
+    return sum(getattr(operation, "repeats", 0) for operation in instance.lowered.body.items)
+
+
+def _trails(record: _Record, instance: Instance, touch: Touch, since: int, least: int) -> bool:
+    """Whether a statement reaches each byte that an earlier one wrote at least so many repeats later.
+
+    `since` are the repeats from the beginning of the earlier one to that of this one.
+    """
+    first, behind = _rows(record.touch.access, _repeats(record.instance))
+    start, end = _rows(touch.access, _repeats(instance))
+    last = np.searchsorted(first, end) - 1
+    meets = (last >= 0) & (behind[last] > start)
+    return bool(np.all((since - last + np.arange(len(start)))[meets] >= least))
+
+
+def _rows(access: Access, repeats: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first byte and the end of each repeat of a statement."""
+    size, numbers = access.end - access.start, np.arange(max(repeats, 1))
+    if access.runs and access.runs[0][0] == repeats:
+        starts = access.start + numbers * access.runs[0][1]
+        return starts, starts + size - (repeats - 1) * access.runs[0][1]
+    edges = access.start + size * np.arange(len(numbers) + 1) // len(numbers)
+    return edges[:-1], edges[1:]
 
 
 def _key(instance: Instance, touch: Touch) -> object:

@@ -360,16 +360,22 @@ def neutral_code(function: str, fmt: Format) -> int:
 
 
 def _joined(function: str, pieces: list[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
-    """Join neighbouring pieces lane by lane until one is left; a shorter piece meets the first lanes of its partner."""
-    while len(pieces) > 1:
-        joined = []
-        for one, two in zip(pieces[0::2], pieces[1::2], strict=False):
-            width = two.shape[1]
-            head = apply(function, (one[:, :width], two), fmt, behaviour)
-            joined.append(np.concatenate((head, one[:, width:]), axis=1))
-        if len(pieces) % 2:
-            joined.append(pieces[-1])
-        pieces = joined
+    """Join neighbouring whole pieces lane by lane until one is left, as the kernel's instructions do.
+
+    An odd last one joins the first result of its round, a shorter piece the first lanes of the first round's.
+    """
+    lanes = pieces[0].shape[1]
+    rest = [piece for piece in pieces[1:] if piece.shape[1] < lanes]
+    pieces = pieces[: len(pieces) - len(rest)]
+    while len(pieces) > 1 or rest:
+        pairs = zip(pieces[0::2], pieces[1::2], strict=False)
+        joined = [apply(function, pair, fmt, behaviour) for pair in pairs] or pieces
+        late = [*([pieces[-1]] if len(pieces) % 2 and len(pieces) > 1 else []), *rest]
+        for piece in late:
+            width = piece.shape[1]
+            head = apply(function, (joined[0][:, :width], piece), fmt, behaviour)
+            joined[0] = np.concatenate((head, joined[0][:, width:]), axis=1)
+        pieces, rest = joined, []
     return pieces[0]
 
 

@@ -16,10 +16,11 @@ from castsim.execution.vector_operations.effect import TileEffect
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.strided_statements import REDUCTIONS, STRIDED_ROWS, lanes_of, strides_of
+from castsim.isa.pto.strided_statements import REDUCTIONS, STRIDED_ROWS, lanes_of, mismatch, strides_of
 from castsim.isa.pto.value_types import PointerType, ScalarType, StridedStatement
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.strided.plan import start_ctrl
+from castsim.machines.strided.statement_work import ACCUMULATING
 from castsim.machines.strided.strided_instructions import DuplicateCode, Stream, StridedInstruction
 from castsim.machines.vector_function.expanded_program import Moves, TreeWriter, framed
 from castsim.machines.vector_function.logical_emitter import Use
@@ -32,8 +33,6 @@ _STRUCTURES = (
     "column_reduction", "column_expansion", "column_broadcast", "part", "gather", "pattern_gather", "sort",
 )  # fmt: skip
 """Structures whose instructions compute what the operation does."""
-_PATTERNS = ("0101", "1010", "0001", "0010", "0100", "1000", "1111")
-"""The patterns of `vreducev2` by their numbers from 1 on; the last digit is the first element."""
 _OPERATIONS = ("taddc", "taddreluconv", "tsubreluconv", "tpairreducesum")
 """Operations of other structures of several instructions or operands that do."""
 _ESTIMATED = "its lowering tells the cycles of its instructions, not what each computes"
@@ -137,6 +136,8 @@ class StatementWriter(TreeWriter):
                     self._statement("set_mask_count" if self.counting else "set_mask_norm", [])
                 else:
                     self.out.micro("set_ctrl", [self.out.scalar(write.value, I64)])
+            case "mask" if write.pipe != self.chip.pipes.vector:  # it is in force, and waits for nothing
+                self.out.micro("set_ctrl", [self.out.scalar(self.ctrl, I64)])
             case "mask":
                 self.mask, lanes = write.value, write.value.bit_length()
                 if self.counting or write.value == (1 << lanes) - 1:
@@ -170,8 +171,11 @@ class StatementWriter(TreeWriter):
 
     def _write(self, operation: StridedInstruction, moves: Moves, repeats: int) -> None:
         name = self._name(operation)
-        streams = [(operation.destination, 0), *((each, number + 1) for number, each in enumerate(operation.sources))]
-        if name in ("vmla", "vmadd", "vmaddrelu", "vaxpy"):  # the destination, which is read too
+        streams = [
+            (operation.destination, 0),
+            *((source, number + 1) for number, source in enumerate(operation.sources)),
+        ]
+        if name in ACCUMULATING:  # the destination, which is read too
             streams.pop()
         if name == "vgather":
             streams[1:] = streams[:0:-1]
@@ -180,8 +184,14 @@ class StatementWriter(TreeWriter):
             terms = tuple((variable, deltas[number]) for variable, deltas in moves)
             element = _element_of(name, stream.format)
             uses.append((self._pointer(stream.address, terms, element), buffer_pointer(element)))
+        scalars = list(self._scalars(name, operation)) if len(uses) < len(STRIDED_ROWS[name].forms[-1]) else []
         kinds = tuple(kind for _, kind in uses)
-        plain = StridedStatement(name, tuple(each for each, _ in uses), kinds, has_destination=True, repeats=repeats)
+        problem = mismatch(name, STRIDED_ROWS[name], (*kinds, *(kind for _, kind in scalars)))
+        if problem:
+            raise IllegalError(f"its lowering has a pto.strided.{name}, which {problem}")
+        plain = StridedStatement(
+            name, tuple(operand for operand, _ in uses), kinds, has_destination=True, repeats=repeats
+        )
         if lanes_of(plain) != operation.lanes:
             raise IllegalError(f"its lowering has {name} of {operation.lanes} lanes")
         strides = tuple(
@@ -192,7 +202,7 @@ class StatementWriter(TreeWriter):
         used = strides != strides_of(plain) and (repeats > 1 or self.counting)
         words = tuple(self._words(name))
         self._statement(
-            name, [*uses, *self._scalars(name, operation)], words, repeats=repeats, has_destination=True,
+            name, [*uses, *scalars], words, repeats=repeats, has_destination=True,
             blocks=blocks if set(blocks) != {1} else (), strides=strides if used else (),
         )  # fmt: skip
 
@@ -242,7 +252,7 @@ class StatementWriter(TreeWriter):
         else:
             element = _integer(fmt) if name == "vector_dup" else fmt.name
             bits = fmt.storage_bits
-            signed = code - (1 << bits) if element.startswith("i") and code >> bits - 1 else code
+            signed = code - (1 << bits) if element[0] == "i" and code >> bits - 1 else code
             yield self.out.scalar(signed, ScalarType(element))
 
     def _code(self, name: str, fmt: Format) -> int:
@@ -265,7 +275,7 @@ class StatementWriter(TreeWriter):
             code = apply("recip", (code,), fmt, behaviour)
         elif operation.function == "sub":
             code = apply("neg", (code,), fmt, behaviour)
-        spread = work.dst.element_bits < fmt.storage_bits
+        spread = name == "vector_dup" and work.dst.element_bits < fmt.storage_bits
         return int(code[0]) * (0x101 if spread else 1)
 
     def _copy(self, operation: StridedInstruction, moves: Moves) -> None:
@@ -292,7 +302,7 @@ class StatementWriter(TreeWriter):
         self, name: str, uses: Sequence[Use], words: tuple[tuple[str, str], ...] = (), *, repeats: int = 1,
         has_destination: bool = False, blocks: tuple[int, ...] = (), strides: tuple[int, ...] = (),
     ) -> None:  # fmt: skip
-        names, kinds = tuple(each for each, _ in uses), tuple(kind for _, kind in uses)
+        names, kinds = tuple(operand for operand, _ in uses), tuple(kind for _, kind in uses)
         self.out.add(
             StridedStatement(
                 name, names, kinds, attributes=words, has_destination=has_destination, repeats=repeats, blocks=blocks,

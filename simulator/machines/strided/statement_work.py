@@ -1,6 +1,6 @@
 """Statements `pto.strided.NAME` as instructions: streams, lanes, timing rows, and the work of their lanes.
 
-Source: docs/reference/a2a3.md section 2, docs/reference/strided.md.
+Source: docs/reference/a2a3.md sections 2 and 9.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _WORD = (1 << 64) - 1
 _FULL = (1 << 128) - 1
 _COMPARE_MASK_BYTES = 16
 """Bytes of the compare mask: a bit for each of 128 lanes."""
-_ACCUMULATING = ("vmla", "vmadd", "vmaddrelu", "vaxpy")
+ACCUMULATING = ("vmla", "vmadd", "vmaddrelu", "vaxpy")
 """The instructions that also read their destination."""
 
 
@@ -69,8 +69,6 @@ class ControlState:
     scale: int = 0
     compare_mask: int | None = None
     sequence: KernelSequence = field(init=False)
-    _written: tuple[int, bool] = (_FULL, False)
-    """The mask, and whether it was a count, when it was last written."""
 
     def __post_init__(self) -> None:
         self.sequence = KernelSequence(self.target)
@@ -86,13 +84,12 @@ class ControlState:
         Raises:
             IllegalError: a mask of more lanes than there are.
         """
-        values = [each.value for each in operands if isinstance(each, DependentScalar)]
+        values = [operand.value for operand in operands if isinstance(operand, DependentScalar)]
         sequence, counts = self.sequence, self.counts(control)
         match node.mnemonic:
             case "set_vector_mask":
                 self.mask = _mask(node, [int(value) for value in values], counts=counts)
-                changes, self._written = (self.mask, counts) != self._written, (self.mask, counts)
-                return sequence.control("mask", self.mask, changes=changes)
+                return sequence.control("mask", self.mask)
             case "set_deqscale":
                 self.scale = bits_of(values[0], "f16")
                 return sequence.control("deqscale", self.scale)
@@ -151,9 +148,9 @@ class ExecutedStatement:
         """Return a statement with its operands."""
         formats = tuple(element_format(kind.element) for kind in pointers_of(node))
         scalars = [
-            (each.value, kind)
-            for each, kind in zip(operands, node.operand_types, strict=True)
-            if isinstance(each, DependentScalar) and isinstance(kind, ScalarType)
+            (operand.value, kind)
+            for operand, kind in zip(operands, node.operand_types, strict=True)
+            if isinstance(operand, DependentScalar) and isinstance(kind, ScalarType)
         ]
         repeats = node.repeats
         if scalars and scalars[-1][1] == INDEX:
@@ -163,7 +160,7 @@ class ExecutedStatement:
             value, kind = scalars[0]
             own = formats[-1]
             scalar = int(value) & ((1 << own.storage_bits) - 1) if isinstance(own, IntFormat) else bits_of(value, kind.name)  # fmt: skip # noqa: E501
-        addresses = tuple(_address(each) for each in operands if isinstance(each, BytePointer))
+        addresses = tuple(_address(operand) for operand in operands if isinstance(operand, BytePointer))
         return cls(node, state, control, addresses, formats, repeats, scalar)
 
     @property
@@ -203,21 +200,21 @@ class ExecutedStatement:
         self._check_fields()
         work = _STRUCTURES.get(self.node.mnemonic, _convert if self.function == "convert" else _elementwise)(self)
         lanes = lanes_of(self.node)
-        found = []
+        parts = []
         for first, repeats, mask in self._parts(lanes):
             if repeats and mask:
                 dst, *sources = (
-                    replace(each, address=each.address + first * each.step)
-                    for each in (work.destination, *work.sources)
+                    replace(stream, address=stream.address + first * stream.step)
+                    for stream in (work.destination, *work.sources)
                 )
                 part = self._instruction(work, repeats, lanes, mask, dst, sources)
                 check_reach(part, self.target.memories[BUFFER].capacity_bytes)
-                found.append(part)
-        return tuple(found)
+                parts.append(part)
+        return tuple(parts)
 
     def _parts(self, lanes: int) -> Iterator[tuple[int, int, int]]:
         """Yield the first repeat, the repeats and the lanes of every part."""
-        full, whole = (1 << lanes) - 1, self.node.mnemonic.startswith("vcmpv")
+        full, whole = (1 << lanes) - 1, STRIDED_ROWS[self.node.mnemonic].compares
         if not self.state.counts(self.control) or self.node.mnemonic == "vreducev2":
             yield 0, self.repeats, full if whole or self.node.mnemonic == "vreducev2" else self.state.mask & full
             return
@@ -229,26 +226,27 @@ class ExecutedStatement:
         self, work: _Work, repeats: int, lanes: int, mask: int, dst: Stream, sources: Sequence[Stream]
     ) -> StridedInstruction:
         half = lanes if lanes != self.state.sequence.lanes(dst.format) else None
-        made = self.state.sequence.vector(work.timing, repeats, dst, sources, mask=mask, lanes=half)
-        row = work.row or made.timing
-        if work.timing in ("vcmpv", "vcmpvs"):
+        instruction = self.state.sequence.vector(work.timing, repeats, dst, sources, mask=mask, lanes=half)
+        row = work.row or instruction.timing
+        if STRIDED_ROWS[self.node.mnemonic].compares:
             row = f"{row}_partial" if repeats * lanes // 8 % BLOCK else row
         if row not in self.target.timing.vector:
             raise IllegalError(
                 f"the cycles of pto.{PREFIX}{self.node.mnemonic} on {self.target.name} are unknown",
                 span=self.node.span,
             )
-        return replace(made, mnemonic=self.node.mnemonic, timing=row, action=work.action)
+        return replace(instruction, mnemonic=self.node.mnemonic, timing=row, action=work.action)
 
     def _check_fields(self) -> None:
         """Refuse repeats and strides that the instruction has no room for, and operands that are not aligned."""
         name, repeat = self.node.mnemonic, self.target.repeat
+        row = STRIDED_ROWS[name]
         if not 0 <= self.repeats <= repeat.max_repeats:
             raise IllegalError(
                 f"{self.repeats} repeats", span=self.node.span, legal=(f"0 .. {repeat.max_repeats}", "count mode")
             )
-        narrow = any(name in each.mnemonics for each in self.target.narrow_strides)
-        bits = repeat.repeat_stride_field_bits if name.startswith("vconv") and not narrow else 8
+        narrow = any(name in narrow.mnemonics for narrow in self.target.narrow_strides)
+        bits = repeat.repeat_stride_field_bits if row.converts and not narrow else 8
         for number, stride in enumerate(strides_of(self.node)):
             most = (1 << (16 if number == 0 and name in REDUCTIONS else bits)) - 1
             if stride > most:
@@ -257,7 +255,7 @@ class ExecutedStatement:
             if block >= 1 << 16:
                 raise IllegalError(f"a block stride of {block}", span=self.node.span, legal=("0 .. 65535",))
         for number, (address, fmt) in enumerate(zip(self.addresses, self.formats, strict=True)):
-            packs = (number == 0 and (name in REDUCTIONS or name.startswith("vcmpv"))) or (fmt.bits == 8 and number > 1)
+            packs = (number == 0 and (name in REDUCTIONS or row.compares)) or (fmt.bits == 8 and number > 1)
             unit = max(fmt.storage_bits // 8, 1) if packs else BLOCK
             if address % unit:
                 legal = (str(address // unit * unit), str((address // unit + 1) * unit))
@@ -318,19 +316,19 @@ def _elementwise(statement: ExecutedStatement) -> _Work:
     """A function of lanes; a scalar is its second operand, the destination of an accumulating one its last."""
     function, fmt, name = statement.function, statement.formats[0], statement.node.mnemonic
     dst, *sources = statement.streams
-    sources += [dst] if name in _ACCUMULATING else []
+    sources += [dst] if name in ACCUMULATING else []
     narrow, scalar = statement.formats[1], statement.scalar
     behaviour = statement.behaviour("rsqrt" if function == "estimate" else function, fmt)
 
     def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
         del buffer, lanes
-        given = [
-            convert_codes(each, narrow, fmt, abstract_policy(narrow, fmt)) if stream.format != fmt else each
-            for each, stream in zip(codes, sources, strict=True)
+        values = [
+            convert_codes(own, narrow, fmt, abstract_policy(narrow, fmt)) if stream.format != fmt else own
+            for own, stream in zip(codes, sources, strict=True)
         ]
         if scalar is not None:
-            given.insert(1, np.full((1, 1), scalar, given[0].dtype))
-        return apply(function, given, fmt, behaviour)
+            values.insert(1, np.full((1, 1), scalar, values[0].dtype))
+        return apply(function, values, fmt, behaviour)
 
     return _Work(dst, tuple(sources), LaneWork(run), name)
 
@@ -390,16 +388,16 @@ def _compare(statement: ExecutedStatement) -> _Work:
 
     def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
         del buffer, lanes
-        values = [numbers(each, fmt) for each in codes]
+        values = [numbers(own, fmt) for own in codes]
         if scalar is not None:
             values.append(numbers(np.full((1, 1), scalar, codes[0].dtype), fmt))
-        found = COMPARISONS[mode](*values)
+        holds = COMPARISONS[mode](*values)
         if ordered:
-            found &= ~COMPARISONS[UNORDERED](*values)
-        return np.packbits(found, axis=1, bitorder="little")
+            holds &= ~COMPARISONS[UNORDERED](*values)
+        return np.packbits(holds, axis=1, bitorder="little")
 
     dst = packed(statement.addresses[0], _BITS, lanes // 8, lanes // 8)
-    return _Work(dst, statement.streams[1:], LaneWork(run), statement.node.mnemonic.partition("_")[0])
+    return _Work(dst, statement.streams[1:], LaneWork(run), STRIDED_ROWS[statement.node.mnemonic].timing)
 
 
 def _select(statement: ExecutedStatement) -> _Work:
@@ -420,8 +418,8 @@ def _select(statement: ExecutedStatement) -> _Work:
 
     def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
         del buffer
-        one, two, chosen = codes
-        return np.where(np.unpackbits(chosen, axis=1, bitorder="little")[:, lanes] == 1, one, two)
+        first, second, chosen = codes
+        return np.where(np.unpackbits(chosen, axis=1, bitorder="little")[:, lanes] == 1, first, second)
 
     return _Work(dst, (first, rest[0], bits), LaneWork(run), timing)
 
@@ -440,10 +438,10 @@ def _reduce(statement: ExecutedStatement) -> _Work:
         if order == "value":
             return value[:, None]
         first = places_of_extremes(function, codes[0], fmt, behaviour)
-        place = (first if isinstance(lanes, slice) else lanes[first]).astype(value.dtype)
+        lane = (first if isinstance(lanes, slice) else lanes[first]).astype(value.dtype)
         return {
-            "index": place[:, None], "index_value": np.stack((place, value), 1)
-        }.get(order or "", np.stack((value, place), 1))  # fmt: skip
+            "index": lane[:, None], "index_value": np.stack((lane, value), 1)
+        }.get(order or "", np.stack((value, lane), 1))  # fmt: skip
 
     dst, source = statement.streams
     size = fmt.storage_bits // 8
@@ -473,13 +471,13 @@ def _reduce_parts(statement: ExecutedStatement) -> _Work:
 def _spread(statement: ExecutedStatement) -> _Work:
     """Each of eight elements fills a block."""
     fmt = statement.formats[0]
-    each = BLOCK * 8 // fmt.storage_bits
+    copies = BLOCK * 8 // fmt.storage_bits
     blocks = statement.target.repeat.repeat_bytes // BLOCK
     dst, source = statement.streams
 
     def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
         del buffer
-        return np.repeat(codes[0], each, axis=1)[:, lanes]
+        return np.repeat(codes[0], copies, axis=1)[:, lanes]
 
     origin = packed(source.address, fmt, blocks * fmt.storage_bits // 8, blocks)
     return _Work(dst, (origin,), LaneWork(run), "vbrcb")
@@ -510,7 +508,7 @@ def _fetch(statement: ExecutedStatement) -> _Work:
     return _Work(dst, (places, Stream(source.address, fmt, 1, 0, 0, 1)), LaneWork(run), statement.node.mnemonic)
 
 
-_PATTERNS = {"1": 0b0101, "2": 0b1010, "3": 0b0001, "4": 0b0010, "5": 0b0100, "6": 0b1000, "7": 0b1111}
+PATTERNS = {"1": 0b0101, "2": 0b1010, "3": 0b0001, "4": 0b0010, "5": 0b0100, "6": 0b1000, "7": 0b1111}
 
 
 def _keep(statement: ExecutedStatement) -> _Work:
@@ -525,9 +523,9 @@ def _keep(statement: ExecutedStatement) -> _Work:
     if (pattern is None) == (not bits):
         raise IllegalError("the elements are chosen by a pattern or by bits", span=node.span, legal=("{pattern = 1}",))
     origin = replace(source, packed=source.repeat_stride * BLOCK, repeat_stride=0, elements=length)
-    chosen = np.array([_PATTERNS[pattern or "7"] >> place % 4 & 1 for place in range(length)], np.bool_)
+    chosen = np.array([PATTERNS[pattern or "7"] >> lane % 4 & 1 for lane in range(length)], np.bool_)
     kept = length if bits else int(chosen.sum())
-    marks = tuple(packed(each.address, _BITS, each.repeat_stride * BLOCK, -(-length // 8)) for each in bits)
+    marks = tuple(packed(mark.address, _BITS, mark.repeat_stride * BLOCK, -(-length // 8)) for mark in bits)
 
     def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
         del lanes
@@ -554,10 +552,10 @@ def _sort(statement: ExecutedStatement) -> _Work:
         pairs = np.take_along_axis(values | places << np.uint64(32), order, axis=1)
         return np.ascontiguousarray(pairs).view(f"<u{size}")
 
-    dst, source, given = statement.addresses
+    dst, source, numbering = statement.addresses
     return _Work(
         packed(dst, fmt, GROUP * PAIR_BYTES, GROUP * PAIR_BYTES // size),
-        (packed(source, fmt, GROUP * size, GROUP), packed(given, _OFFSETS, GROUP * 4, GROUP)),
+        (packed(source, fmt, GROUP * size, GROUP), packed(numbering, _OFFSETS, GROUP * 4, GROUP)),
         LaneWork(run),
         "vbitsort",
     )
@@ -565,7 +563,7 @@ def _sort(statement: ExecutedStatement) -> _Work:
 
 _STRUCTURES: Mapping[str, Callable[[ExecutedStatement], _Work]] = {
     "vector_dup": _duplicate,
-    **{name: _compare for name in STRIDED_ROWS if name.startswith("vcmpv")},
+    **{name: _compare for name, row in STRIDED_ROWS.items() if row.compares},
     "vsel": _select,
     **dict.fromkeys(("vcadd", "vcmax", "vcmin"), _reduce),
     **dict.fromkeys(("vcgadd", "vcgmax", "vcgmin", "vcpadd"), _reduce_parts),

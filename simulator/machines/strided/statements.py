@@ -18,7 +18,7 @@ from castsim.execution.interpreter.vector_unit import (
     mark,
 )
 from castsim.execution.outcomes import CastPlace, CastTally, Judge, Listener, changes, heard_by
-from castsim.execution.tree import Access, Tree
+from castsim.execution.tree import Access, Instruction, Lowered, Tree
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Codes, format_named
@@ -26,7 +26,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import ROWS, SCOPES, Place
 from castsim.isa.pto.strided_statements import PREFIX, STRIDED_ROWS
 from castsim.isa.pto.value_types import MicroOperation, StridedStatement
-from castsim.machines.program_recorder import ProgramRecorder
+from castsim.machines.program_recorder import ProgramRecorder, execute_tile
 from castsim.machines.strided.expanded import expanded
 from castsim.machines.strided.kernel_sequence import Operand
 from castsim.machines.strided.plan import start_ctrl
@@ -128,6 +128,11 @@ class StridedUnit(Followed):
 
         return hear
 
+    def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
+        """Execute a tile operation between statements."""
+        del node
+        execute_tile(self.target, self.memory, lowered, instruction, self.casts)
+
     def execute(self, issue: VectorIssue) -> tuple[Value, ...]:
         """Refuse an instruction of registers."""
         raise IllegalError(f"{self.target.name} has no pto.{issue.node.mnemonic}", span=issue.node.span)
@@ -201,7 +206,7 @@ class StridedRecorder(ProgramRecorder):
 
 def timed(parts: tuple[StridedInstruction, ...]) -> tuple[StridedInstruction, ...]:
     """Return the parts of an instruction as the engines time them: a conversion in count mode is one instruction."""
-    if len(parts) == 2 and parts[0].mnemonic.startswith("vconv"):
+    if len(parts) == 2 and STRIDED_ROWS[parts[0].mnemonic].converts:
         first, last = parts
         return (replace(first, repeats=first.repeats + last.repeats),)
     return parts

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from castsim.execution.buffer_values import CastCounts
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
-from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue, mark
+from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, changes, heard_by
-from castsim.execution.tree import Block, GlobalSpace, Instruction, Lowered, Tree
+from castsim.execution.tree import Instruction, Lowered, Tree
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, Overflow, Rounding, format_named
 from castsim.isa.pto import program as pto
@@ -34,7 +33,7 @@ from castsim.isa.pto.value_types import (
     VectorType,
     element_format,
 )
-from castsim.machines.program_recorder import no_strided
+from castsim.machines.program_recorder import execute_tile, no_strided
 from castsim.machines.vector_function import loads_stores as access
 from castsim.machines.vector_function.expanded_program import framed, program_writer
 from castsim.machines.vector_function.expanded_statements import write_statements
@@ -42,7 +41,6 @@ from castsim.machines.vector_function.lane_operations import OPERATIONS, execute
 from castsim.machines.vector_function.plan import ctrl_of_level
 from castsim.machines.vector_function.register_operations import Attributes, UnsettledError
 from castsim.machines.vector_function.scope_recorder import ScopeRecorder, body_cycles
-from castsim.machines.vector_function.values import compute
 from castsim.machines.vector_function.vector_registers import (
     Operands,
     PredicateRegister,
@@ -224,16 +222,8 @@ class LaneUnit(Followed):
     def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
         """Execute a tile operation; the bytes that it writes count as defined."""
         del node
-        memory, counts = self.memory, CastCounts()
-        tree = Tree(Block((replace(lowered, instruction=0),)), (instruction,), interlocked=False)
-        compute(tree, memory.buffer, memory.arguments, counts=counts)
-        for each in lowered.accesses:
-            if each.write:
-                argument = each.space.argument if isinstance(each.space, GlobalSpace) else None
-                mark(memory.defined if argument is None else memory.stores(argument), each)
-        if self.conversions is not None:
-            for place, outcomes in counts.by_place((instruction,)).items():
-                self.conversions.tally.add(replace(place, number=None), outcomes)
+        tally = None if self.conversions is None else self.conversions.tally
+        execute_tile(self.target, self.memory, lowered, instruction, tally)
 
     def _on_registers(self, issue: VectorIssue) -> tuple[Value, ...]:
         node = issue.node
