@@ -5,6 +5,7 @@ A line is one instruction, transfer, access or word of control. Facts: docs/asce
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -63,6 +64,12 @@ class AscendMaker(NodeMaker):
 
     # ------------------------------------------------------------------------------------------------------- lines
 
+    def take(self, line: str) -> None:
+        """Take in one line that is no question."""
+        if line[0] in "pw" and (position := int(line.split(" ")[2])) in self.elements:
+            see_argument(self._path, self, position)
+        NodeMaker.take(self, line)
+
     def work(self, kind: str, rest: list[str]) -> None:
         """Take in an instruction, a transfer, an access of the scalar unit, or a word of control."""
         if kind == "i":
@@ -75,13 +82,15 @@ class AscendMaker(NodeMaker):
             self._within(rest)
         elif kind in "gv":
             self._element(rest, reads=kind == "g")
-        elif kind == "l":
-            self._load(int(rest[0]), int(rest[1]), rest[2])
+        elif kind in "lk":
+            self._global(int(rest[0]), int(rest[1]), *rest[2:])
 
     @staticmethod
     def stored(line: str) -> int | None:
         """Return the position of the argument that a line stores to, if it does."""
         words = line.split(" ")
+        if words[0] == "k":
+            return int(words[2])
         return int(words[3]) if words[0] == "t" and words[2] == "store" else None
 
     @staticmethod
@@ -173,7 +182,11 @@ class AscendMaker(NodeMaker):
             has_destination=True, repeats=repeats, blocks=tuple(each.block for each in operands),
             strides=tuple(each.repeat for each in operands), span=self.span,
         )  # fmt: skip
-        self._add(node, (*operands, *self._scratch()))
+        try:
+            self._add(node, (*operands, *self._scratch()))
+        except TileError as error:  # which calls an operand by its name in the program
+            message = re.sub(r"^%\w+ is", f"{call}: a tensor is", error.message)
+            raise TileError(message, span=error.span, legal=error.legal) from None
 
     def _scratch(self) -> tuple[Operand, ...]:
         """Return the library's own bytes at the end of the buffer."""
@@ -325,14 +338,14 @@ class AscendMaker(NodeMaker):
         )  # fmt: skip
         self._add(node, (operand,))
 
-    def _load(self, position: int, offset: int, element: str) -> None:
-        """Load an element of global memory."""
+    def _global(self, position: int, offset: int, element: str, code: str | None = None) -> None:
+        """Load an element of global memory, or store a code."""
         base, kind = self.argument(position, offset, element)
-        size = element_format(element).storage_bits // 8
-        self._use(position, offset + size)
+        self._use(position, offset + element_format(element).storage_bits // 8)
         scalar = self.scalar_type(element)
-        node = pto.ScalarAccess("load_scalar", base, kind, self.index(0), self.name(), scalar, span=self.span)
-        self._add(node)
+        value = self.name() if code is None else self.code(int(code, 16), element)
+        mnemonic = "load_scalar" if code is None else "store_scalar"
+        self._add(pto.ScalarAccess(mnemonic, base, kind, self.index(0), value, scalar, span=self.span))
 
 
 def _pipe(lowered: Lowered) -> str:

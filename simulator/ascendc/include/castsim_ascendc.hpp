@@ -335,8 +335,8 @@ template <typename T> struct GlobalTensor {
   T operator()(uint64_t number) const { return GetValue(number); }
   template <typename N> CASTSIM_CALL void SetValue(uint64_t number, N what) const {
     const T value = T(what);
-    memcpy(reinterpret_cast<void *>(address + uintptr_t(bytes((long long)number))), static_cast<const void *>(&value),
-           sizeof value);
+    castsim::global_store(CASTSIM_HERE, address + uintptr_t(bytes((long long)number)), castsim::Element<T>::name(),
+                          &value, sizeof value);
   }
   T *GetPhyAddr(uint64_t offset = 0) const { return reinterpret_cast<T *>(address + uintptr_t(bytes((long long)offset))); }
   template <typename U> GlobalTensor<U> ReinterpretCast() const { return {address, size * sizeof(T) / sizeof(U)}; }

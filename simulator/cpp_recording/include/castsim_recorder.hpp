@@ -390,6 +390,23 @@ inline void global_read(const void *place, uintptr_t address, const char *elemen
   end();
 }
 
+// One that it stores by a call; a page that has been read has it too.
+inline void global_store(const void *place, uintptr_t address, const char *element, const void *value, size_t size) {
+  const int buffer = buffer_of(address);
+  if (buffer < 0) refuse(place, "accesses global memory outside all arguments: " + unlike(address));
+  settle_writes();
+  unsigned long long code = 0;
+  memcpy(&code, value, size);
+  say("k", trail_of(place), buffer, (long long)address - (long long)base_of(buffer), element, hexadecimal(code));
+  end();
+  const auto page = pages.find(address & ~(PAGE - 1));
+  if (page == pages.end()) return;
+  auto *bytes = reinterpret_cast<void *>(page->first);
+  mprotect(bytes, PAGE, PROT_READ | PROT_WRITE);
+  memcpy(reinterpret_cast<void *>(address), value, size);
+  mprotect(bytes, PAGE, PROT_READ);
+}
+
 // ------------------------------------------------------------------------------------------------ the entry's call
  struct Core {
   long long block = 0, blocks = 1, sub = 0, subs = 1;
