@@ -26,7 +26,7 @@ ELEMENTS = {
 HEAD = """#include "kernel_operator.h"
 using namespace AscendC;
 template <typename T> LocalTensor<T> at(uint32_t byte) {
-  return LocalTensor<T>(TPosition::VECCALC, byte, %d * 8 / castsim::bits_per_element<T>);
+  return LocalTensor<T>(TPosition::VECCALC, byte, 4 * %d * 8 / castsim::bits_per_element<T>);
 }
 extern "C" __global__ __aicore__ void calls(GM_ADDR x, GM_ADDR y, GM_ADDR z) {
   TPipe pipe;

@@ -42,7 +42,9 @@ def test_a_structure_with_a_default():
     x = np.random.default_rng(1).normal(0, 8, 1024).astype(np.float16)
     found = sample("quantise", {"x": x}, {"tiling.total": 1024, "tiling.scale": 20})
     product = (x * np.float16(20)).astype(np.float16)
-    np.testing.assert_array_equal(found.outputs["y"].view(np.int8), np.clip(np.rint(product), -128, 127).astype(np.int8))
+    np.testing.assert_array_equal(
+        found.outputs["y"].view(np.int8), np.clip(np.rint(product), -128, 127).astype(np.int8)
+    )
 
 
 def test_rows_by_what_the_scalar_unit_reads():
@@ -52,7 +54,9 @@ def test_rows_by_what_the_scalar_unit_reads():
     top = np.abs(x).max(axis=1)
     factor = np.divide(np.float32(1), top, out=np.zeros_like(top), where=top > 0)
     np.testing.assert_array_equal(found.outputs["top"], top)
-    np.testing.assert_array_equal(found.outputs["y"].reshape(5, 104), np.where(top[:, None] > 0, x * factor[:, None], x))
+    np.testing.assert_array_equal(
+        found.outputs["y"].reshape(5, 104), np.where(top[:, None] > 0, x * factor[:, None], x)
+    )
     assert any("pairs of flags are added" in warning.text for warning in found.warnings)
 
 
