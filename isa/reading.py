@@ -154,8 +154,8 @@ def _size(file: BinaryIO) -> int | None:
 
 ASSEMBLY_SUFFIXES = (".tpc", ".s")
 TILE_SUFFIX = ".pto"
-CPP_SUFFIXES = (".cpp", ".cce", ".cc", ".hpp", ".cxx")
-"""Suffixes of kernels in C++, which are recorded by running them."""
+CPP_SUFFIXES = (".cpp", ".cce", ".cc", ".hpp", ".cxx", ".asc")
+"""Kernels in C++, which are recorded by running them."""
 KERNEL_SUFFIX = ".c"
 BINARY_SUFFIXES = (".bin", ".o", ".obj", ".elf")
 ELF_MAGIC = b"\x7fELF"

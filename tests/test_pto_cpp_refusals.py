@@ -177,7 +177,7 @@ def test_a_tile_behind_the_buffer(tmp_path):
 
 @needs_compiler
 def test_a_kernel_that_never_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(pto_cpp, "SECONDS", 1)
+    monkeypatch.setattr("castsim.cpp_recording.recording.SECONDS", 1)
     body = f"AICORE void k() {{ {TILES}\nfor (volatile int i = 0; i < 2; i = 0) {{ }}\n}}"
     with pytest.raises(LimitError, match="did not finish within 1 s"):
         recorded(tmp_path, body)
@@ -263,7 +263,7 @@ def test_only_commands_that_name_the_file_execute_it(monkeypatch, capsys, tmp_pa
     def never(*_args, **_more):
         raise AssertionError("a compiler was started")
 
-    monkeypatch.setattr("castsim.pto_cpp.compiling.compiler", never)
+    monkeypatch.setattr("castsim.cpp_recording.compiling.compiler", never)
     path = written(tmp_path, "AICORE void k() {}")
     for command in (["check", str(path)], ["lint", str(path)], ["expand", str(path)], ["check", str(tmp_path)]):
         assert main(command) in (0, 1, 2)

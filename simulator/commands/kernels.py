@@ -6,6 +6,7 @@ No other module executes C++. The C compiler and the recorder are loaded once a 
 from __future__ import annotations
 
 import atexit
+import json
 import re
 from argparse import Namespace
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castsim.commands.option_parsers import (
+    ASCENDC,
     CORE,
     HEADERS,
     LAUNCH,
@@ -27,13 +29,13 @@ from castsim.commands.option_parsers import (
     run_limits_of,
     scalars_of,
 )
-from castsim.commands.outcome import CommandOutcome, plain, stacked
+from castsim.commands.outcome import CommandOutcome, plain, stacked, write_program
 from castsim.execution.run_limits import Limits
 from castsim.execution.synchronisation.race_findings import IGNORE
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes
-from castsim.isa.reading import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source, read_source
+from castsim.isa.reading import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source, read_bytes, read_source
 from castsim.running.loaded import LoadedProgram, LoadRequest
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
@@ -41,9 +43,11 @@ from castsim.targets.description import with_options
 from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from rich.console import RenderableType
 
-    from castsim.pto_cpp import CppRecording, Request
+    from castsim.cpp_recording.recording import CppRecording, Request
     from castsim.tpc_compiler.tpc_c.compiling import Compiled
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
@@ -138,23 +142,76 @@ def request_of(options: Namespace, program: str, limits: Limits | None = None) -
     Raises:
         ReadError: an option is wrong.
     """
-    from castsim.pto_cpp import Request  # noqa: PLC0415 - the recorder is for those who name a kernel
+    from castsim.cpp_recording.recording import Request  # noqa: PLC0415 - the recorder is for those who name a kernel
 
     changes = assignments("--option", options.options)
     block, blocks = _core("--block", options.block)
     sub, subs = _core("--sub", options.sub)
+    given = options.auto_sync or "on"
+    if given not in ("on", "off"):
+        raise ReadError(f"--auto-sync {given[:40]}: not a choice", legal=("on", "off"))
     return Request(
         Path(program), options.entry,
-        scalars_of(options),
+        {**(_tiling_of(options.tiling) if options.tiling else {}), **scalars_of(options)},
         assignments("--in", options.inputs), options.target, lambda target: with_options(target, changes), block,
-        blocks, sub, subs or 1, *headers_of(options),
+        blocks, sub, subs or 1, *headers_of(options), options.tiling_struct, given == "on",
         run_limits_of(options) if limits is None else limits,
     )  # fmt: skip
 
 
+def _tiling_of(name: str) -> dict[str, int | float]:
+    """Return the fields that a JSON file gives, as arguments: `tiling.f`, `tiling.a.b`, `tiling.list[3]`.
+
+    Raises:
+        ReadError: it cannot be read, or is no object of numbers.
+    """
+    legal = ('{"total": 4096, "scale": 0.5, "list": [1, 2]}',)
+    try:
+        given = json.loads(read_bytes(Path(name), "tiling").decode("utf-8"))
+    except ValueError as error:
+        raise ReadError(f"--tiling {name}: {error}", legal=legal) from None
+    found: dict[str, int | float] = {}
+
+    def take(path: str, value: object) -> None:
+        if isinstance(value, dict):
+            for key, own in value.items():
+                take(f"{path}.{key}", own)
+        elif isinstance(value, list):
+            for number, own in enumerate(value):
+                take(f"{path}[{number}]", own)
+        elif isinstance(value, int | float):
+            found[path] = value
+        else:
+            raise ReadError(f"--tiling {name}: {path} is {json.dumps(value)[:40]}, not a number", legal=legal)
+
+    if not isinstance(given, dict):
+        raise ReadError(f"--tiling {name}: not an object", legal=legal)
+    take("tiling", given)
+    return found
+
+
+def recorder_of(options: Namespace, program: str) -> ModuleType:
+    """Return the package that records a kernel: AscendC's where its text includes `kernel_operator.h` alone.
+
+    Raises:
+        ReadError: the file cannot be read; an option of AscendC for another kernel.
+    """
+    from castsim.cpp_recording.compiling import INCLUDE, local_texts  # noqa: PLC0415 - as below
+
+    path = Path(program)
+    text = read_bytes(path, "program").decode("utf-8", "replace")
+    names = [name for _, own in local_texts(path, text, headers_of(options)[0]) for name in INCLUDE.findall(own)]
+    if "kernel_operator.h" in names and not any(name.startswith("pto/") for name in names):
+        import castsim.ascendc as recorder  # noqa: PLC0415 - the recorder is for those who name a kernel
+    else:
+        refuse(options, ASCENDC, program, ("a kernel that includes kernel_operator.h",))
+        import castsim.pto_cpp as recorder  # type: ignore[no-redef]  # noqa: PLC0415 - as above
+    return recorder
+
+
 def recording_of(options: Namespace, limits: Limits | None = None) -> CppRecording:
-    """Compile and execute the kernel that a command names, for the requested core."""
-    return _recorded(request_of(options, options.program, limits))
+    """Compile and execute the kernel that a command names, on the core that it asks for."""
+    return _recorded(options, request_of(options, options.program, limits))
 
 
 def side_of(
@@ -165,13 +222,12 @@ def side_of(
     prepare: Callable[[Target], Target],
 ) -> CppRecording:
     """Compile and execute the kernel that is one side of a comparison."""
-    return _recorded(replace(request_of(options, program), entry=entry, target=target, prepare=prepare))
+    return _recorded(options, replace(request_of(options, program), entry=entry, target=target, prepare=prepare))
 
 
-def _recorded(request: Request) -> CppRecording:
-    from castsim.pto_cpp import record  # noqa: PLC0415 - as above
-
-    return record(request)[0]
+def _recorded(options: Namespace, request: Request) -> CppRecording:
+    recording: CppRecording = recorder_of(options, str(request.file)).record(request)[0]
+    return recording
 
 
 def as_text(recording: CppRecording) -> Source:
@@ -217,10 +273,11 @@ def execute_cpp(options: Namespace, run: RunSource) -> CommandOutcome:
         raise ReadError("--all-entries applies only to .pto files", legal=("--entry F",))
     if not options.all_blocks:
         recording = recording_of(options)
+        if options.emit_sync is not None and recording.of_instructions:
+            write_program(Path(options.emit_sync), recording.pto_text())
+            options = Namespace(**{**vars(options), "emit_sync": None})
         return run(without_arguments(options, recording), recording.source)
-    from castsim.pto_cpp import record_all  # noqa: PLC0415 - as above
-
-    recordings, inputs = record_all(request_of(options, options.program))
+    recordings, inputs = recorder_of(options, options.program).record_all(request_of(options, options.program))
     return _on_all(options, recordings, dict(inputs), run)
 
 

@@ -219,8 +219,9 @@ def listed(texts: list[str]) -> list[str]:
 
 LAUNCH = {"--tensor": "tensors", "--index-space": "index_space", "--tpcs": "tpcs", "--accumulators": "accumulators"}
 HEADERS = {"--define": "macros", "--include": "folders"}
-CORE = {"--block": "block", "--sub": "sub"}
-"""Options of kernels in C, of kernels in C and C++, and of those in C++, with their names in a namespace."""
+ASCENDC = {"--auto-sync": "auto_sync", "--tiling": "tiling", "--tiling-struct": "tiling_struct"}
+CORE = {"--block": "block", "--sub": "sub", **ASCENDC}
+"""Options of kernels in C, of kernels in C and C++, of AscendC, and of C++, with their names in a namespace."""
 
 TILELANG = re.compile(r"(.+\.py)(?::(\w*))?")
 """Form of a TileLang kernel: a Python file and one of its functions."""

@@ -110,6 +110,11 @@ SHARED: dict[str, tuple[SharedOption, ...]] = {
     "kernel": (
         SharedOption("--block", "N", "core that a C++ kernel runs on, from 0; N/M means core N of M"),
         SharedOption("--sub", "N/M", "vector unit N of M that a C++ kernel runs on"),
+        SharedOption("--auto-sync", "S", "barriers that the compiler of an AscendC kernel adds: on (default) or off"),
+        SharedOption(
+            "--tiling", "FILE", "fields of an AscendC kernel's tiling structure (JSON); --arg tiling.F=V sets one"
+        ),
+        SharedOption("--tiling-struct", "NAME", "tiling structure of an AscendC kernel, where several could be meant"),
         *_HEADERS,
     ),
     "headers": _HEADERS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 from castsim.execution.buffer_values import CastCounts
@@ -53,6 +53,11 @@ class ProgramRecorder:
         """The issued tree; in programs without flags its instructions wait for each other's bytes."""
         items = tuple(each for each in self._items if each.accesses or each.body.items)
         return Tree(Block(items), tuple(self._nodes), interlocked=not (self._flags or self.as_written))
+
+    @property
+    def issued(self) -> Sequence[Lowered]:
+        """What has been recorded so far."""
+        return self._items
 
     def strided(self, node: StridedStatement, operands: tuple[Value, ...], control: int) -> int:
         """Refuse an instruction of A2/A3."""

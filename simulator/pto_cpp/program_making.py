@@ -8,16 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from castsim.isa.dataclass import dataclass, field, replace
-from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText
+from castsim.cpp_recording.node_making import INDEX, NodeMaker
+from castsim.isa.errors import IllegalError, ReadError, TileError, WarningKind
 from castsim.isa.formats import Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.statement_forms import form_of, variant_of
-from castsim.isa.pto.types import SCALARS
 from castsim.isa.pto.value_types import element_format
 from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS, Kind, VectorOperation
 
-_INDEX = pto.ScalarType("index")
 _I64 = pto.ScalarType("i64")
 _LARGEST_PAD = 3
 _CAST = "TCVT(dst, src[, tmp], RoundMode[, SaturationMode])"
@@ -100,81 +98,37 @@ class SentGlobal:
 
 
 @dataclass(slots=True)
-class Maker:
-    """Makes the nodes of one function, reusing its definitions.
+class Maker(NodeMaker):
+    """Makes the nodes of one function of tile operations."""
 
-    `elements` are the known formats of arguments, by position; `sizes` the number of elements of those from the user;
-    `capacity` is the buffer's in bytes.
-    """
-
-    names: Sequence[str]
-    elements: dict[int, str]
-    span_of: Callable[[str], Span]
-    a5: bool
-    capacity: int
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    body: list[pto.Operation] = field(default_factory=list)
-    warnings: dict[WarningText, None] = field(default_factory=dict)
-    ends: dict[int, int] = field(default_factory=dict)
-    """The number of used elements of each argument."""
     addressed: bool | None = None
-    """Whether tiles have addresses; None until the first one."""
-    _defined: dict[object, str] = field(default_factory=dict)
-    _issued: dict[tuple[pto.Operation, Span], pto.Operation] = field(default_factory=dict)
+    """Whether tiles have addresses; None until one is met."""
     _regions: dict[int, tuple[int, int]] = field(default_factory=dict)
-    _count: int = 0
-    _span: Span = field(init=False)
-    _prefix: str = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._prefix = "r"
-        while any(name.startswith(self._prefix) and name[len(self._prefix) :].isdecimal() for name in self.names):
-            self._prefix += "r"
-
-    def take(self, line: str) -> None:
-        """Process one line that is not a question.
-
-        Raises:
-            CastsimError: castsim cannot follow the action; the error has its place.
-        """
-        kind, place, *rest = line.split(" ")
-        self._span = self.span_of(place)
-        if kind == "f":
-            self._order(*rest)
-        elif kind == "o":
+    def work(self, kind: str, rest: list[str]) -> None:
+        """Take in an operation on tiles, or the reading of an element of one."""
+        if kind == "o":
             self._operation(rest[0], rest[1:])
         elif kind == "q":
             tile = self._tile(SentTile.of(rest[0]))
-            element = self._scalar_type(tile[1].element)
-            self._append(pto.ScalarAccess, "tgetval", *tile, self._index(int(rest[1])), self._name(), element)
-        elif kind == "p":
-            self._plain_load(int(rest[0]), int(rest[2]), rest[3])
-        elif kind == "w":
-            self._plain_store(int(rest[0]), int(rest[1]), rest[2])
-        elif kind == "n":
-            self._warn(WarningKind.OPERATION, " ".join(rest))
+            element = self.scalar_type(tile[1].element)
+            self.append(pto.ScalarAccess, "tgetval", *tile, self.index(int(rest[1])), self.name(), element)
 
-    def function(self, name: str, used: Sequence[int]) -> pto.Function:
-        """Return the function of the processed lines; `used` are the positions of arguments that point to memory."""
-        ends = self.body
-        if any(isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for node in ends):
-            ends = [*ends, pto.Barrier(pto.Pipe.ALL)]
-        arguments = tuple(
-            pto.Argument(self.names[position], pto.PointerType(self.elements[position])) for position in used
-        )
-        marks = ((pto.RECORDED, ""), ("pto.entry", ""))
-        return pto.Function(name, arguments, (*ends, pto.Return()), marks)
+    @staticmethod
+    def stored(line: str) -> int | None:
+        """Return the position of the argument that a line stores to, if it does."""
+        words = line.split(" ")
+        return int(words[3].split(",")[1]) if words[0] == "o" and words[2] == "tstore" else None
+
+    @staticmethod
+    def asked(words: list[str]) -> tuple[int, int, str]:
+        """Return address and bytes of the element that a question is for, and what messages call it."""
+        sent = SentTile.of(words[0])
+        size = element_format(sent.type.element).storage_bits // 8
+        address = sent.address + int(words[1]) * size if sent.address >= 0 else -1
+        return address, size, f"GetValue({int(words[1])})"
 
     # ---------------------------------------------------------------------------------------------- operations
-
-    def _order(self, what: str, first: str, second: str, event: str) -> None:
-        if what == "barrier":
-            self._append(pto.Barrier, pto.Pipe(first))
-        elif not 0 <= int(event) <= 7:
-            raise ReadError(f"flag {event}: flags are 0 to 7", span=self._span)
-        else:
-            make = pto.SetFlag if what == "set" else pto.WaitFlag
-            self._append(make, pto.Pipe(first), pto.Pipe(second), int(event))
 
     def _operation(self, mnemonic: str, words: list[str]) -> None:
         bar = words.index("|") if "|" in words else len(words)
@@ -185,10 +139,10 @@ class Maker:
             raise self._unwritten(mnemonic)
         if mnemonic not in ("tload", "tstore") and any(word[0] == "g" for word in outputs):
             text = f"{mnemonic.upper()} stores to global memory by indices, which castsim does not model"
-            raise IllegalError(text, span=self._span, legal=("TSTORE(global, tile)",))
+            raise IllegalError(text, span=self.span, legal=("TSTORE(global, tile)",))
         if mnemonic in ("tload", "tstore"):
             if attributes.get("atomic", "0") != "0":
-                raise IllegalError("castsim does not model atomic adds by TSTORE", span=self._span)
+                raise IllegalError("castsim does not model atomic adds by TSTORE", span=self.span)
             self._transfer(mnemonic, outputs[0], inputs[0])
         elif mnemonic == "tcvt":
             self._cast(outputs[0], inputs, attributes)
@@ -202,7 +156,7 @@ class Maker:
             self._work(mnemonic, outputs, inputs, attributes)
 
     def _unwritten(self, mnemonic: str, legal: Sequence[str] = ()) -> IllegalError:
-        return IllegalError(f"{mnemonic.upper()} does not take these operands", span=self._span, legal=legal)
+        return IllegalError(f"{mnemonic.upper()} does not take these operands", span=self.span, legal=legal)
 
     def _gather(self, outputs: list[str], inputs: list[str], attributes: dict[str, str]) -> None:
         if len(inputs) < _JOINED:
@@ -235,7 +189,7 @@ class Maker:
         elif not bytes_alone and narrow != (SentTile.of(outputs[0]).type.element == "e2m1"):
             wrong = "to MXFP4_E2M1 writes tiles of float4_e2m1x2_t" if narrow else "to MXFP8 writes bytes"
         if wrong:
-            raise IllegalError(f"TQUANT {wrong}", span=self._span)
+            raise IllegalError(f"TQUANT {wrong}", span=self.span)
         if bytes_alone:
             source, scale, *tmp = given
             return "tquant", [*outputs, *tmp], [source, scale, *pointed], {"quant_type": _QUANTISED[kind]}
@@ -272,7 +226,7 @@ class Maker:
             names, kinds = self._needed(operation, names, kinds)
         results = [self._tile(SentTile.of(word)) for word in outputs]
         found = sorted((key, _ATTRIBUTES[key](value)) for key, value in attributes.items())
-        self._append(
+        self.append(
             pto.TileOperation, mnemonic, tuple(names), tuple(kinds), tuple(name for name, _ in results),
             tuple(kind for _, kind in results), tuple(found)
         )  # fmt: skip
@@ -301,13 +255,13 @@ class Maker:
                 names.append(name)
                 kinds.append(kind)
             elif word[0] == "i":
-                names.append(self._index(int(word[2:])))
-                kinds.append(_INDEX)
+                names.append(self.index(int(word[2:])))
+                kinds.append(INDEX)
             else:
                 _, element, code = word.split(",")
                 signless = element.replace("u", "i") if element[0] == "u" else element
-                kinds.append(self._scalar_type(signless))
-                names.append(self._code(int(code, 16), signless))
+                kinds.append(self.scalar_type(signless))
+                names.append(self.code(int(code, 16), signless))
         return names, kinds
 
     def _cast(self, output: str, inputs: list[str], attributes: dict[str, str]) -> None:
@@ -318,47 +272,15 @@ class Maker:
         saturation = Saturation[attributes["sat"]] if "sat" in attributes else None
         name, kind = tmp[0] if tmp else (None, None)
         rounding = pto.RoundMode[attributes["rmode"]]
-        self._append(pto.Tcvt, dst[0], src[0], dst[1], src[1], name, kind, rounding, saturation)
+        self.append(pto.Tcvt, dst[0], src[0], dst[1], src[1], name, kind, rounding, saturation)
 
     def _set_element(self, words: list[str]) -> None:
         name, kind = self._tile(SentTile.of(words[0]))
         element = kind.element.replace("u", "i") if kind.element[0] == "u" else kind.element
-        value = self._code(int(words[2].split(",")[2], 16), element)
-        self._append(
-            pto.ScalarAccess, "tsetval", name, kind, self._index(int(words[1][2:])), value, self._scalar_type(element)
+        value = self.code(int(words[2].split(",")[2], 16), element)
+        self.append(
+            pto.ScalarAccess, "tsetval", name, kind, self.index(int(words[1][2:])), value, self.scalar_type(element)
         )
-
-    def _plain_load(self, buffer: int, offset: int, way: str) -> None:
-        """Load the element that the kernel reads first of a page; further ones of the page are not seen."""
-        element = self.elements.get(buffer, "")
-        size = element_format(element).storage_bits // 8 if element in SCALARS.values() else 0
-        if way == "r" and size and offset % size == 0:
-            where, base = self._index(offset // size), pto.PointerType(element)
-            self._check_end(buffer, offset // size + 1)
-            kind = self._scalar_type(element)
-            self._append(pto.ScalarAccess, "load_scalar", self.names[buffer], base, where, self._name(), kind)
-
-    def _plain_store(self, buffer: int, offset: int, data: str) -> None:
-        """Store the elements with a byte that an assignment changed."""
-        if buffer not in self.elements:
-            raise ReadError(
-                f"writes elements of {self.names[buffer]}, whose type is unknown: no transfer or input determines it",
-                span=self._span, legal=(f"--in {self.names[buffer]}=zeros.npy",)
-            )  # fmt: skip
-        element = self.elements[buffer]
-        size = element_format(element).storage_bits // 8
-        codes = {offset + i: (int(data[3 * i : 3 * i + 2], 16), data[3 * i + 2] == "!") for i in range(len(data) // 3)}
-        for start in range(offset // size * size, offset + len(codes), size):
-            found = [codes.get(start + place, (0, False)) for place in range(size)]
-            if any(changed for _, changed in found):
-                code = int.from_bytes(bytes(byte for byte, _ in found), "little")
-                signless = element.replace("u", "i") if element[0] == "u" else element
-                value = self._code(code, signless)
-                where = self._index(start // size)
-                kind = self._scalar_type(element)
-                self._check_end(buffer, start // size + 1)
-                base = pto.PointerType(element)
-                self._append(pto.ScalarAccess, "store_scalar", self.names[buffer], base, where, value, kind)
 
     # ----------------------------------------------------------------------------------------------- transfers
 
@@ -367,7 +289,7 @@ class Maker:
         sent, view = SentTile.of(ends[0]), SentGlobal.of(ends[1])
         if view.layout not in ("nd", "dn"):
             raise IllegalError(
-                f"{mnemonic.upper()} of layout {view.layout.upper()}: only the cube unit supports it", span=self._span
+                f"{mnemonic.upper()} of layout {view.layout.upper()}: only the cube unit supports it", span=self.span
             )
         by_column = view.layout == "dn"
         shape, strides = self._moved(sent, view, by_column=by_column)
@@ -376,7 +298,7 @@ class Maker:
         tile, part = self._tile(sent), self._part(view, shape, strides)
         pairs = (part, tile) if mnemonic == "tload" else (tile, part)
         (first, first_type), (second, second_type) = pairs
-        self._append(pto.TileOperation, mnemonic, (first,), (first_type,), (second,), (second_type,))
+        self.append(pto.TileOperation, mnemonic, (first,), (first_type,), (second,), (second_type,))
 
     def _moved(self, tile: SentTile, view: SentGlobal, *, by_column: bool) -> tuple[list[int], list[int]]:
         """Return shape and strides of the library's transfer: bursts of the tile's valid extent, whatever the view is.
@@ -386,7 +308,7 @@ class Maker:
         shape, strides = list(view.shape), list(view.strides)
         burst, along, outer = (tile.rows, 3, 4) if by_column else (tile.cols, 4, 3)
         if min(shape) < 0:
-            raise TileError(f"a global tensor of shape {shape}", span=self._span)
+            raise TileError(f"a global tensor of shape {shape}", span=self.span)
         if burst == 0 or 0 in shape:
             return [0], [1]
         if shape[along] != burst:
@@ -395,13 +317,13 @@ class Maker:
                     strides[outer] = burst + strides[outer] - shape[along]
                 what = "columns" if not by_column else "rows"
                 moved = f"bursts are {strides[outer]} elements apart" if not self.a5 else "as many are moved"
-                self._warn(
+                self.warn(
                     WarningKind.REGION,
                     f"{burst} valid {what} of the tile, {shape[along]} of the global tensor: {moved}",
                 )
             shape[along] = burst
         if strides[outer] < 0:
-            raise TileError(f"bursts that are {strides[outer]} elements apart", span=self._span)
+            raise TileError(f"bursts that are {strides[outer]} elements apart", span=self.span)
         for place, extent in enumerate(shape):
             if extent == 1 and strides[place] < 1:
                 strides[place] = 1
@@ -412,46 +334,34 @@ class Maker:
         name = self.names[view.buffer]
         known = self.elements.setdefault(view.buffer, view.element)
         if known != view.element:
-            raise ReadError(
-                f"{name} is used as {known} and as {view.element}; arguments have one type", span=self._span
-            )
+            raise ReadError(f"{name} is used as {known} and as {view.element}; arguments have one type", span=self.span)
         bits = element_format(view.element).bits
         bits = bits if bits < 8 else element_format(view.element).storage_bits
         if view.offset < 0:
-            raise TileError(f"accesses memory {-view.offset} bytes before {name}", span=self._span)
+            raise TileError(f"accesses memory {-view.offset} bytes before {name}", span=self.span)
         if view.offset * 8 % bits:
-            raise TileError(f"{name}: byte {view.offset} is inside an element of {view.element}", span=self._span)
+            raise TileError(f"{name}: byte {view.offset} is inside an element of {view.element}", span=self.span)
         offset = view.offset * 8 // bits
-        self._check_end(view.buffer, offset + 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)))
+        self.check_end(view.buffer, offset + 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)))
         key = (view.buffer, offset, tuple(shape), tuple(strides), view.layout)
         dims = tuple(shape)
         kind = pto.PartitionType(dims, view.element)
-        if key not in self._defined:
+        if key not in self.defined:
             pointer = name
             if offset:
-                pointer = self._once(
+                pointer = self.once(
                     (view.buffer, offset), lambda at: pto.AddPointer(
-                        at, name, self._index(offset), pto.PointerType(view.element), span=self._span)
+                        at, name, self.index(offset), pto.PointerType(view.element), span=self.span)
                 )  # fmt: skip
             open_type = pto.ViewType((None,) * len(dims), view.element)
-            whole = self._name()
-            extents = tuple(map(self._index, shape))
-            self._append(
-                pto.MakeView, whole, pointer, extents, tuple(map(self._index, strides)), view.layout, open_type
-            )
-            part = self._name()
-            zeros = (self._index(0),) * len(dims)
-            self._append(pto.PartitionView, part, whole, zeros, extents, open_type, kind)
-            self._defined[key] = part
-        return self._defined[key], kind
-
-    def _check_end(self, buffer: int, end: int) -> None:
-        self.ends[buffer] = max(self.ends.get(buffer, 0), end)
-        size = self.sizes.get(self.names[buffer])
-        if size is not None and end > size:
-            raise TileError(
-                f"element {end - 1} of {self.names[buffer]}, which has {size}: outside the tensor", span=self._span
-            )
+            whole = self.name()
+            extents = tuple(map(self.index, shape))
+            self.append(pto.MakeView, whole, pointer, extents, tuple(map(self.index, strides)), view.layout, open_type)
+            part = self.name()
+            zeros = (self.index(0),) * len(dims)
+            self.append(pto.PartitionView, part, whole, zeros, extents, open_type, kind)
+            self.defined[key] = part
+        return self.defined[key], kind
 
     # ------------------------------------------------------------------------------------------------- operands
 
@@ -462,28 +372,28 @@ class Maker:
         """
         kind = self._within(sent)
         self._check_tile(sent)
-        address = self._constant(sent.address, _I64) if self.addressed else None
+        address = self.constant(sent.address, _I64) if self.addressed else None
         key = (sent.address if self.addressed else -sent.number, kind, sent.dynamic)
         if not sent.dynamic and (sent.rows, sent.cols) == (kind.rows, kind.cols):
-            return self._once(key, lambda name: pto.AllocTile(name, kind, address, span=self._span)), kind
+            return self.once(key, lambda name: pto.AllocTile(name, kind, address, span=self.span)), kind
         kind = replace(kind, valid_rows=None, valid_cols=None)
-        rows, cols = self._index(sent.rows), self._index(sent.cols)
-        return self._once(key, lambda name: pto.AllocTile(name, kind, address, rows, cols, span=self._span)), kind
+        rows, cols = self.index(sent.rows), self.index(sent.cols)
+        return self.once(key, lambda name: pto.AllocTile(name, kind, address, rows, cols, span=self.span)), kind
 
     def _check_tile(self, sent: SentTile) -> None:
         location, placed = sent.type.location, sent.address >= 0
         if location != "vec":
             text = f"a tile of '{location}': only the cube unit supports it; castsim runs vector kernels"
-            raise IllegalError(text, span=self._span)
+            raise IllegalError(text, span=self.span)
         if sent.type.pad > _LARGEST_PAD:
-            raise IllegalError("custom pad values are not modelled", span=self._span)
+            raise IllegalError("custom pad values are not modelled", span=self.span)
         if self.addressed is None:
             self.addressed = placed
         if self.addressed != placed:
             text = "a tile without an address, although other tiles have one"
-            raise ReadError(text, span=self._span, legal=("TASSIGN(tile, ADDRESS)",))
+            raise ReadError(text, span=self.span, legal=("TASSIGN(tile, ADDRESS)",))
         if not placed and self._regions.setdefault(sent.number, (sent.rows, sent.cols)) != (sent.rows, sent.cols):
-            raise ReadError("a tile without an address changes its valid region", span=self._span)
+            raise ReadError("a tile without an address changes its valid region", span=self.span)
 
     def _within(self, sent: SentTile) -> pto.TileType:
         """Return a tile's type; one that is declared larger than the buffer has only the valid lines."""
@@ -495,44 +405,12 @@ class Maker:
             return replace(kind, rows=max(sent.rows, 1))
         return replace(kind, cols=max(sent.cols, 1))
 
-    def _scalar_type(self, element: str) -> pto.ScalarType:
-        if element not in SCALARS.values():
-            raise IllegalError(f"castsim does not support scalars of type {element}", span=self._span)
-        return pto.ScalarType(element)
-
-    def _index(self, value: int) -> str:
-        return self._constant(value, _INDEX)
-
-    def _code(self, code: int, element: str) -> str:
-        """Return a constant of a code: a signed number of an integer type, the bits of a float."""
-        bits = element_format(element).storage_bits
-        code &= (1 << bits) - 1
-        if element[0] == "i" and code >> (bits - 1):
-            code -= 1 << bits
-        return self._constant(code, self._scalar_type(element))
-
-    def _constant(self, value: int, kind: pto.ScalarType) -> str:
-        return self._once(("constant", value, kind), lambda name: pto.Constant(name, value, kind, span=self._span))
-
-    def _once(self, key: object, make: Callable[[str], pto.Operation]) -> str:
-        if key not in self._defined:
-            name = self._name()
-            self.body.append(make(name))
-            self._defined[key] = name
-        return self._defined[key]
-
-    def _name(self) -> str:
-        self._count += 1
-        return f"{self._prefix}{self._count}"
-
-    def _append(self, kind: Callable[..., pto.Operation], *fields: object) -> None:
-        node = kind(*fields, span=self._span)
-        if self.addressed is not False:  # what a line does again is one instruction; flags are inserted one by one
-            node = self._issued.setdefault((node, self._span), node)
-        self.body.append(node)
-
-    def _warn(self, kind: WarningKind, text: str) -> None:
-        self.warnings[WarningText(kind, text, self._span)] = None
+    def append(self, kind: Callable[..., pto.Operation], *fields: object) -> None:
+        """Add a node; flags are inserted one by one where tiles have no addresses."""
+        if self.addressed is False:
+            self.body.append(kind(*fields, span=self.span))
+        else:
+            NodeMaker.append(self, kind, *fields)
 
 
 def _over(tmp: str, source: str) -> str:

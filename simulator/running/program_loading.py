@@ -221,7 +221,8 @@ def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
 def _sync_of(recorded: pto.Program, asked: str) -> str:
     """Return the synchronisation of a recorded program: its own, unless its tiles have no addresses."""
     (function,) = recorded.functions
-    return PROGRAM if asked == MODES[0] and has_addresses(function.body or ()) else asked
+    placed = has_addresses(function.body or ()) or is_micro(function)
+    return PROGRAM if asked == MODES[0] and placed else asked
 
 
 def target_of(parsed: pto.Program, source: Source, request: LoadRequest) -> Target:

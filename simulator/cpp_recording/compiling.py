@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from castsim.isa.dataclass import dataclass, field
@@ -24,7 +24,7 @@ _NAMESPACE = re.compile(r'(?:inline\s+)?namespace\s*([\w:]*)\s*(?:\[\[[^\]]*\]\]
 _FUNCTION = re.compile(r"([A-Za-z_]\w*)\s*\($")
 _NO_FUNCTIONS = frozenset(("if", "for", "while", "switch", "return", "sizeof", "catch", "constexpr", "decltype"))
 _INSTANTIATION = re.compile(r"(?:^|(?<=[;}]))[ \t\n]*(?:extern\s+)?template\s+(?!<)([^;{}]*);", re.MULTILINE)
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">]', re.MULTILINE)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">]', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +72,6 @@ def for_host(text: str) -> str:
         return f"::castsim::launched((long long)({cores})), {found[1]}{lines}"
 
     return _LAUNCH.sub(call, re.sub(r"\[\s*aicore\s*\]", " ", text))
-
-
-def continued(text: str) -> str:
-    """Return a text whose statements after the last function are moved to the end of that function.
-
-    Documents write examples in this form: the second continues the first.
-    """
-    found = candidates(text)
-    shown = blanked(text)
-    if not found:
-        if re.search(r"^\s*T[A-Z]\w*\s*\([^{};]*\)\s*;", shown, re.MULTILINE):
-            return f"void example() {{ {text}\n}}"
-        return text
-    end = found[-1].end
-    rest = shown[end + 1 :]
-    if re.search(r"(?:^|[;}])\s*T[A-Z]\w*\s*\([^{};]*\)\s*;", rest) is None:
-        return text
-    return f"{text[:end]} {text[end + 1 :]}\n}}"
 
 
 def candidates(text: str) -> list[Candidate]:
@@ -258,94 +240,6 @@ _TYPES = frozenset((
 ))  # fmt: skip
 
 
-# Arrays of arguments, as simpler's runtime hands them over: `kernel_entry(int64_t *args)`.
-
-_ARRAY = r"\(\s*(?:const\s+)?(?:__gm__\s+)?u?int64_t\s*(?:__gm__\s*)?\*\s*(?:const\s+)?{}\s*\)"
-_SLOT = re.compile(
-    r"(?:(?:const\s+)?([A-Za-z_][\w:]*)\s*(?:__gm__\s*)?\*\s*(?:>\s*\(|\))[\s(]*(?:(?:uintptr_t|u?int64_t)\s*\)\s*\(*)?\s*)?"
-    r"\b(\w+)\s*\[\s*([^\]]*?)\s*\]"
-)
-_ELEMENTS = re.compile(r"void|float|half|bool|char|bfloat16_t|u?int\d+_t|float\d\w*|hifloat8_t|T|DType|E|[a-z]\w*::\w+")
-_OPEN = 16
-"""Places that an array of arguments is taken to have whose indices are computed."""
-MOST_SLOTS = 63
-"""Maximum number of arguments in an array: the number of buffers that the header follows, less its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentArray:
-    """The array that a kernel unpacks: its name, and the C++ expression of each of its elements by their kind.
-
-    `tensors` are elements that are cast to a pointer, with its type; `numbers` others that the kernel reads.
-    """
-
-    name: str
-    tensors: Mapping[int, str]
-    numbers: frozenset[int]
-    descriptor: str | None
-    """The structure of descriptors whose own type is not visible; None: elements are addresses of data."""
-    space: str
-    """The namespace of the kernel, empty if it has none."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the elements as arguments: `args0`, `args1`, ..."""
-        return tuple(f"{self.name}{place}" for place in range(1 + max((*self.tensors, *self.numbers), default=-1)))
-
-    def expressions(self, given: Collection[str]) -> str:
-        """Return the values of the elements; `given` are the names of those with an array from the user."""
-        words = []
-        for place, name in enumerate(self.names):
-            kind = self.tensors.get(place, (self.descriptor or "") if name in given else None)
-            if kind is None:
-                words.append("castsim::number_of" if place in self.numbers else "castsim::unused")
-            else:
-                words.append(f"castsim::descriptor_of<{kind}>" if kind else "castsim::data_of")
-        space = f"using namespace {self.space}; " if self.space else ""
-        return f"[] {{ {space}return std::vector<castsim::Slot>{{{', '.join(words)}}}; }}()"
-
-
-def argument_array(text: str, function: Candidate) -> ArgumentArray | None:
-    """Return the array of arguments that a kernel takes; None: it takes its arguments directly."""
-    shown = blanked(text)
-    plain = function.name.rpartition("::")[2]
-    if len(function.parameters) != 1 or not re.search(rf"\b{plain}\s*{_ARRAY.format(function.parameters[0])}", shown):
-        return None
-    uses = [(kind, array, index) for kind, array, index in _SLOT.findall(text)]
-    casts = [kind for kind, _, _ in uses if kind] + re.findall(
-        r"cast<\s*(?:__gm__\s+)?(\w+)\s*(?:__gm__\s*)?\*\s*>", shown
-    )
-    structures = [kind for kind in casts if not _ELEMENTS.fullmatch(kind)]
-    tensors: dict[int, str] = {}
-    numbers: set[int] = set()
-    for kind, array, index in uses:
-        place = _constant(text, index)
-        if array != function.parameters[0] or place is None or not 0 <= place < MOST_SLOTS:
-            continue
-        if kind:
-            tensors[place] = "" if _ELEMENTS.fullmatch(kind) else kind
-        else:
-            numbers.add(place)
-    if not tensors and not structures:
-        return None
-    if any(_constant(text, index) is None for kind, _, index in uses if kind):  # by a function that takes the place
-        tensors |= {
-            place: structures[0] if structures else "" for place in range(_OPEN) if place not in numbers | {*tensors}
-        }
-    return ArgumentArray(
-        function.parameters[0], tensors, frozenset(numbers - set(tensors)), structures[0] if structures else None,
-        function.name.rpartition("::")[0],
-    )  # fmt: skip
-
-
-def _constant(text: str, word: str) -> int | None:
-    """Return the number that an index is, by itself or by a constant of the text."""
-    if word.isdecimal() or not word.isidentifier():
-        return int(word) if word.isdecimal() else None
-    known = re.search(rf"\b(?:const|constexpr)\b[^;{{}}()]*\b{word}\s*=\s*(\d+)|#\s*define\s+{word}\s+\(?(\d+)", text)
-    return int(known[1] or known[2]) if known else None
-
-
 COMPILER = "CASTSIM_CXX"
 """Environment variable that names the compiler."""
 
@@ -354,25 +248,25 @@ SECONDS = 300
 
 HEADERS = Path(__file__).parent / "include"
 
-_STANDING_IN = (
-    "pto/pto-inst.hpp", "pto/common/pto_instr.hpp", "pto/common/pto_tile.hpp", "pto/common/constants.hpp",
-    "pto/common/type.hpp", "pto/common/event.hpp", "pto/common/debug.hpp", "pto/common/memory.hpp",
-    "pto/common/pto_instr_impl.hpp", "pto/common/utils.hpp", "pto/common/arch_macro.hpp", "acl/acl.h",
-    "runtime/rt_ffts.h", "kernel_operator.h", "tensor.h", "intrinsic.h", "kernel_utils.h", "int4_cvt.hpp"
-)  # fmt: skip
-"""Headers of the device's tools that castsim's own replace; searched after the user's folders."""
 
-_ARCHITECTURES = {
-    False: "__CCE_AICORE__=220 __DAV_VEC__ __DAV_C220__ __DAV_C220_VEC__ PTO_NPU_ARCH_A2A3 MEMORY_BASE",
-    True: "__CCE_AICORE__=310 __DAV_VEC__ __DAV_C310__ __DAV_C310_VEC__ PTO_NPU_ARCH_A5 REGISTER_BASE",
-}
-"""Macros that the device's compiler defines for the vector half of a chip, by whether it is A5."""
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The device's library as castsim stands in for it: a folder of headers, of which `main` is the first.
 
-_WITHOUT_MEANING = (
-    "__global__ __aicore__ AICORE PTO_INST __tf__ __in__ __out__ __gm__ __ubuf__ __cbuf__ __ca__ __cb__ __cc__ "
-    "__fbuf__ __biasbuf__"
-)
-"""Words of the device's language without meaning for the host's compiler."""
+    `names` are the library's own headers, in whose place castsim's stand behind the user's folders, as do all that
+    begin with `prefix`. `architectures` are macros of the device's compiler by whether the chip is an A5, `silent` its
+    words that say nothing to the host's compiler. A missing name that `own` matches may be one of the library.
+    """
+
+    title: str
+    headers: Path
+    main: str
+    names: tuple[str, ...]
+    prefix: tuple[str, ...]
+    architectures: Mapping[bool, str]
+    silent: str
+    own: str
+
 
 _MESSAGE = re.compile(r"^(.*?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _LINKER = re.compile(r"undefined reference to [`']([^`']+)'")
@@ -382,8 +276,23 @@ _UNKNOWN = re.compile(
 )
 _ABSENT = re.compile(r"(?:fatal error: |^)\W?([\w./+-]+)\W*(?:: No such file or directory| file not found)")
 _FOLDERS = ("", "include", "inc", "common", "utils")
+_MOST_HEADERS = 64
 _ABOVE = 5
 """Number of folders above a kernel's in which a missing header is searched."""
+
+
+def local_texts(file: Path, text: str, folders: Sequence[Path] = ()) -> Iterator[tuple[Path, str]]:
+    """Yield a kernel's text and those of the headers that it includes and that are beside it or in some folders."""
+    seen, waiting = {file.resolve()}, [(file, text)]
+    while waiting:
+        path, content = waiting.pop(0)
+        yield path, content
+        for name in INCLUDE.findall(content):
+            for folder in (path.parent, file.parent, *folders):
+                header = (folder / name).resolve()
+                if header not in seen and header.is_file() and len(seen) < _MOST_HEADERS:
+                    seen.add(header)
+                    waiting.append((header, header.read_text(encoding="utf-8", errors="replace")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,13 +303,18 @@ class CppKernel:
     text: str
     entry: str
     names: tuple[str, ...]
+    library: Library
     folders: tuple[Path, ...] = ()
     macros: tuple[str, ...] = ()
     a5: bool = False
     slots: str = "{}"
     """The values of the elements of an array of arguments, in C++."""
     places: tuple[str, ...] = ()
-    """Names of these elements."""
+    """Names of these places."""
+    before: str = ""
+    """C++ statements ahead of the call."""
+    ahead: str = ""
+    """C++ text ahead of the file's."""
 
 
 def compiler() -> str:
@@ -427,28 +341,31 @@ def compile_kernel(kernel: CppKernel, folder: Path) -> Path:
     Raises:
         ReadError: there is no compiler, or it reports an error; the message has the first one with its place.
     """
-    library = [name for name in _INCLUDE.findall(kernel.text) if name.startswith("pto/") and ".." not in name]
-    for name in {*_STANDING_IN, *library}:
+    library = kernel.library
+    included = [name for name in INCLUDE.findall(kernel.text) if name.startswith(library.prefix) and ".." not in name]
+    for name in {*library.names, *included}:
         path = folder / "headers" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        own = HEADERS / f"castsim_{Path(name).name}"
-        path.write_text(f'#pragma once\n#include "{own.name if own.exists() else "castsim_pto.hpp"}"\n')
+        own = library.headers / f"castsim_{Path(name).name}"
+        path.write_text(f'#pragma once\n#include "{own.name if own.exists() else library.main}"\n')
     main, program = folder / "castsim_main.cpp", folder / "kernel"
     names = ", ".join(f'"{name}"' for name in kernel.names)
     quoted = str(kernel.file).replace("\\", "\\\\").replace('"', '\\"')
     main.write_text(
-        '#include "castsim_pto.hpp"\n#define main castsim_main_of_the_file\n'
-        f'#line 1 "{quoted}"\n{kernel.text}\n#undef main\n#line 1 "castsim_main.cpp"\n'
-        "int main(int count, char **words) {\n"
+        f'#include "{library.main}"\n#define main castsim_main_of_the_file\n'
+        f'{kernel.ahead}#line 1 "{quoted}"\n{kernel.text}\n#undef main\n#line 1 "castsim_main.cpp"\n'
+        f"int main(int count, char **words) {{ {kernel.before}\n"
         f"  return castsim::start(&{kernel.entry}, {{{names}}}, {kernel.slots}, count, words); }}\n",
         encoding="utf-8",
     )
     command = [compiler()]
     command += ["-std=c++20", "-O0", "-g1", "-w", "-fno-pie", "-no-pie", "-fno-omit-frame-pointer"]
     command += [] if "clang" in Path(os.path.realpath(command[0])).name else ["-fpermissive"]
-    command += [f"-D{word}=" for word in _WITHOUT_MEANING.split()]
-    command += [f"-D{macro}" for macro in (*_ARCHITECTURES[kernel.a5].split(), *kernel.macros)]
-    command += [f"-I{path}" for path in (kernel.file.parent, *kernel.folders, folder / "headers", HEADERS)]
+    command += [f"-D{word}=" for word in library.silent.split()]
+    command += [f"-D{macro}" for macro in (*library.architectures[kernel.a5].split(), *kernel.macros)]
+    command += [
+        f"-I{path}" for path in (kernel.file.parent, *kernel.folders, folder / "headers", library.headers, HEADERS)
+    ]
     command += ["-o", str(program), str(main)]
     try:
         done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False, cwd=folder)
@@ -476,12 +393,13 @@ def _refusal(kernel: CppKernel, said: str) -> ReadError:
         legal = _folders_with(kernel.file, absent[1]) or (f"-I FOLDER, of {absent[1]}",)
     elif unknown is not None:
         name = unknown[1] or unknown[2]
-        if re.fullmatch(r"M?T?[A-Z][A-Z0-9_]{3,}", name):
-            hint = f"; castsim's header lacks {name}, if that is a name of PTO"
-        legal = closest(name, _names_known() - {name}, everything_up_to=0)
-    if file == "castsim_main.cpp" or Path(file).parent == HEADERS:
+        if re.fullmatch(kernel.library.own, name):
+            hint = f"; castsim's header lacks {name}, if that is a name of {kernel.library.title}"
+        legal = closest(name, _names_known(kernel.library) - {name}, everything_up_to=0)
+    own = (HEADERS, kernel.library.headers)
+    if file == "castsim_main.cpp" or Path(file).parent in own:
         place = next((f for f in re.finditer(r"^(.*?):(\d+):(\d+):   required from", said, re.MULTILINE)
-                      if Path(f[1]).parent != HEADERS), None)  # fmt: skip
+                      if Path(f[1]).parent not in own), None)  # fmt: skip
         if place is None:
             return ReadError(f"{kernel.file}: does not compile: {message[:300]}{hint}", legal=legal)
         file, line, column = place[1], place[2], place[3]
@@ -496,10 +414,11 @@ def _folders_with(kernel: Path, header: str) -> tuple[str, ...]:
     return tuple(f"-I {shlex.quote(str(folder))}" for folder in around if (folder / header).is_file())[:1]
 
 
-def _names_known() -> set[str]:
-    """Return the names that castsim's headers have for kernels."""
+def _names_known(library: Library) -> set[str]:
+    """Return the names that castsim's headers of a library have for kernels."""
     texts = (
-        path.read_text(encoding="utf-8") for path in sorted(HEADERS.iterdir()) if path.name != "castsim_recorder.hpp"
+        path.read_text(encoding="utf-8")
+        for path in (HEADERS / "castsim_device.hpp", *sorted(library.headers.iterdir()))
     )
     words = {word for text in texts for word in re.findall(r"[A-Za-z_]\w+", re.sub(r"//[^\n]*", "", text))}
     return {word for word in words if not word.lower().startswith("castsim")}
@@ -524,6 +443,7 @@ class Lines:
     program: Path
     file: Path
     text: str
+    headers: tuple[Path, ...] = (HEADERS,)
     _known: dict[str, Span] = field(default_factory=dict)
     _texts: dict[str, SourceText] = field(default_factory=dict)
     _asked: subprocess.Popen[str] | None = None
@@ -547,7 +467,11 @@ class Lines:
         for address in addresses:
             file, _, line = self._ask(address).partition(":")
             number = re.match(r"\d+", line)
-            if number is None or Path(file).parent == HEADERS or (str(self.file) != file and not Path(file).is_file()):
+            if (
+                number is None
+                or Path(file).parent in self.headers
+                or (file != str(self.file) and not Path(file).is_file())
+            ):
                 continue
             found = line_span(self._source(file), int(number[0]))
             if found is not None:

@@ -107,6 +107,7 @@ inline bool answer(void *into, size_t size) {
 };
  inline std::map<uintptr_t, PageState> pages;
 inline bool any_writable = false;
+inline bool quiet = false;  // what is read is said apart
  inline uintptr_t base_of(int buffer) { return FIRST + uintptr_t(buffer) * DISTANCE + MARGIN; }
 inline std::vector<std::string> names;  // of the arguments
 inline std::array<bool, MOST_BUFFERS> pointed{};  // which of them point to memory
@@ -214,7 +215,7 @@ inline void settle_writes() {
   state.trail = place;
   if (!again) {
     settle_writes();
-    say("p", place, buffer, (long long)start - (long long)base_of(buffer), offset, is_write(context) ? "w" : "r");
+    say("p", place, buffer, (long long)start - (long long)base_of(buffer), offset, is_write(context) ? "w" : quiet ? "v" : "r");
     end();
     flush();
     std::array<unsigned char, PAGE> held;
@@ -381,6 +382,31 @@ inline void operation(const void *place, const std::string &mnemonic, const Word
   operation(place, "tsetval", {given(tile), index(number), scalar(tile.element, code)});
 }
 
+// An element of global memory that the scalar unit loads by a call.
+inline void global_read(const void *place, uintptr_t address, const char *element) {
+  const int buffer = buffer_of(address);
+  if (buffer < 0) refuse(place, "accesses global memory outside all arguments: " + unlike(address));
+  say("l", trail_of(place), buffer, (long long)address - (long long)base_of(buffer), element);
+  end();
+}
+
+// One that it stores by a call; a page that has been read has it too.
+inline void global_store(const void *place, uintptr_t address, const char *element, const void *value, size_t size) {
+  const int buffer = buffer_of(address);
+  if (buffer < 0) refuse(place, "accesses global memory outside all arguments: " + unlike(address));
+  settle_writes();
+  unsigned long long code = 0;
+  memcpy(&code, value, size);
+  say("k", trail_of(place), buffer, (long long)address - (long long)base_of(buffer), element, hexadecimal(code));
+  end();
+  const auto page = pages.find(address & ~(PAGE - 1));
+  if (page == pages.end()) return;
+  auto *bytes = reinterpret_cast<void *>(page->first);
+  mprotect(bytes, PAGE, PROT_READ | PROT_WRITE);
+  memcpy(reinterpret_cast<void *>(address), value, size);
+  mprotect(bytes, PAGE, PROT_READ);
+}
+
 // ------------------------------------------------------------------------------------------------ the entry's call
  struct Core {
   long long block = 0, blocks = 1, sub = 0, subs = 1;
@@ -415,6 +441,8 @@ inline void launched(long long blocks) { if (!core.fixed && blocks > 0) block_nu
     return T(float(value));
   }
 }
+inline std::map<int, const void *> structures;  // that the generated main has filled, by position
+inline void (*prepared)() = nullptr;            // called once memory is there
  template <typename T> inline T argument(int position) {
   const std::string &name = names[size_t(position)];
   const auto found = values.find(name);
@@ -428,10 +456,13 @@ inline void launched(long long blocks) { if (!core.fixed && blocks > 0) block_nu
     sending += '\n';
     return reinterpret_cast<T>(base_of(position));
   } else {
-    static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_constructible_v<T, float>,
-                  "castsim passes pointers and numbers to the entry, no structures");
+    if constexpr (std::is_class_v<T> && !std::is_constructible_v<T, float>) {
+      if (!structures.count(position)) refuse(NOWHERE, "argument " + name + " is a structure, whose type was not seen");
+      return *static_cast<const T *>(structures[position]);
+    } else {
     if (found == values.end()) refuse(NOWHERE, "missing " + name);
     return number_from<T>(name, found->second);
+    }
   }
 }
 
@@ -511,6 +542,7 @@ inline int start(void (*entry)(Parameters...), std::initializer_list<const char 
   if (names.size() > MOST_BUFFERS) refuse(NOWHERE, "too many arguments");
   prepare_memory(int(names.size()));
   fill_slots(slots);
+  if (prepared) prepared();
   call(entry, std::index_sequence_for<Parameters...>());
   settle_writes();
   sending += "z " + std::to_string(core.blocks) + "\n";
