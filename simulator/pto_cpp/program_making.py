@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from castsim.cpp_recording.node_making import INDEX, NodeMaker
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, ReadError, TileError, WarningKind
 from castsim.isa.formats import Saturation
 from castsim.isa.pto import program as pto
