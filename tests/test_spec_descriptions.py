@@ -202,8 +202,8 @@ def test_judged_arrays_must_fit() -> None:
     sets = acceptance("tosa", "f32", "f16", source)
     for judge, message in (
         (lambda: sets.contains(np.array([0], np.uint16)), r"results of shape \(1,\) for sources of shape \(2,\)"),
-        (lambda: sets.contains(source), "codes of f16 come as uint16, not uint32"),
-        (lambda: acceptance("tosa", "f32", "f16", source.view(np.float32)), "codes of f32 come as uint32, not float32"),
+        (lambda: sets.contains(source), "codes of f16 must be uint16, not uint32"),
+        (lambda: acceptance("tosa", "f32", "f16", source.view(np.float32)), "codes of f32 must be uint32, not float32"),
         (lambda: acceptance("tosa", "f33", "f16", source), "unknown format 'f33'"),
     ):
         with pytest.raises(ReadError, match=message):

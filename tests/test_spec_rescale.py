@@ -288,7 +288,7 @@ def test_what_no_graph_can_hold(change: dict[str, Any], message: str) -> None:
 
 
 def test_wrong_arrays_and_specifications() -> None:
-    with pytest.raises(ReadError, match="codes of i8 come as uint8, not int8"):
+    with pytest.raises(ReadError, match="codes of i8 must be uint8, not int8"):
         rescale(SIMPLE, np.zeros(2, np.int8))
     with pytest.raises(IllegalError, match="onnx has no RESCALE"):
         rescale(SIMPLE, np.zeros(2, np.uint8), "onnx")

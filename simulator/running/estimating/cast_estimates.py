@@ -577,7 +577,7 @@ class OperandPlacement:
         return good
 
     def apart(self, shape: CastShape, arithmetic: NumberFunctions, *, scratch: bool) -> Number:
-        """Return whether all operands of a shape that `fits` are in different banks, with `scratch` also the tmp tile."""
+        """Return whether all operands of a shape that `fits` are in different banks; `scratch` adds the tmp tile."""
         dst = shape.rows * (shape.dst_stride * self.bits[1] // 8)
         at = self.second(shape, arithmetic)
         apart = at % self.region == 0
