@@ -38,7 +38,7 @@ def test_a_native_cast_with_an_option(capsys: pytest.CaptureFixture[str]) -> Non
     assert "native with saturation ON, exact" in out
     assert "saturation ON" in out
     assert "all 65536 codes" in out
-    assert "not as it stands" in out
+    assert "not unchanged" in out
     assert "127.5" in out
     assert "-128" in out
 
