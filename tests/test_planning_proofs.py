@@ -1,23 +1,34 @@
 """Proofs: breakpoints against all codes, counterexamples that are the smallest, what cannot be satisfied."""
 
+import itertools
 import json
 
 import numpy as np
 import oracle
 import pytest
+from numerics_samples import samples
 from oracle_acceptance import accepts
 from planning_synthetic import policy_step as step
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS
+from castsim.isa.formats import DETERMINISTIC, FORMATS
 from castsim.lowering.catalogue import catalogue_of
 from castsim.lowering.demand import CastRequest, Demand, Verdict, settle
 from castsim.lowering.lowering_answers import answer
 from castsim.lowering.planner import PlanKind, plan
-from castsim.lowering.proof import Judgement, Method, judge, judge_by_breakpoints
+from castsim.lowering.proof import Judgement, Method, _is_reference, _settled_policy, judge, judge_by_breakpoints
 from castsim.lowering.samples import codes_at, is_ordered, nearest_zero_first, number_count, substitute_of
-from castsim.lowering.steps import LoweringStep, keeps_order, run_chain
+from castsim.lowering.steps import FormatCast, LoweringStep, keeps_order, run_chain
 from castsim.lowering.tosa_operators import order_keys
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.policy import (
+    InfinityWrap,
+    NanToFloat,
+    NanToInteger,
+    Policy,
+    legal_overflows,
+    legal_roundings,
+)
 from castsim.reports.lower import answer_document
 from castsim.targets.loader import load_target
 
@@ -219,3 +230,75 @@ def test_bad_requests(request_: CastRequest, error: type[Exception], message: st
 def test_a_destination_that_nothing_writes() -> None:
     found = plan(CastRequest("f64", "f16", "a5"))
     assert (found.kind, found.verdict, found.chain) == (PlanKind.NONE_FOUND, Verdict.DIFFERS, ())
+
+
+def _every_policy(src: str, dst: str) -> list[Policy]:
+    """Return policies of a pair in every way in which those of chips differ."""
+    source, destination = FORMATS[src], FORMATS[dst]
+    free = {
+        "rounding": [mode for mode in legal_roundings(source, destination) if mode in DETERMINISTIC][:4],
+        "overflow": legal_overflows(destination),
+        "nan_to_integer": tuple(NanToInteger),
+        "infinity_wrap": (InfinityWrap.ZERO, InfinityWrap.EXTREME),
+        "wrap_bits": (None, 64, destination.bits),
+        "nan_to_float": (NanToFloat.CANONICAL, NanToFloat.ZERO),
+        "flush_source": (False, True),
+        "flush_result": (False, True),
+        "infinity_to_max": (False, True),
+    }
+    return [Policy(**dict(zip(free, values, strict=True))) for values in itertools.product(*free.values())]
+
+
+@pytest.mark.parametrize(
+    ("src", "dst"), [("i32", "i16"), ("u16", "u32"), ("i32", "f32"), ("i32", "f16"), ("f32", "i16")]
+)
+def test_policies_that_pass_for_equal_give_equal_bits(src: str, dst: str) -> None:
+    """What is left out of the comparison of two policies changes no result: the reference's own steps say so."""
+    codes = samples(FORMATS[src], seed=11, count=500)[-3000:]
+    groups: dict[Policy, bytes] = {}
+    for policy in _every_policy(src, dst):
+        found = cast_codes(codes, FORMATS[src], FORMATS[dst], policy).tobytes()
+        settled = _settled_policy(FormatCast(FORMATS[src], FORMATS[dst], policy))
+        assert groups.setdefault(settled, found) == found, policy
+    assert len(groups) < len(_every_policy(src, dst)) // 4
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "spec", "target"),
+    [
+        ("i32", "i8", "exact", "a5"), ("i32", "i8", "tosa", "a2a3"), ("i32", "u16", "exact", "a5"),
+        ("i32", "f32", "exact", "a5"), ("f32", "u16", "onnx", "a5"), ("f32", "bool", "onnx", "a5"),
+        ("u32", "u32", "onnx", "a5"), ("i32", "i8", "exact", "gaudi2"),
+    ],
+)  # fmt: skip
+def test_what_is_the_reference_by_its_making_satisfies_samples(src: str, dst: str, spec: str, target: str) -> None:
+    """The demand accepts on samples what a chain gives that no run over all codes has tried."""
+    pytest.importorskip("numba")
+    with pytest.MonkeyPatch.context() as patch:  # nothing may be left to a run of 2**32 codes
+        patch.setattr("castsim.lowering.proof._Runner", None)
+        found = plan(CastRequest(src, dst, target, spec=spec))
+    assert found.evidence is not None
+    assert (found.evidence.method, found.evidence.codes, found.verdict) == (
+        Method.EXHAUSTIVE, 1 << 32, Verdict.EXACT,
+    )  # fmt: skip
+    codes = samples(FORMATS[src], seed=2, count=4000)
+    assert found.demand.satisfied(codes, run_chain(found.chain, codes)).all()
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "steps"),
+    [
+        ("i32", "i16", (("i32", "i16", "rint", "saturate"),)),
+        ("f32", "i32", (("f32", "i32", "floor", "saturate"),)),
+        ("f32", "u16", (("f32", "i16", "trunc", "saturate"), ("i16", "u16", "rint", "wrap"))),
+        ("f32", "i32", (("f32", "i16", "trunc", "wrap"), ("i16", "i32", "rint", "saturate"))),
+    ],
+)
+def test_what_is_not_the_reference_does_not_pass_for_it(
+    src: str, dst: str, steps: tuple[tuple[str, str, str, str], ...]
+) -> None:
+    """Chains that clamp, round otherwise or lose bits on their way are refuted by a code."""
+    demand = settle(CastRequest(src, dst, "a5", spec="onnx" if src == "f32" else "exact"))
+    chain = tuple(step(*each) for each in steps)
+    assert not any(_is_reference(demand, chain, policy, {}) for policy in demand.references)
+    assert judge(demand, chain).verdict is Verdict.DIFFERS

@@ -446,15 +446,16 @@ def turn_bytes(target: VectorFunctionTarget) -> int:
 class _Placed:
     """A tile function on a target as the key of its time, independent of its name and of whole turns around the banks.
 
-    Targets are equal only if they are the same object.
+    Targets are equal if they are the same object, or differ only in the initial value of CTRL, which changes the
+    functions of a program but the time of none.
     """
 
-    __slots__ = ("_hash", "_key", "function", "target")
+    __slots__ = ("_facts", "_hash", "_key", "function", "target")
 
     def __init__(self, function: VectorFunction, target: VectorFunctionTarget) -> None:
         turn = turn_bytes(target)
         destination, source, *operands = (address % turn for address in function.addresses)
-        self.target = target
+        self.target, self._facts = target, _timed_facts(target)
         self.function = replace(function, destination=destination, source=source, operands=tuple(operands))
         nests = [
             (tuple(getattr(nest, name) for name in _NEST_FIELDS), *nest.counters.items()) for nest in function.timed
@@ -467,8 +468,24 @@ class _Placed:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Placed) and other.target is self.target and other._key == self._key
+        return isinstance(other, _Placed) and other._facts == self._facts and other._key == self._key
 
+
+def _timed_facts(target: VectorFunctionTarget) -> tuple[object, ...]:
+    """Return the identities of a target's tables, and the values of its options but for CTRL at the start."""
+    known = _FACTS_OF.get(id(target))
+    if known is None or known[0] is not target:
+        if len(_FACTS_OF) >= _MOST_TARGETS:
+            _FACTS_OF.clear()
+        tables = tuple(id(getattr(target, name)) for name in type(target).model_fields if name != "options")
+        start = {"ctrl", *(f"ctrl_{bit}_at_start" for bit in target.control.bits)}
+        values = tuple((name, target.option(name)) for name in target.options if name not in start)
+        known = _FACTS_OF[id(target)] = target, (*tables, *values)  # the target keeps its tables alive
+    return known[1]
+
+
+_MOST_TARGETS = 64
+_FACTS_OF: dict[int, tuple[VectorFunctionTarget, tuple[object, ...]]] = {}
 
 _NEST_FIELDS = tuple(each.name for each in fields(Nest) if each.name != "counters")
 
