@@ -382,11 +382,13 @@ def lifted(target: _Target, name: str) -> _Target:
     """
     if name not in target.what_if:
         raise ReadError(f"{target.name} has no what-if '{name}'", legal=target.what_if)
-    return with_facts(target, target.what_if[name].set)
+    return with_facts(target, target.what_if[name].set, checked=target._lineage is not None)
 
 
-def with_facts(target: _Target, facts: Mapping[str, object]) -> _Target:
-    """Return the target with facts edited; `timing.vector.*.tail_cycles` means one in every row of a table.
+def with_facts(target: _Target, facts: Mapping[str, object], *, checked: bool = True) -> _Target:
+    """Return the target with facts edited; `timing.vector.*.tail_cycles` names one in every row of a table.
+
+    Values from shipped descriptions are known to be legal and need not be `checked` again.
 
     Raises:
         TargetDataError: a fact does not exist, or its value is not legal.
@@ -394,7 +396,7 @@ def with_facts(target: _Target, facts: Mapping[str, object]) -> _Target:
     lineage = target._lineage
     for path, value in facts.items():
         try:
-            target = _edited(target, path.split("."), value)
+            target = _edited(target, path.split("."), value, checked)
             target._lineage = lineage
         except validated.ValidationError as error:
             reason = error.errors()[0]["msg"]
@@ -420,7 +422,7 @@ def _replaced(held: Any, path: Sequence[str], value: Decimal | int) -> Any:
     return {**held, name: _replaced(held[name], rest, value)}
 
 
-def _edited(held: Any, path: Sequence[str], value: object) -> Any:
+def _edited(held: Any, path: Sequence[str], value: object, checked: bool) -> Any:
     """Return a table, or one of its entries, with the fact at `path` below it edited.
 
     Raises:
@@ -431,12 +433,14 @@ def _edited(held: Any, path: Sequence[str], value: object) -> Any:
         return Decimal(value) if isinstance(held, Decimal) and isinstance(value, int) else value
     name, *rest = path
     if isinstance(held, BaseModel):
-        changed = _edited(getattr(held, name), rest, value)
+        changed = _edited(getattr(held, name), rest, value, checked)
+        if not checked:
+            return held.model_copy(update={name: changed})
         return type(held).model_validate({**_fields(held), name: changed})
     if not isinstance(held, Mapping):
         raise KeyError(name)
     names = list(held) if name == ANY else [name]
-    return {**held, **{each: _edited(held[each], rest, value) for each in names}}
+    return {**held, **{each: _edited(held[each], rest, value, checked) for each in names}}
 
 
 def _fields(table: BaseModel) -> dict[str, Any]:

@@ -66,10 +66,11 @@ def test_start_up_alone_replaces_its_section(tmp_path: Path, monkeypatch: pytest
     assert (found["title"], found["text"], last["text"]) == ("Engines", ["first"], ["kept"])
     assert section["title"] == start_up.TITLE.removeprefix("## ")
     assert "former" not in section["text"]
-    assert section["tables"][0]["columns"] == ["command", "itself", "this version"]
+    assert section["tables"][0]["columns"] == ["command", "itself", "this version", "in imports of numpy"]
     row, unknown = section["tables"][0]["rows"]
-    assert all(10 < cell < 60_000 for cell in row[1:])
-    assert unknown[1:] == [None, None]
+    assert all(10 < cell < 60_000 for cell in row[1:-1])
+    assert 0.05 < row[-1] < 100
+    assert unknown[1:] == [None, None, None]
 
 
 def test_programs_are_what_they_are_called() -> None:

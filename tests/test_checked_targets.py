@@ -17,8 +17,8 @@ import pytest
 from checked_targets import files
 
 from castsim.targets import validated
-from castsim.targets.description import Frequency, Option, Status, Table
-from castsim.targets.loader import load_target
+from castsim.targets.description import Frequency, Option, Status, Table, with_facts
+from castsim.targets.loader import load_target, target_names
 from castsim.targets.validated import AfterValidator, BeforeValidator, Field, model_validator
 
 
@@ -200,6 +200,16 @@ def test_a_table_cannot_be_changed() -> None:
 
 
 OPTION: dict[str, Any] = {"value": 1, "legal": (1, 2), "meaning": "x", "source": "s", "status": "assumed"}
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_limits_of_shipped_descriptions_are_lifted_as_if_checked(name: str) -> None:
+    target = load_target(name)
+    for limit in target.what_if.values():
+        edited = [with_facts(target, limit.set, checked=checked) for checked in (False, True)]
+        assert edited[0] == edited[1]
+        assert repr(edited[0].model_dump()) == repr(edited[1].model_dump())
+        assert edited[0] != target
 
 
 def test_an_edited_fact_is_checked() -> None:

@@ -47,12 +47,12 @@ def _assembly(bundles: list[str]) -> str:
 
 def repeated(chip: str, work: str) -> Callable[[int], str]:
     """Return a maker of texts of one cast or sum over and over."""
-    return lambda count: _tiles(chip, 1, ((0, 0) for _ in range(count)), work)
+    return lambda count: tiles(chip, 1, ((0, 0) for _ in range(count)), work)
 
 
 def different_casts(chip: str) -> Callable[[int], str]:
     """Return a maker of texts of casts between tiles, no two casts alike."""
-    return lambda count: _tiles(chip, 450, islice(product(range(450), repeat=2), count), CAST)
+    return lambda count: tiles(chip, 450, islice(product(range(450), repeat=2), count), CAST)
 
 
 WIDE, SLIM = "!pto.tile_buf<vec, 1x16xf32>", "!pto.tile_buf<vec, 1x16xf16>"
@@ -60,13 +60,13 @@ CAST = f"    pto.tcvt ins(%a{{src}} {{{{rmode = #pto<round_mode RINT>}}}} : {WID
 SUM = f"    pto.tadd ins(%a{{src}}, %a{{src}} : {WIDE}, {WIDE}) outs(%a{{src}} : {WIDE})"
 
 
-def _tiles(chip: str, tiles: int, pairs: Iterable[tuple[int, int]], work: str) -> str:
+def tiles(chip: str, count: int, pairs: Iterable[tuple[int, int]], work: str) -> str:
     view, part = "!pto.tensor_view<1x16xf32>", "!pto.partition_tensor_view<1x16xf32>"
     lines = [f'module attributes {{pto.target_arch = "{chip}"}} {{', "  func.func @k(%src: !pto.ptr<f32>) {"]
     lines += [f"    %c{n} = arith.constant {n} : index" for n in (0, 1, 16)]
     lines += [f"    %v = pto.make_tensor_view %src, shape = [%c1, %c16], strides = [%c16, %c1] : {view}"]
     lines += [f"    %p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c1, %c16] : {view} -> {part}"]
-    for n in range(tiles):
+    for n in range(count):
         lines += [f"    %a{n} = pto.alloc_tile : {WIDE}", f"    %b{n} = pto.alloc_tile : {SLIM}"]
         lines += [f"    pto.tload ins(%p : {part}) outs(%a{n} : {WIDE})"]
     lines += [work.format(src=src, dst=dst) for src, dst in pairs]

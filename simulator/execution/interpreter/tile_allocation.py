@@ -450,7 +450,11 @@ def apart_addresses(
     for one, other, written in pairs:
         met[max(one, other)].append((min(one, other), written))
     phases = {0, rule.sources_bytes, rule.results_bytes}
-    starts = {0, *range(0, capacity, rule.region_bytes or capacity)}
+
+    def aligned(start: int) -> set[int]:
+        return {start + (phase - start) % rule.period_bytes for phase in phases}
+
+    possible = set[int]().union(*map(aligned, {0, *range(0, capacity, rule.region_bytes or capacity)}))
     taken: list[tuple[int, int]] = []
     addresses: list[int] = []
     shared = 0
@@ -460,14 +464,14 @@ def apart_addresses(
             spans = (((addresses[other], sizes[other]), written) for other, written in others)
             return sum(_share_banks((address, size), span, rule, written=written) for span, written in spans)
 
-        aligned = {start + (phase - start) % rule.period_bytes for start in starts for phase in phases}
-        best = min(((meetings(at), at) for at in aligned if _is_free(at, size, taken, capacity)), default=None)
+        best = min(((meetings(at), at) for at in possible if _is_free(at, size, taken, capacity)), default=None)
         if best is None:
             return None
         shared += best[0]
         addresses.append(best[1])
         insort(taken, (best[1], best[1] + size))
-        starts.add(best[1] + size)
+        possible |= aligned(best[1] + size)
+        possible = {at for at in possible if _is_free(at, 1, taken, capacity)}
     return addresses, shared
 
 

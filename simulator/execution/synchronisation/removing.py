@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 
@@ -474,6 +474,34 @@ def needs_no_barrier(
 Places = dict[str, list[int]]
 """Indices of operations, in order, by pipe."""
 
+_PAGE = 512
+"""Bytes of a page, by which operands with bytes in common are looked for."""
+
+
+class _Operands:
+    """Operands in an order, found by the pages that they touch."""
+
+    def __init__(self, operands: Iterable[OperandBytes]) -> None:
+        self._operands = tuple(operands)
+        self._by_page: dict[tuple[str, object, int | None], list[int]] = {}
+        for number, operand in enumerate(self._operands):
+            for key in self._pages(operand):
+                self._by_page.setdefault(key, []).append(number)
+
+    def overlapping(self, operand: OperandBytes) -> tuple[OperandBytes, ...]:
+        """Return the operands that may share bytes with another one, in their order."""
+        numbers = {number for key in self._pages(operand) for number in self._by_page.get(key, ())}
+        near = (self._operands[number] for number in sorted(numbers))
+        return tuple(other for other in near if operand.overlaps(other))
+
+    @staticmethod
+    def _pages(operand: OperandBytes) -> Iterator[tuple[str, object, int | None]]:
+        """Yield the root, which operands without known bytes share, and the pages of known ones."""
+        yield operand.space, operand.root, None
+        for start, end in operand.ranges or ():
+            for page in range(start // _PAGE, max(start, end - 1) // _PAGE + 1):
+                yield operand.space, None, page
+
 
 @dataclass(slots=True)
 class Uses:
@@ -484,6 +512,7 @@ class Uses:
     _readers: dict[OperandBytes, Places] = field(default_factory=dict)
     _writers: dict[OperandBytes, Places] = field(default_factory=dict)
     _near: dict[OperandBytes, tuple[OperandBytes, ...]] = field(default_factory=dict)
+    _known: _Operands = field(init=False)
 
     def __post_init__(self) -> None:
         for number, element in enumerate(self.elements):
@@ -491,6 +520,7 @@ class Uses:
                 for places, buffers in ((self._readers, element.reads), (self._writers, element.writes)):
                     for buffer in dict.fromkeys(buffers):
                         places.setdefault(buffer, {}).setdefault(element.pipe, []).append(number)
+        self._known = _Operands(dict.fromkeys((*self._readers, *self._writers)))
 
     def of(self, now: MarkedElement) -> Touching:
         """Return the earlier operations that an operation depends on, by `dependences`."""
@@ -510,8 +540,7 @@ class Uses:
 
     def _overlapping(self, buffer: OperandBytes) -> tuple[OperandBytes, ...]:
         if buffer not in self._near:
-            known = dict.fromkeys((*self._readers, *self._writers))
-            self._near[buffer] = tuple(other for other in known if buffer.overlaps(other))
+            self._near[buffer] = self._known.overlapping(buffer)
         return self._near[buffer]
 
 
