@@ -472,12 +472,13 @@ def _tells_zero(demand: Demand, chain: Chain, substitutes: Substitutes) -> bool:
         return False
     if substitutes[first].shape not in _ZERO_OR_CONSTANT:
         return False
-    codes = np.array([0, 1 << (first.src.bits - 1), first.constant], code_dtype(first.src))
+    constant = first.constant & ((1 << first.src.bits) - 1)
+    codes = np.array([0, 1 << (first.src.bits - 1), constant], code_dtype(first.src))
     if isinstance(first.src, IntFormat):
         codes[1] = 0  # which is the number of the sign alone only in floats
     for primitive in others:
         codes = apply(primitive, codes)
-    return codes.tolist() == [0, 0, 1]
+    return bool((codes == (0, 0, 1)).all())
 
 
 _LOW_BITS = 16
@@ -498,8 +499,9 @@ def _by_low_bits(first: Primitive, demand: Demand, reference: Policy, substitute
 
 def _takes_low_bits(cast: FormatCast) -> bool:
     """Whether a cast between integers is the low bits of its source."""
-    both = isinstance(cast.src, IntFormat) and isinstance(cast.dst, IntFormat) and cast.dst.bits <= _LOW_BITS
-    return both and not cast.dst.boolean and _settled_policy(cast) == Policy(Rounding.RINT, Overflow.WRAP)
+    if not isinstance(cast.src, IntFormat) or not isinstance(cast.dst, IntFormat) or cast.dst.boolean:
+        return False
+    return cast.dst.bits <= _LOW_BITS and _settled_policy(cast) == Policy(Rounding.RINT, Overflow.WRAP)
 
 
 def _keeps_bits(src: Format, dst: Format, reference: Policy) -> bool:

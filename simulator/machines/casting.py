@@ -138,7 +138,7 @@ class _SettledCast:
     src: Format
     dst: Format
     policy: Policy | None
-    run: Callable[[Codes, Codes], object]
+    run: Callable[[Codes, Codes], None]
     codes: np.dtype[Any] | None
     results: np.dtype[Any]
     native: np.dtype[Any] | None
@@ -194,13 +194,13 @@ def _settle(
         if asked.saturation is not None or asked.scratch or asked.form is not None or asked.options:
             raise ReadError(_NEEDS_TARGET)
         rounding, overflow = _rounding(asked.rounding), _overflow(asked.overflow)
-        policy: Policy | None = abstract_policy(source, destination, rounding, overflow)
-        found = None
+        policy: Policy | None = (usual := abstract_policy(source, destination, rounding, overflow))
+        run: Callable[[Codes, Codes], None] = partial(_convert, source, destination, usual)
     else:
         if asked.overflow is not None:
             raise ReadError(_OVERFLOW_OF_TARGET)
         found = _of_chip(source, destination, target, asked)
-        policy = found.policy
+        policy, run = found.policy, _loop_of(found, source, destination)
     example: Codes = np.empty(0, dtype)
     codes_from_array(example, source)  # refuses dtypes
     numbers = not is_codes(example, source)
@@ -209,7 +209,7 @@ def _settle(
         source,
         destination,
         policy,
-        partial(_convert, source, destination, policy) if found is None else _loop_of(found, source, destination),
+        run,
         code_dtype(source) if plain else None,
         code_dtype(destination),
         native_dtype(destination) if numbers else None,
@@ -232,7 +232,7 @@ def _convert(src: Format, dst: Format, policy: Policy, codes: Codes, results: Co
 # How arrays go through a chip's cast: by the loops of `castsim.numerics` where it is one conversion, else in blocks.
 
 
-def _loop_of(found: ElementCast, src: Format, dst: Format) -> Callable[[Codes, Codes], object]:
+def _loop_of(found: ElementCast, src: Format, dst: Format) -> Callable[[Codes, Codes], None]:
     if found.policy is not None:
         return partial(_convert, src, dst, found.policy)
     policy = found.integral
