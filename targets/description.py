@@ -435,6 +435,8 @@ def _edited(held: Any, path: Sequence[str], value: object, checked: bool) -> Any
     if isinstance(held, BaseModel):
         changed = _edited(getattr(held, name), rest, value, checked)
         if not checked:
+            if type(changed) is int and "Decimal" in str(type(held).model_fields[name].annotation):
+                changed = Decimal(changed)
             return held.model_copy(update={name: changed})
         return type(held).model_validate({**_fields(held), name: changed})
     if not isinstance(held, Mapping):

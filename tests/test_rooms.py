@@ -48,7 +48,7 @@ MOST_FLOORS, MOST_ROOMS = 10, 16
 BUDGET = """
 __init__           1    200
 __main__           1    300
-commands          57  13500
+commands          57  13600
 engines           19   6900
 evidence          12   4600
 execution         38  15500
@@ -60,8 +60,8 @@ machines          65  28900
 numerics          12   3900
 pto_cpp            3   1800
 reports           52  15800
-running           19   7500
-targets           14   6000
+running           19   7600
+targets           14   6100
 testing            1    100
 tilelang           7   3300
 tpc_compiler      28  14300
