@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from pto_cpp_runs import needs_compiler
 
 import castsim
 from castsim import ascendc
+from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.reading import table_rows
 
 pytestmark = needs_compiler

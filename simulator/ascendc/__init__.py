@@ -5,6 +5,7 @@ The header (`include/`) has the names of the vendor's library; queues become fla
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from castsim.ascendc.tiling import tiled
 from castsim.cpp_recording import recording
 from castsim.cpp_recording.compiling import CppKernel, Library, entry_of, for_host
 from castsim.cpp_recording.recording import CppRecording, Dialect, Request, check_names
+from castsim.isa.errors import ReadError
 
 __all__ = ["ASCENDC", "CppRecording", "Request", "record", "record_all", "run"]
 
@@ -40,6 +42,12 @@ LIBRARY = Library(
 
 def _prepared(request: Request, text: str, a5: bool) -> tuple[Request, CppKernel]:
     entry, function = entry_of(text, request.entry, str(request.file))
+    defined = {macro.partition("=")[0] for macro in request.macros}
+    for name in re.findall(r"\bORIG_DTYPE_\w+", re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)):
+        if name not in defined:
+            raise ReadError(
+                f"{request.file}: {name} is defined by an operator's build", legal=(f"-D {name}=DT_FLOAT16",)
+            )
     names = function.parameters
     file = request.file.resolve()
     folders = tuple(path.resolve() for path in request.folders)

@@ -132,11 +132,13 @@ def _structure(
         plain = function.name.rpartition("::")[2].replace("_", "").lower()
         registered = {own.lower(): struct for _, content, _ in texts for own, struct in _REGISTERED.findall(content)}
         likely = [name for _, content, own in texts for name in _LIKELY.findall(_uncommented(content)) if own]
-        others = {name for name in macros if name not in registered.values()}
-        asked = registered.get(plain) or next((names[0] for names in (likely, [*others]) if len(names) == 1), None)
-    if asked is None:
-        what = f"{len(macros)} tiling structures could be meant" if macros else "its tiling structure was not found"
-        raise ReadError(f"{request.file}: {what}", legal=[f"--tiling-struct {name}" for name in macros] or ("--tiling-struct NAME", "-I FOLDER, of the host's tiling header"))  # fmt: skip # noqa: E501
+        others = [name for name in macros if name not in registered.values()]
+        asked = registered.get(plain) or next((names[0] for names in (likely, others) if len(names) == 1), None)
+        if asked is None:
+            names = list(dict.fromkeys((*likely, *others)))
+            what = f"{len(names)} tiling structures could be meant" if names else "its tiling structure was not found"
+            legal = [f"--tiling-struct {name}" for name in names[:5]]
+            raise ReadError(f"{request.file}: {what}", legal=legal or ("--tiling-struct NAME", "-I FOLDER"))
     own = asked.rpartition("::")[2]
     if own in macros:
         # What a structure nests is declared ahead of it.
