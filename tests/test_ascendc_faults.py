@@ -222,7 +222,7 @@ def test_only_commands_that_name_the_file_execute_it(monkeypatch, capsys):
     def never(*_args, **_more):
         raise AssertionError("a compiler was started")
 
-    monkeypatch.setattr("castsim.cpp_recording.compiling.compiler", never)
+    monkeypatch.setattr("castsim.cpp_recording.host_compiler.compiler", never)
     for command in (["check", str(KERNELS / "add.cpp")], ["lint", str(KERNELS / "add.cpp")], ["check", str(KERNELS)]):
         assert main(command) in (0, 1, 2)
     capsys.readouterr()

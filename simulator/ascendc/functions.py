@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from castsim.ascendc.operands import Words
+from castsim.ascendc.call_words import Words
+from castsim.cpp_recording.node_making import NodeMaker
 from castsim.isa.errors import IllegalError
-
-if TYPE_CHECKING:
-    from castsim.ascendc.record_making import AscendMaker
 
 
 @dataclass(slots=True)
 class FunctionWriter:
     """Writes the launches of one function under the mask that it finds."""
 
-    maker: AscendMaker
+    maker: NodeMaker
     counts: bool = False
     mask: tuple[int, int] = field(default=((1 << 64) - 1, (1 << 64) - 1))
 

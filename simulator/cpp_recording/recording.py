@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.cpp_recording.compiling import HEADERS, CppKernel, Lines, compile_kernel
+from castsim.cpp_recording.host_compiler import HEADERS, CppKernel, Lines, compile_kernel
 from castsim.cpp_recording.node_making import A5, NodeMaker
 from castsim.execution.input_data import ArgumentUse, choose_target, make_inputs, read_input
 from castsim.execution.interpreter.lowerer import Lowerer
