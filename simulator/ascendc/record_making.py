@@ -43,8 +43,8 @@ _BYTES = {"i4": "u8", "e2m1": "u8", "e1m2": "u8"}
 # Synchronisation that the compiler of AscendC adds: barriers of V, and flags between the scalar unit and other pipes.
 #
 # Where exactly it adds them is nowhere stated. Assumed: ahead of an instruction that touches bytes of an earlier one of
-# a pair of pipes, one of them writing, unless a barrier or flags already order the two: the least that a compiler has to
-# add. The vendor's page on automatic synchronisation names the pairs (docs/reference/ascendc.md).
+# a pair of pipes, one of them writing, unless a barrier or flags already order the two: the least that is
+# correct. The vendor's page on automatic synchronisation names the pairs (docs/reference/ascendc.md).
 
 COMPILED = frozenset(
     (pair for other in ("V", "MTE2", "MTE3") for pair in (("S", other), (other, "S"))),
@@ -176,7 +176,7 @@ class AscendMaker(NodeMaker):
         assert isinstance(recorder, ProgramRecorder)
         self._recorder = recorder
         self._path = walker(self, self._recorder)
-        self._functions = FunctionWriter(self) if self.a5 else None
+        self._functions = FunctionWriter(self, self.pointer, self._add) if self.a5 else None
 
     # ------------------------------------------------------------------------------------------------------- lines
 
