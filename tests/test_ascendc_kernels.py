@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import ascendc_models
 import numpy as np
 import pytest
@@ -104,15 +102,3 @@ def test_kernels_written_for_tests(number):
             absolute, relative = case.tolerance
             wide = expected[name].ravel().astype(np.float64)
             np.testing.assert_allclose(held[name].astype(np.float64), wide, relative, absolute)
-
-
-def mutated(tmp_path, kernel, pattern, text, count=1):
-    """Return a copy of a kernel with a change, which it must be."""
-    given = (KERNELS / kernel).read_text()
-    changed, times = re.subn(pattern, text, given, count=count)
-    assert times == count
-    for header in KERNELS.glob("*.h"):
-        (tmp_path / header.name).write_text(header.read_text())
-    path = tmp_path / kernel
-    path.write_text(changed)
-    return path

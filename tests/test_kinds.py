@@ -26,7 +26,13 @@ from castsim.targets.loader import load_target, target_names
 from castsim.targets.vector_function import DistributionMode, NamedDistribution, distribution_of
 from castsim.targets.vliw import VliwTarget
 
-FRONT_ENDS = ("simulator/pto_cpp/", "simulator/tilelang/", "simulator/tpc_compiler/tpc_c/")
+FRONT_ENDS = (
+    "simulator/ascendc/",
+    "simulator/cpp_recording/",
+    "simulator/pto_cpp/",
+    "simulator/tilelang/",
+    "simulator/tpc_compiler/tpc_c/",
+)
 """Readers of whole languages."""
 
 READERS = {

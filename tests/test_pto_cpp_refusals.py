@@ -263,7 +263,7 @@ def test_only_commands_that_name_the_file_execute_it(monkeypatch, capsys, tmp_pa
     def never(*_args, **_more):
         raise AssertionError("a compiler was started")
 
-    monkeypatch.setattr("castsim.cpp_recording.compiling.compiler", never)
+    monkeypatch.setattr("castsim.cpp_recording.host_compiler.compiler", never)
     path = written(tmp_path, "AICORE void k() {}")
     for command in (["check", str(path)], ["lint", str(path)], ["expand", str(path)], ["check", str(tmp_path)]):
         assert main(command) in (0, 1, 2)

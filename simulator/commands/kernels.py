@@ -196,7 +196,7 @@ def recorder_of(options: Namespace, program: str) -> ModuleType:
     Raises:
         ReadError: the file cannot be read; an option of AscendC for another kernel.
     """
-    from castsim.cpp_recording.compiling import INCLUDE, local_texts  # noqa: PLC0415 - as below
+    from castsim.cpp_recording.host_compiler import INCLUDE, local_texts  # noqa: PLC0415 - as below
 
     path = Path(program)
     text = read_bytes(path, "program").decode("utf-8", "replace")

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.cpp_recording.compiling import HEADERS, CppKernel, Lines, compile_kernel
+from castsim.cpp_recording.host_compiler import HEADERS, CppKernel, Lines, compile_kernel
 from castsim.cpp_recording.node_making import A5, NodeMaker
 from castsim.execution.input_data import ArgumentUse, choose_target, make_inputs, read_input
 from castsim.execution.interpreter.lowerer import Lowerer
@@ -282,12 +282,20 @@ class CppRecording:
         lines = print_program(self.program).splitlines()
         nodes = self.program.functions[0].body or ()
         first = next(number for number, line in enumerate(lines) if line.lstrip().startswith("func.func")) + 1
-        for number, node in enumerate(nodes):
+        number = first
+        for node in nodes:
             if not isinstance(node, pto.Constant | pto.Return):
                 span = node.span
                 added = " (added for the compiler)" if getattr(node, "inserted", False) else ""
-                lines[first + number] += f"  // {Path(span.file).name}:{span.line}{added}"
+                lines[number] += f"  // {Path(span.file).name}:{span.line}{added}"
+            number += _height(node)
         return f"// recorded by castsim from {self.request.file.name}\n" + "\n".join(lines) + "\n"
+
+
+def _height(node: pto.Operation) -> int:
+    """Return how many lines a node has as text: one with a region has one for its end too."""
+    regions = pto.regions_of(node)
+    return 1 + sum(1 + sum(map(_height, region)) for region in regions)
 
 
 @dataclass(slots=True)

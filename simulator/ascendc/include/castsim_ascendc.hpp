@@ -580,6 +580,7 @@ class TPipe {
     castsim::atomic.clear();
     castsim::control(place, "norm");
     castsim::control(place, "mask", castsim::FULL, castsim::FULL);
+    if (castsim::A5) castsim::control(place, "ctrl", 60, 1);
   }
   void finish(const void *place) {
     if (!open_) return;

@@ -256,6 +256,7 @@ class ExecutedStatement:
                 raise IllegalError(f"a block stride of {block}", span=self.node.span, legal=("0 .. 65535",))
         for number, (address, fmt) in enumerate(zip(self.addresses, self.formats, strict=True)):
             packs = (number == 0 and (name in REDUCTIONS or row.compares)) or (fmt.bits == 8 and number > 1)
+            packs |= name == "vgather" and number == 2  # the base of byte offsets
             unit = max(fmt.storage_bits // 8, 1) if packs else BLOCK
             if address % unit:
                 legal = (str(address // unit * unit), str((address // unit + 1) * unit))

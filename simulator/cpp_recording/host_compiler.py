@@ -275,6 +275,7 @@ _UNKNOWN = re.compile(
     r"|(?:undeclared identifier|unknown type name|no template named|no type named|no member named) \W(\w+)\W"
 )
 _ABSENT = re.compile(r"(?:fatal error: |^)\W?([\w./+-]+)\W*(?:: No such file or directory| file not found)")
+_TYPE_OF_BUILD = re.compile(r"DTYPE_\w+")
 _FOLDERS = ("", "include", "inc", "common", "utils")
 _MOST_HEADERS = 64
 _ABOVE = 5
@@ -396,6 +397,8 @@ def _refusal(kernel: CppKernel, said: str) -> ReadError:
         if re.fullmatch(kernel.library.own, name):
             hint = f"; castsim's header lacks {name}, if that is a name of {kernel.library.title}"
         legal = closest(name, _names_known(kernel.library) - {name}, everything_up_to=0)
+        if _TYPE_OF_BUILD.fullmatch(name):
+            hint, legal = "; the build of an operator defines it", (f"-D {name}=half",)
     own = (HEADERS, kernel.library.headers)
     if file == "castsim_main.cpp" or Path(file).parent in own:
         place = next((f for f in re.finditer(r"^(.*?):(\d+):(\d+):   required from", said, re.MULTILINE)
