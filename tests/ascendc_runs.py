@@ -60,7 +60,8 @@ class Calls:
         for number, text in enumerate(self.texts):
             body += (
                 f"  PipeBarrier<PIPE_ALL>();\n  DataCopy(at<uint8_t>({4 * SIZE}), first, {SIZE});\n"
-                f"  PipeBarrier<PIPE_ALL>();\n  {{ {text} }}\n  PipeBarrier<PIPE_ALL>();\n  ResetMask(); SetMaskNorm();\n"
+                f"  PipeBarrier<PIPE_ALL>();\n  {{ {text} }}\n  PipeBarrier<PIPE_ALL>();\n"
+                f"  ResetMask(); SetMaskNorm();\n"
                 f"  DataCopy(result[{number * SIZE}], at<uint8_t>({4 * SIZE}), {SIZE});\n"
             )
         path = folder / "calls.cpp"

@@ -36,11 +36,17 @@ def wide(function):
 
 
 BINARY = {
-    "Add": (np.add, "f32 f16 i32 i16"), "Sub": (np.subtract, "f32 f16 i32 i16"), "Mul": (np.multiply, "f32 f16 i32 i16"),
-    "Max": (np.maximum, "f32 f16 i32 i16"), "Min": (np.minimum, "f32 f16 i32 i16"), "Div": (np.divide, "f32 f16"),
-    "And": (np.bitwise_and, "i16 u16"), "Or": (np.bitwise_or, "i16 u16"),
-    "AddRelu": (lambda a, b: np.maximum(a + b, 0), "f32 f16 i16"), "SubRelu": (lambda a, b: np.maximum(a - b, 0), "f32 f16 i16"),
-}  # fmt: skip
+    "Add": (np.add, "f32 f16 i32 i16"),
+    "Sub": (np.subtract, "f32 f16 i32 i16"),
+    "Mul": (np.multiply, "f32 f16 i32 i16"),
+    "Max": (np.maximum, "f32 f16 i32 i16"),
+    "Min": (np.minimum, "f32 f16 i32 i16"),
+    "Div": (np.divide, "f32 f16"),
+    "And": (np.bitwise_and, "i16 u16"),
+    "Or": (np.bitwise_or, "i16 u16"),
+    "AddRelu": (lambda a, b: np.maximum(a + b, 0), "f32 f16 i16"),
+    "SubRelu": (lambda a, b: np.maximum(a - b, 0), "f32 f16 i16"),
+}
 UNARY = {
     "Abs": (np.abs, "f32 f16"), "Sqrt": (np.sqrt, "f32"), "Relu": (lambda a: np.maximum(a, 0), "f32 f16 i32"),
     "Not": (np.bitwise_not, "i16 u16"),
@@ -352,8 +358,8 @@ def test_rearranging(element, tmp_path):
     for number, chosen in enumerate((slice(0, None, 2), slice(1, None, 2), slice(0, None, 4), slice(3, None, 4)), 1):
         pattern = (1, 2, 3, 6)[number - 1]
         values = data[0, : 2 * lanes].reshape(2, lanes)[:, chosen].ravel()
-        tail = f"uint64_t n = 0; GatherMask({D}, {S0}, (uint8_t){pattern}, false, 0, {{1, 2, 8, 0}}, n); {D}.SetValue(900, (T)n);"
-        add(tail, [*values, len(values)], [*range(len(values)), 900])
+        head = f"uint64_t n = 0; GatherMask({D}, {S0}, (uint8_t){pattern}, false, 0, {{1, 2, 8, 0}}, n);"
+        add(f"{head} {D}.SetValue(900, (T)n);", [*values, len(values)], [*range(len(values)), 900])
     marks = np.unpackbits(raw[2 * SIZE : 2 * SIZE + lanes // 8], bitorder="little").astype(bool)
     bits = f"at<uint{8 * size}_t>({2 * SIZE})"
     values = data[0, :lanes][marks]
@@ -383,7 +389,8 @@ def test_sums_of_products_and_scales(tmp_path):
         f"SetDeqScale((half)0.25f); Cast(at<half>({4 * SIZE}), at<int32_t>({2 * SIZE}), RoundMode::CAST_NONE, 100);"
     )
     calls.add(
-        f"SetDeqScale((half)0.25f); AddDeqRelu(at<half>({4 * SIZE}), at<int32_t>({2 * SIZE}), at<int32_t>({3 * SIZE}), 100);"
+        f"SetDeqScale((half)0.25f); "
+        f"AddDeqRelu(at<half>({4 * SIZE}), at<int32_t>({2 * SIZE}), at<int32_t>({3 * SIZE}), 100);"
     )
     found = calls.results(tmp_path)
     a, b = (each[:100].astype(np.float64) for each in data[:2])
@@ -410,15 +417,23 @@ def refused(tmp_path, text, **how):
 
 
 REFUSED = {
-    "Mmad": "Mmad(at<float>(0), at<half>(0), at<half>(0), MmadParams());", "SyncAll": "SyncAll();",
-    "CrossCoreSetFlag": "CrossCoreSetFlag<2, PIPE_MTE3>(1);", "IBSet": "IBSet(result, at<int32_t>(0), 0, 0);",
-    "SoftMax": "SoftMax(at<float>(0), at<float>(0), 1);", "Ceil": "Ceil(at<float>(0), at<float>(0), 64);",
-    "MrgSort": "MrgSort(at<float>(0), at<float>(0), 1);", "TransDataTo5HD": "TransDataTo5HD(at<half>(0), at<half>(0), TransDataTo5HDParams());",
-    "Subs": "Subs(at<float>(0), at<float>(0), 1.0f, 64);", "Scatter": "Scatter(at<float>(0), at<float>(0), at<uint32_t>(0), 0u, 64u);",
-    "CastDeq": "CastDeq(at<int8_t>(0), at<int16_t>(0), 64);", "SetAtomicAdd": "SetAtomicAdd<float>(); DataCopy(result, at<uint8_t>(0), 64);",
-    "Prelu": "Prelu(at<float>(0), at<float>(0), at<float>(0), 64);", "Add": "Add(at<bfloat16_t>(0), at<bfloat16_t>(0), at<bfloat16_t>(0), 64);",
-    "RegTensor": "RegTensor<float> r;", "__VEC_SCOPE__": "__VEC_SCOPE__ { }",
-}  # fmt: skip
+    "Mmad": "Mmad(at<float>(0), at<half>(0), at<half>(0), MmadParams());",
+    "SyncAll": "SyncAll();",
+    "CrossCoreSetFlag": "CrossCoreSetFlag<2, PIPE_MTE3>(1);",
+    "IBSet": "IBSet(result, at<int32_t>(0), 0, 0);",
+    "SoftMax": "SoftMax(at<float>(0), at<float>(0), 1);",
+    "Ceil": "Ceil(at<float>(0), at<float>(0), 64);",
+    "MrgSort": "MrgSort(at<float>(0), at<float>(0), 1);",
+    "TransDataTo5HD": "TransDataTo5HD(at<half>(0), at<half>(0), TransDataTo5HDParams());",
+    "Subs": "Subs(at<float>(0), at<float>(0), 1.0f, 64);",
+    "Scatter": "Scatter(at<float>(0), at<float>(0), at<uint32_t>(0), 0u, 64u);",
+    "CastDeq": "CastDeq(at<int8_t>(0), at<int16_t>(0), 64);",
+    "SetAtomicAdd": "SetAtomicAdd<float>(); DataCopy(result, at<uint8_t>(0), 64);",
+    "Prelu": "Prelu(at<float>(0), at<float>(0), at<float>(0), 64);",
+    "Add": "Add(at<bfloat16_t>(0), at<bfloat16_t>(0), at<bfloat16_t>(0), 64);",
+    "RegTensor": "RegTensor<float> r;",
+    "__VEC_SCOPE__": "__VEC_SCOPE__ { }",
+}
 """Calls that castsim refuses, by name."""
 
 

@@ -1,6 +1,6 @@
 """Vector functions of the A5: a call on tensors is a loop of load, instruction and store under a mask.
 
-Source: the bodies of asc-devkit @0da921b9 for 3510; docs/reference/ascendc.md says which calls are written so.
+Source: the bodies of asc-devkit @0da921b9 for 3510; docs/ascendc.md says which calls are written so.
 """
 
 from __future__ import annotations
