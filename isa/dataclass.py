@@ -89,6 +89,8 @@ def _declared(cls: type, options: SimpleNamespace) -> type:
 
 
 def _field(cls: type, name: str, annotation: object, kw_only: bool) -> Field[Any]:
+    if str(annotation).removeprefix("dataclasses.").startswith(("InitVar", "KW_ONLY")):
+        raise TypeError(f"{cls.__qualname__}.{name}: {annotation} is a matter of dataclasses.dataclass alone")
     default = cls.__dict__.get(name, MISSING)
     entry: Field[Any] = default if isinstance(default, Field) else dataclasses.field(default=default)
     if entry.default.__class__.__hash__ is None:

@@ -249,6 +249,12 @@ def test_a_mutable_default_is_refused() -> None:
             a: Any = []  # noqa: RUF012
 
 
+@pytest.mark.parametrize("kind", ["InitVar[int]", "dataclasses.KW_ONLY"])
+def test_what_is_not_supported_is_refused(kind: str) -> None:
+    with pytest.raises(TypeError, match="alone"):
+        dataclass(type("Wrong", (), {"__annotations__": {"a": kind}}))
+
+
 def test_a_declaration_compiles_nothing() -> None:
     """Neither `exec` nor `compile` runs until an object of a class has often been built."""
     script = (
