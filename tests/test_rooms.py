@@ -55,9 +55,9 @@ execution         38  15400
 exploration       16   7000
 files              1    300
 isa               32  15000
-lowering          25  10700
-machines          61  27700
-numerics          12   3900
+lowering          25  10900
+machines          61  27900
+numerics          12   4000
 pto_cpp            3   1800
 reports           52  15800
 running           19   7500

@@ -79,12 +79,12 @@ def block_rows(rounds: int) -> Iterator[tuple[str, ...]]:
 
 
 def judgement_rows() -> Iterator[tuple[str, ...]]:
-    """Yield the rows of commands: CPU seconds of a process that finds its byte code, and its size."""
+    """Yield the rows of commands: CPU seconds of a process that finds its byte code."""
     for asked in JUDGEMENTS:
         done = ended([sys.executable, "-m", "castsim", *asked.split()])
         if done.code not in (0, 1) or "Traceback" in done.err:
             raise RuntimeError(done.err)
-        yield f"castsim {asked}", f"{done.seconds:.2f}", f"{done.mebibytes:.0f}"
+        yield f"castsim {asked}", f"{done.seconds:.2f}"
 
 
 def markdown(rounds: int) -> str:
@@ -93,7 +93,7 @@ def markdown(rounds: int) -> str:
         "target | cast | us of 256 | us of 256, abstract | G/s of 1M | times the abstract cast", cast_rows(rounds)
     )
     blocks = table("format | numbers | G/s", block_rows(rounds))
-    judgements = table("command | CPU s | MiB", judgement_rows())
+    judgements = table("command | CPU s", judgement_rows())
     return f"""# Casts of arrays on chips, quantising, quick judgements
 
 Written by `python tests/benchmarks/arrays.py`: medians of {rounds} rounds of thread CPU time, all contestants in turn.
