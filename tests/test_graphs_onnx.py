@@ -713,3 +713,20 @@ def test_cast_like_takes_the_format_of_its_second_input(tmp_path: Path) -> None:
         assert (found.outputs["y"].array == x.astype(np.float16)).all()
     assert found.conforms
     assert found.nodes[0].plan.chain == lower("f32", "f16", target="a5", spec="onnx@21").plan.chain
+
+
+def test_eight_casts_give_what_numpy_gives() -> None:
+    """Casts and quantised values of the shipped model are NumPy's and ml_dtypes'."""
+    path = Path(__file__).parent.parent / "programs" / "eight_casts.onnx"
+    graph = read_graph(path)
+    x = numbers(32 * 64, 3).reshape(32, 64)
+    found = run_graph(graph, load_target("a5"), make_tensors(graph, {"x": x}, {}))
+    assert found.agrees
+    assert len(found.nodes) == 8
+    q = np.clip(np.rint(x / np.float32(0.0625)) + 3, -128, 127)
+    half = x.astype(np.float16).astype(np.float32)
+    u = np.clip(np.rint(half / np.float32(0.0625)) + 128, 0, 255)
+    assert (found.outputs["brain"].array == x.astype(ml_dtypes.bfloat16)).all()
+    assert (found.outputs["integer"].array == np.trunc(x)).all()
+    assert (found.outputs["q_x"].array == (q - 3) * 0.0625).all()
+    assert (found.outputs["u_x"].array == (u - 128) * 0.0625).all()

@@ -15,6 +15,7 @@ from castsim.execution.interpreter.memory import put_elements
 from castsim.execution.interpreter.micro_interpreter import Walked, argument_format, walk_function
 from castsim.execution.interpreter.vector_unit import MicroMemory, PathOnly, ReadElements, RecordingUnit, VectorUnit
 from castsim.execution.outcomes import CastTally
+from castsim.execution.run_limits import Limits
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError, ReadError, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Codes
@@ -56,6 +57,8 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
     """Whether instructions wait only where the program makes them wait, even if it has no flags."""
     elements: GivenElements = field(default_factory=dict)
     """Given values of single elements of arguments."""
+    recorded: dict[Limits, tuple[Walked, RecordingUnit]] = field(default_factory=dict, compare=False)
+    """The recorded walk by limits, shared by all runs of a program whose path no input decides."""
 
     def __repr__(self) -> str:
         return f"<MicroProgram {self.file} @{self.entry} on {self.target.name}>"
@@ -84,8 +87,7 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
             check_known(name, self.arguments)
         how.stage("path")
         found = self._elements(inputs, how)
-        recorder = self.units.recorder(as_written=self.as_written)
-        walked = self._walk(recorder, how, ReadElements(found.read))
+        walked, recorder = self._recorded(how, found)
         # What is read and nothing wrote is followed byte by byte with the values.
         races = None if recorder.incomplete else races_of(recorder.tree, self.target, how, unwritten=False)[0]
         if not how.values:
@@ -104,6 +106,16 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         return ExecutionResult(
             self._loaded(done, recorder, _undefined(memory)), outputs, races=races, casts=casts.finish()
         )
+
+    def _recorded(self, how: RunOptions, found: ReadElements) -> tuple[Walked, RecordingUnit]:
+        """Return the walk that finds what the program uses, and its recorder."""
+        if how.limits in self.recorded:
+            return self.recorded[how.limits]
+        recorder = self.units.recorder(as_written=self.as_written)
+        made = self._walk(recorder, how, ReadElements(found.read)), recorder
+        if not reads_memory(self.function.body or ()):
+            self.recorded[how.limits] = made
+        return made
 
     def _elements(self, inputs: Inputs, how: RunOptions) -> ReadElements:
         """Return the elements that the scalar unit reads: empty if the program has no such instruction.
