@@ -70,13 +70,9 @@ def tpc_target(target: Target, refusal: str, place: Span | None = None) -> VliwT
 
 
 def assembly_target(target: Target | None) -> VliwTarget | None:
-<<<<<<< HEAD
     """Return the target if it runs assembly, otherwise None."""
-=======
-    """Return the target if it runs assembly, None if it does not or there is none."""
     if target is None or target.has_tiles:
         return None
->>>>>>> start
     from castsim.targets.vliw import VliwTarget  # noqa: PLC0415 - who runs tiles asks only for `targets_running`
 
     return target if isinstance(target, VliwTarget) else None
