@@ -50,7 +50,7 @@ MOST_FLOORS, MOST_ROOMS = 10, 18
 BUDGET = """
 __init__           1    200
 __main__           1    300
-ascendc            4   1000
+ascendc            4   1200
 commands          57  13600
 cpp_recording      4   1300
 engines           19   6900
