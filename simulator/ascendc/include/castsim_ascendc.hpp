@@ -75,9 +75,7 @@ constexpr uint32_t MAX_REPEAT_TIMES = 255, DEFAULT_BLK_STRIDE = 1, DEFAULT_REPEA
 constexpr uint32_t ONE_BYTE_BIT_SIZE = 8, ONE_DUMP_BACKUP_SIZE = 1024, BLOCK_CUBE = 16, CUBE_MAX_SIZE = 256;
 constexpr int32_t MASK_PLACEHOLDER = 0, DEFAULT_BLOCK_SIZE = 256, MAX_BLOCK_COUNT = 4095;
 inline uint64_t MASK_PLACEHOLDER_LIST[2] = {0, 0};
-using castsim_uint64 = uint64_t;
 
-struct BlockCounts { uint16_t blockCount = 1; };
 struct DataCopyParams {
   uint16_t blockCount = 1, blockLen = 0;
   union { uint16_t srcStride, srcGap; };
@@ -150,9 +148,6 @@ struct Local {  // a tensor of the buffer; `high` ends what it may reach
 // Elements of the buffer that the kernel reads: whole windows are asked for, and kept until something is written.
 constexpr long long WINDOW = 256;
 inline std::map<long long, std::array<unsigned char, WINDOW>> windows;
-inline std::string place_of_operand(const Local &tensor, long long address) {
-  return joined("", address, tensor.low, tensor.high);
-}
 inline unsigned long long value_at(const void *place, const Local &tensor, const char *element, long long address,
                                    size_t size, bool recorded = true) {
   settle_writes();
