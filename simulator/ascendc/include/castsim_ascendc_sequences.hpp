@@ -1,0 +1,355 @@
+// Reductions, gathers, sorts and fills, many of which are sequences of instructions; and what castsim does not run.
+
+namespace AscendC {
+// ------------------------------------------------------------------------------------------------ reductions
+namespace castsim_calls {
+inline const char *const ORDERS[] = {"value_index", "index_value", "value", "index"};
+template <typename T> void reduce(const void *place, const char *name, const char *mnemonic, const LocalTensor<T> &dst,
+                                  const LocalTensor<T> &src, long long repeats, long long step = 8, long long block = 1,
+                                  long long results = 1, const char *order = nullptr) {
+  castsim::Words words{operand(dst, 1, results), operand(src, block, step)};
+  if (order) words.push_back(castsim::attribute("order", order));
+  castsim::instruction(place, name, mnemonic, repeats, words);
+}
+template <typename T> T read(const void *place, const LocalTensor<T> &tensor, long long number, bool recorded = true) {
+  const unsigned long long code = castsim::value_at(place, tensor, castsim::Element<T>::name(),
+                                                    tensor.address + number * (long long)sizeof(T), sizeof(T), recorded);
+  T value;
+  memcpy(static_cast<void *>(&value), &code, sizeof value);
+  return value;
+}
+template <typename T> unsigned long long index_of(T value) {  // indices are integers of the element's width
+  return castsim::code_of(value);
+}
+template <typename T> T index_as(unsigned long long number) {
+  T value;
+  memcpy(static_cast<void *>(&value), &number, sizeof value);
+  return value;
+}
+template <typename T> struct Found { T value; unsigned long long index; };
+
+// One value and its place of `count` elements: pairs of the repeats, then of their values under the mask 0101...
+template <typename T> Found<T> extreme(const void *place, const char *name, const char *mnemonic, const LocalTensor<T> &src,
+                                       const LocalTensor<T> &tmp, long long repeats, long long step, bool masked) {
+  const long long lanes = castsim::LANES<T>, align = castsim::IN_BLOCK<T>;
+  std::vector<LocalTensor<T>> passes{tmp};
+  if (!masked) castsim::full_mask(place);
+  for (long long first = 0; first < repeats; first += 255)
+    reduce<T>(place, name, mnemonic, tmp[uint32_t(2 * first)], src[uint32_t(first * step * align)],
+              std::min(255ll, repeats - first), step, 1, 1, ORDERS[0]);
+  for (long long pairs = repeats; pairs > 1;) {
+    const long long whole = 2 * pairs / lanes, rest = 2 * pairs % lanes, made = whole + (rest > 0);
+    const LocalTensor<T> from = passes.back(), to = from[uint32_t((2 * pairs + align - 1) / align * align)];
+    castsim::barrier(place, PIPE_V);
+    constexpr unsigned long long VALUES = 0x5555555555555555ull;
+    if (whole) {
+      castsim::mask_words(place, lanes > 64 ? VALUES : 0, VALUES);
+      reduce<T>(place, name, mnemonic, to, from, whole, 8, 1, 1, ORDERS[0]);
+    }
+    if (rest) {
+      auto low = [](long long n) { return n >= 64 ? castsim::FULL : (1ull << n) - 1; };
+      castsim::mask_words(place, rest > 64 ? VALUES & low(rest - 64) : 0, VALUES & low(rest));
+      reduce<T>(place, name, mnemonic, to[uint32_t(2 * whole)], from[uint32_t(whole * lanes)], 1, 8, 1, 1, ORDERS[0]);
+    }
+    passes.push_back(to);
+    pairs = made;
+  }
+  castsim::flag_now(place, HardEvent::V_S);
+  const T value = read(place, passes.back(), 0);
+  unsigned long long repeat = 0;  // of the pass, from the last to the first
+  for (size_t pass = passes.size(); pass-- > 1;)
+    repeat = (repeat * (unsigned long long)lanes + index_of(read(place, passes[pass], 2 * (long long)repeat + 1))) / 2;
+  const unsigned long long lane = index_of(read(place, tmp, 2 * (long long)repeat + 1));
+  return {value, repeat * (unsigned long long)(step * align) + lane};
+}
+template <typename T> void store_found(const void *place, const LocalTensor<T> &dst, Found<T> found, bool indexed) {
+  dst.set(place, 0, found.value);
+  if (indexed) dst.set(place, 1, index_as<T>(found.index));
+  castsim::flag_now(place, HardEvent::S_V);
+  castsim::flag_now(place, HardEvent::S_MTE3);
+}
+// A tail has a reduction of its own, and the two results another; the first place wins.
+template <typename T> void extreme_of_count(const void *place, const char *name, const char *mnemonic, const LocalTensor<T> &dst,
+                                            const LocalTensor<T> &src, const LocalTensor<T> &tmp, long long count, bool indexed) {
+  if (count <= 0) castsim::refuse(place, std::string(name) + " of " + std::to_string(count) + " elements");
+  if (castsim::A5)
+    return castsim::instruction(place, name, mnemonic, 1,
+                                {operand(dst), operand(src), castsim::attribute("reduced", count), castsim::attribute("indexed", (long long)indexed)});
+  const long long lanes = castsim::LANES<T>, whole = count / lanes, rest = count % lanes;
+  Found<T> found{};
+  if (whole) found = extreme<T>(place, name, mnemonic, src, tmp, whole, 8, false);
+  if (rest) {
+    castsim::mask_lanes(place, (unsigned long long)rest);
+    const Found<T> tail = extreme<T>(place, name, mnemonic, src[uint32_t(whole * lanes)], tmp, 1, 8, true);
+    if (whole) {
+      tmp.set(place, 0, found.value), tmp.set(place, 1, tail.value);
+      castsim::flag_now(place, HardEvent::S_V);
+      castsim::mask_lanes(place, 2);
+      const LocalTensor<T> both = tmp[uint32_t(castsim::IN_BLOCK<T>)];
+      reduce<T>(place, name, mnemonic, both, tmp, 1, 8, 1, 1, ORDERS[0]);
+      castsim::flag_now(place, HardEvent::V_S);
+      const T value = read(place, both, 0);
+      const bool second = index_of(read(place, both, 1)) == 1;
+      found = {value, second ? tail.index + (unsigned long long)(whole * lanes) : found.index};
+    } else {
+      found = tail;
+    }
+  }
+  castsim::full_mask(place);
+  store_found(place, dst, found, indexed);
+}
+// Sums of the repeats, summed again until one is left.
+template <typename T> void sums(const void *place, const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &tmp,
+                                long long repeats, long long step) {
+  const long long lanes = castsim::LANES<T>;
+  reduce<T>(place, "ReduceSum", "vcadd", repeats == 1 ? dst : tmp, src, repeats, step);
+  for (long long left = repeats; left > 1;) {
+    const long long whole = left / lanes, rest = left % lanes, made = whole + (rest > 0);
+    const LocalTensor<T> to = made == 1 ? dst : tmp;
+    castsim::barrier(place, PIPE_V);
+    if (whole) castsim::full_mask(place), reduce<T>(place, "ReduceSum", "vcadd", to, tmp, whole);
+    if (rest) {
+      castsim::mask_lanes(place, (unsigned long long)rest);
+      reduce<T>(place, "ReduceSum", "vcadd", to[uint32_t(whole)], tmp[uint32_t(whole * lanes)], 1);
+    }
+    left = made;
+  }
+}
+}  // namespace castsim_calls
+
+// One `vcadd` that accumulates, whose sum the scalar unit stores. castsim's vcadd writes a sum for every repeat, here to
+// the library's scratch; they are added in their order in f32 (the chip's is not stated).
+template <typename T, bool isSetMask = true> CASTSIM_CALL void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src,
+                                                                        const LocalTensor<T> &, const int32_t count) {
+  const void *place = CASTSIM_HERE;
+  if (count <= 0) castsim::refuse(place, "ReduceSum of " + std::to_string(count) + " elements");
+  if (castsim::A5)
+    return castsim::instruction(place, "ReduceSum", "vcadd", 1,
+                                {castsim::operand(dst), castsim::operand(src), castsim::attribute("reduced", (long long)count)});
+  const LocalTensor<T> own = castsim_calls::scratch<T>();
+  castsim::counted(place, count, [&] { castsim_calls::reduce<T>(place, "ReduceSum", "vcadd", own, src, 1); });
+  castsim::flag_now(place, castsim::HardEvent::V_S);
+  float sum = 0;
+  for (long long first = 0, number = 0; first < count; first += castsim::LANES<T>, ++number)
+    sum = first ? sum + float(castsim_calls::read(place, own, number, false)) : float(castsim_calls::read(place, own, number));
+  dst.set(place, 0, T(sum));
+  castsim::flag_now(place, castsim::HardEvent::S_V);
+  castsim::flag_now(place, castsim::HardEvent::S_MTE3);
+}
+#define CASTSIM_WITH_MASK(MASK) template <typename T, bool isSetMask = true> CASTSIM_CALL void ReduceSum(                 \
+    const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &tmp, MASK, const int32_t repeats, const int32_t step) { \
+  const void *place = CASTSIM_HERE;                                                                                      \
+  castsim::Mask(mask, isSetMask).set(place);                                                                             \
+  castsim_calls::sums<T>(place, dst, src, tmp, repeats, step); }
+CASTSIM_WITH_MASK(const int32_t mask) CASTSIM_WITH_MASK(const uint64_t mask[])
+#undef CASTSIM_WITH_MASK
+#define CASTSIM_EXTREME_MASKED(NAME, MNEMONIC, MASK) template <typename T, bool isSetMask = true> CASTSIM_CALL void NAME(const LocalTensor<T> &dst,          \
+    const LocalTensor<T> &src, const LocalTensor<T> &tmp, MASK, const int32_t repeats, const int32_t step, bool indexed = false) { \
+  const void *place = CASTSIM_HERE;                                                                                      \
+  castsim::Mask(mask, isSetMask).set(place);                                                                             \
+  castsim_calls::store_found<T>(place, dst, castsim_calls::extreme<T>(place, #NAME, MNEMONIC, src, tmp, repeats, step, true), indexed); }
+#define CASTSIM_EXTREME(NAME, MNEMONIC)                                                                                  \
+  template <typename T, bool isSetMask = true> CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &tmp,      \
+                                   const int32_t count, bool indexed = false) {                                          \
+    castsim_calls::extreme_of_count<T>(CASTSIM_HERE, #NAME, MNEMONIC, dst, src, tmp, count, indexed); }                   \
+  CASTSIM_EXTREME_MASKED(NAME, MNEMONIC, const int32_t mask) CASTSIM_EXTREME_MASKED(NAME, MNEMONIC, const uint64_t mask[])
+CASTSIM_EXTREME(ReduceMax, "vcmax") CASTSIM_EXTREME(ReduceMin, "vcmin")
+CASTSIM_NOT_RUN(GetReduceMaxMinCount, "reads the register of the last vcmax, which is not modelled")
+
+// Strides of destinations count results; blocks have eight.
+#define CASTSIM_WHOLE(NAME, MNEMONIC, MASK, ORDER, WORD) template <typename T, bool isSetMask = true> CASTSIM_CALL void NAME(const LocalTensor<T> &dst,      \
+    const LocalTensor<T> &src, MASK, const int32_t repeats, const int32_t to, const int32_t block, const int32_t step CASTSIM_BARE ORDER) { \
+  castsim::Mask(mask, isSetMask).set(CASTSIM_HERE);                                                                      \
+  castsim_calls::reduce<T>(CASTSIM_HERE, #NAME, MNEMONIC, dst, src, repeats, step, block, to, WORD); }
+#define CASTSIM_WHOLE_BOTH(NAME, MNEMONIC, ORDER, WORD) \
+  CASTSIM_WHOLE(NAME, MNEMONIC, const int32_t mask, ORDER, WORD) CASTSIM_WHOLE(NAME, MNEMONIC, const uint64_t mask[], ORDER, WORD)
+#define CASTSIM_ORDER (, ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX)
+CASTSIM_WHOLE_BOTH(WholeReduceSum, "vcadd", (), nullptr)
+CASTSIM_WHOLE_BOTH(WholeReduceMax, "vcmax", CASTSIM_ORDER, castsim_calls::ORDERS[int(order)])
+CASTSIM_WHOLE_BOTH(WholeReduceMin, "vcmin", CASTSIM_ORDER, castsim_calls::ORDERS[int(order)])
+#define CASTSIM_PARTS_OF(NAME, MNEMONIC, MASK) template <typename T, bool isSetMask = true> CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const LocalTensor<T> &src, \
+    const int32_t repeats, MASK, const int32_t to, const int32_t block, const int32_t step) {                            \
+  castsim::Mask(mask, isSetMask).set(CASTSIM_HERE);                                                                      \
+  castsim_calls::reduce<T>(CASTSIM_HERE, #NAME, MNEMONIC, dst, src, repeats, step, block, to); }
+#define CASTSIM_PARTS(NAME, MNEMONIC) CASTSIM_PARTS_OF(NAME, MNEMONIC, const int32_t mask) CASTSIM_PARTS_OF(NAME, MNEMONIC, const uint64_t mask[])
+CASTSIM_PARTS(BlockReduceSum, "vcgadd") CASTSIM_PARTS(BlockReduceMax, "vcgmax") CASTSIM_PARTS(BlockReduceMin, "vcgmin")
+CASTSIM_PARTS(PairReduceSum, "vcpadd")
+template <typename T, bool isSetMask = true> CASTSIM_CALL void RepeatReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src,
+    const int32_t repeats, const int32_t mask, const int32_t, const int32_t block, const int32_t to, const int32_t step) {
+  castsim::Mask((unsigned long long)mask, isSetMask).set(CASTSIM_HERE);
+  castsim_calls::reduce<T>(CASTSIM_HERE, "RepeatReduceSum", "vcadd", dst, src, repeats, step, block, to);
+}
+
+// ------------------------------------------------------------------------------------------------ rearranging
+template <typename T> CASTSIM_CALL void Brcb(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint8_t repeats, const BrcbRepeatParams &p) {
+  castsim::full_mask(CASTSIM_HERE);
+  castsim::instruction(CASTSIM_HERE, "Brcb", "vbrcb", repeats, {castsim::operand(dst, p.dstBlkStride, p.dstRepStride), castsim::operand(src, 1, 1)});
+}
+namespace castsim_calls {
+template <typename T> void gather(const void *place, const LocalTensor<T> &dst, const LocalTensor<T> &src,
+                                  const LocalTensor<uint32_t> &offsets, uint32_t base, long long repeats, long long step) {
+  LocalTensor<T> from = src;
+  from.address += base;
+  castsim::instruction(place, "Gather", "vgather", repeats, {operand(dst, 1, step), operand(offsets, 1, 8), operand(from)});
+}
+}  // namespace castsim_calls
+// Offsets are bytes. Head repeats, then the tail alone.
+template <typename T> CASTSIM_CALL void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
+                                              const uint32_t base, const uint32_t count) {
+  const void *place = CASTSIM_HERE;
+  const long long lanes = castsim::A5 ? castsim::LANES<T> : castsim::LANES<uint32_t>, whole = count / lanes;
+  if (castsim::A5)
+    return castsim::counted(place, count, [&] { castsim_calls::gather<T>(place, dst, src, offsets, base, 1, 8); });
+  const long long step = lanes * (long long)sizeof(T) / 32;
+  castsim::full_mask(place);
+  for (long long first = 0; first < whole; first += 255)
+    castsim_calls::gather<T>(place, dst[uint32_t(first * lanes)], src, offsets[uint32_t(first * lanes)], base, std::min(255ll, whole - first), step);
+  if (count % lanes) {
+    castsim::mask_lanes(place, (unsigned long long)(count % lanes));
+    castsim_calls::gather<T>(place, dst[uint32_t(whole * lanes)], src, offsets[uint32_t(whole * lanes)], base, 1, step);
+    castsim::full_mask(place);
+  }
+}
+#define CASTSIM_GATHER(MASK) template <typename T> CASTSIM_CALL void Gather(const LocalTensor<T> &dst, const LocalTensor<T> &src, \
+    const LocalTensor<uint32_t> &offsets, const uint32_t base, MASK, const uint8_t repeats, const uint16_t step) {              \
+  castsim::Mask(mask, true).set(CASTSIM_HERE);                                                                                  \
+  castsim_calls::gather<T>(CASTSIM_HERE, dst, src, offsets, base, repeats, step); }
+CASTSIM_GATHER(const uint64_t mask) CASTSIM_GATHER(const uint64_t mask[])
+template <typename T> CASTSIM_CALL void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
+                                               const uint8_t repeats, const GatherRepeatParams &p) {
+  castsim::full_mask(CASTSIM_HERE);
+  castsim::instruction(CASTSIM_HERE, "Gatherb", "vgatherb", repeats,
+                       {castsim::operand(dst, p.dstBlkStride, p.dstRepStride), castsim::operand(offsets, 1, 1), castsim::operand(src)});
+}
+
+namespace castsim_calls {
+template <typename T, typename Kept> void gather_mask(const void *place, const LocalTensor<T> &dst, const LocalTensor<T> &src,
+    bool counted, uint32_t mask, const GatherMaskParams &p, const castsim::Words &more, uint64_t &kept, Kept kept_of) {
+  if (counted) castsim::control(place, "count"), castsim::control(place, "lanes", mask);
+  castsim::Words words{operand(dst), operand(src, p.src0BlockStride, p.src0RepeatStride)};
+  words.insert(words.end(), more.begin(), more.end());
+  castsim::instruction(place, "GatherMask", "vreducev2", p.repeatTimes, words);
+  if (counted) castsim::control(place, "norm");
+  const long long each = counted ? mask : castsim::LANES<T>;
+  kept = 0;
+  for (long long repeat = 0; repeat < p.repeatTimes; ++repeat)
+    for (long long element = 0; element < each; ++element) kept += kept_of(repeat, element);
+}
+}  // namespace castsim_calls
+template <typename T> CASTSIM_CALL void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint8_t pattern,
+    const bool counted, const uint32_t mask, const GatherMaskParams &p, uint64_t &kept) {
+  static const uint8_t PATTERNS[] = {0, 5, 10, 1, 2, 4, 8, 15};
+  if (pattern < 1 || pattern > 7) castsim::refuse(CASTSIM_HERE, "GatherMask with pattern " + std::to_string(pattern) + "; patterns are 1 to 7");
+  castsim_calls::gather_mask<T>(CASTSIM_HERE, dst, src, counted, mask, p, {castsim::attribute("pattern", (long long)pattern)}, kept,
+                                [&](long long, long long element) { return PATTERNS[pattern] >> element % 4 & 1; });
+}
+template <typename T, typename U> CASTSIM_CALL void GatherMask(const LocalTensor<T> &dst, const LocalTensor<T> &src,
+    const LocalTensor<U> &pattern, const bool counted, const uint32_t mask, const GatherMaskParams &p, uint64_t &kept) {
+  const void *place = CASTSIM_HERE;
+  std::map<long long, unsigned> read;  // before the destination may overwrite them
+  const long long each = counted ? mask : castsim::LANES<T>, step = p.src1RepeatStride * 32ll;
+  for (long long repeat = 0; repeat < p.repeatTimes; ++repeat)
+    for (long long byte = 0; byte < (each + 7) / 8; ++byte)
+      read[repeat * step + byte] = unsigned(castsim::value_at(place, pattern, "u8", pattern.address + repeat * step + byte, 1, false));
+  castsim_calls::gather_mask<T>(place, dst, src, counted, mask, p, {castsim::operand(pattern, "u8", 1, p.src1RepeatStride)}, kept,
+                                [&](long long repeat, long long element) { return read[repeat * step + element / 8] >> element % 8 & 1; });
+}
+
+// The first block by the scalar unit, then block by block, then repeat by repeat.
+namespace castsim_calls {
+template <typename T> void create_index(const void *place, const LocalTensor<T> &dst, T first, long long count) {
+  if (castsim::A5)
+    return castsim::counted(place, count, [&] {
+      castsim::instruction(place, "CreateVecIndex", "vci", 1, {operand(dst), castsim::scalar<T>(first)}); });
+  const long long block = castsim::IN_BLOCK<T>, lanes = castsim::LANES<T>;
+  auto add = [&](long long to, long long from, long long step) {
+    castsim::mask_lanes(place, (unsigned long long)std::min(step, count - to));
+    castsim::instruction(place, "CreateVecIndex", "vadds", 1,
+                         {operand(dst[uint32_t(to)]), operand(dst[uint32_t(from)]), castsim::scalar<T>(T(step))});
+    castsim::barrier(place, PIPE_V);
+  };
+  for (long long number = 0; number < std::min(block, count); ++number) dst.set(place, uint32_t(number), T(first + T(number)));
+  castsim::flag_now(place, HardEvent::S_V);
+  for (long long to = block; to < std::min(lanes, count); to += block) add(to, to - block, block);
+  for (long long to = lanes; to < count; to += lanes) add(to, to - lanes, lanes);
+  castsim::full_mask(place);
+}
+}  // namespace castsim_calls
+#define CASTSIM_INDEX(NAME) template <typename T> CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const std::type_identity_t<T> &first, uint32_t count) { \
+    castsim_calls::create_index<T>(CASTSIM_HERE, dst, first, count); }
+CASTSIM_INDEX(CreateVecIndex) CASTSIM_INDEX(ArithProgression)
+template <typename T, typename M> CASTSIM_CALL void CreateVecIndex(const LocalTensor<T> &, const std::type_identity_t<T> &, M, uint8_t, uint16_t, uint8_t) {
+  castsim::refuse(CASTSIM_HERE, "CreateVecIndex with a mask is not modelled; the form with a count is");
+}
+template <typename T> CASTSIM_CALL void Sort32(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &index, const int32_t repeats) {
+  castsim::instruction(CASTSIM_HERE, "Sort32", "vbitsort", repeats, {castsim::operand(dst), castsim::operand(src), castsim::operand(index)});
+}
+template <typename T> void Concat(LocalTensor<T> &concat, const LocalTensor<T> &src, const LocalTensor<T> &, const int32_t) { concat = src; }
+template <typename T> CASTSIM_CALL void Extract(const LocalTensor<T> &values, const LocalTensor<uint32_t> &index, const LocalTensor<T> &sorted, const int32_t repeats) {
+  const void *place = CASTSIM_HERE;
+  const bool narrow = sizeof(T) == 2;
+  uint64_t kept = 0;
+  // 32 pairs of eight bytes a repeat: f16 values are every fourth half, f32 ones every other word.
+  castsim_calls::gather_mask<T>(place, values, sorted, false, 0, {1, uint16_t(repeats * (narrow ? 1 : 1)), 8, 0},
+                                {castsim::attribute("pattern", narrow ? 3ll : 1ll)}, kept, [](long long, long long) { return 0; });
+  const LocalTensor<uint32_t> words = sorted.template ReinterpretCast<uint32_t>();
+  castsim_calls::gather_mask<uint32_t>(place, index, words, false, 0, {1, uint16_t(repeats), 8, 0},
+                                       {castsim::attribute("pattern", 2ll)}, kept, [](long long, long long) { return 0; });
+}
+template <typename T> CASTSIM_CALL void InitOutput(GlobalTensor<T> global, uint32_t size, T value = T(0)) {
+  const void *place = CASTSIM_HERE;
+  const long long start = GetTPipePtr()->castsim_free(), most = (castsim::SCRATCH - start) / 32 * 32 / (long long)sizeof(T);
+  if (most <= 0) castsim::refuse(place, "InitOutput has no room: InitBuffer has given all bytes away");
+  LocalTensor<T> own;
+  own.address = own.low = start, own.high = castsim::SCRATCH;
+  const long long filled = std::min<long long>(most, size);
+  castsim::counted(place, filled, [&] {
+    castsim::instruction(place, "InitOutput", "vector_dup", 1, {castsim::operand(own), castsim::scalar<T>(value)}); });
+  castsim::flag_now(place, HardEvent::V_MTE3);
+  for (long long first = 0; first < (long long)size; first += filled) {
+    const long long bytes = std::min<long long>(filled, size - first) * (long long)sizeof(T);
+    castsim::transfer(place, false, global[uint64_t(first)].address, castsim::Element<T>::name(), own, {1, bytes, bytes, bytes});
+  }
+  castsim::barrier(place, PIPE_MTE3);
+}
+// From buffer to buffer, on the vector unit.
+template <typename T> CASTSIM_CALL void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyParams &p) {
+  castsim::settle_writes();
+  castsim::say("m", castsim::trail_of(CASTSIM_HERE), castsim::Element<T>::name(), castsim::joined("u", dst.address, dst.low, dst.high),
+               castsim::joined("u", src.address, src.low, src.high), p.blockCount, p.blockLen, p.srcStride, p.dstStride);
+  castsim::end();
+  castsim::windows.clear();
+}
+template <typename T> CASTSIM_CALL void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t elements) {
+  const long long blocks = castsim::whole_blocks(CASTSIM_HERE, LocalTensor<T>::bytes(elements)) / 32;
+  castsim::settle_writes();
+  castsim::say("m", castsim::trail_of(CASTSIM_HERE), castsim::Element<T>::name(), castsim::joined("u", dst.address, dst.low, dst.high),
+               castsim::joined("u", src.address, src.low, src.high), 1, blocks, 0, 0);
+  castsim::end();
+  castsim::windows.clear();
+}
+
+// ------------------------------------------------------------------------------------------------ not run
+#define CASTSIM_HIGH(NAME) CASTSIM_NOT_RUN(NAME, "is a high-level function of the library; castsim runs its basic calls")
+CASTSIM_EACH(CASTSIM_HIGH, Ceil, Floor, Round, Trunc, Sum, Mean, Power, Log, Xor, Sigmoid, Silu, SoftMax, SimpleSoftMax,
+             SoftmaxFlash, SoftmaxFlashV2, Tanh, Sin, Cos, Erf, Sign, Gelu, FasterGelu, FasterGeluV2, SwiGLU, Swish,
+             LayerNorm, RmsNorm, Normalize, WelfordUpdate, WelfordFinalize, BroadCast, Broadcast, Pad, UnPad, CumSum,
+             TopK, AscendQuant, AscendDequant, AscendAntiQuant, Quant, Clamp, ClampMax, ClampMin, Frac, Hypot, Lgamma,
+             Digamma, Fmod, Reduce, ReduceProd, ReduceAny, ReduceAll, Where, Arange, GroupNorm, BatchNorm, DeepNorm)
+#define CASTSIM_LACKING(NAME) CASTSIM_NOT_RUN(NAME, "is not modelled")
+CASTSIM_EACH(CASTSIM_LACKING, TransDataTo5HD, Transpose, MrgSort, MrgSort4, Sort, RpSort16, Scatter, CastDeq, CastDequant, Mull,
+             Subs, Divs, Ands, Ors, ListTensorDesc, GetMrgSortResult, ProposalConcat, ProposalExtract)
+#define CASTSIM_CUBE_CALL(NAME) CASTSIM_NOT_RUN(NAME, "is of the cube unit; castsim runs vector kernels")
+CASTSIM_EACH(CASTSIM_CUBE_CALL, Mmad, LoadData, LoadDataWithTranspose, Fixpipe, Gemm, BroadCastVecToMM, Conv2D, SetFixPipeConfig)
+#define CASTSIM_CORES(NAME) CASTSIM_REFUSED(NAME, "waits for or signals another core; castsim runs a single vector core")
+CASTSIM_EACH(CASTSIM_CORES, CrossCoreSetFlag, CrossCoreWaitFlag, IBSet, IBWait, NotifyNextBlock, WaitPreBlock, InitDetermineComputeWorkspace)
+template <typename... A> void DumpTensor(A &&...) {}
+template <typename... A> void DumpAccChkPoint(A &&...) {}
+template <typename... A> void TRACE_START(A &&...) {}
+template <typename... A> void TRACE_STOP(A &&...) {}
+#define CASTSIM_REGISTERS(NAME) template <typename... T> struct NAME { CASTSIM_CALL NAME() { castsim::refuse(CASTSIM_HERE, \
+  #NAME " is a vector register; castsim runs AscendC calls on tensors"); } };
+CASTSIM_EACH(CASTSIM_REGISTERS, RegTensor)
+namespace MicroAPI { using AscendC::RegTensor; }
+namespace Reg { using AscendC::RegTensor; }
+}  // namespace AscendC
