@@ -66,6 +66,8 @@ READERS = {
     "isa/value_expressions.py": "reads names of types and numbers as users type them",
     "simulator/commands/targets.py": "reads lines of descriptions",
     "isa/reading.py": "reads the first bytes of a file",
+    "isa/dataclass.py": "reads names of types in annotations",
+    "targets/validated.py": "reads names of fields and of types in annotations",
     "isa/tpc/assembler.py": "reads the first bytes of a file",
     "isa/tpc/forms.py": "reads the notation of the instruction table",
     "isa/tpc/parser.py": "reads lines of program text",
