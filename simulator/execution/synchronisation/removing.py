@@ -477,6 +477,9 @@ Places = dict[str, list[int]]
 _PAGE = 512
 """Bytes of a page, by which operands with bytes in common are looked for."""
 
+_MOST_PAGES = 1024
+"""Maximum number of pages of an operand that is found by them; larger ones are compared with all operands."""
+
 
 class _Operands:
     """Operands in an order, found by the pages that they touch."""
@@ -484,23 +487,31 @@ class _Operands:
     def __init__(self, operands: Iterable[OperandBytes]) -> None:
         self._operands = tuple(operands)
         self._by_page: dict[tuple[str, object, int | None], list[int]] = {}
+        self._large: list[int] = []
         for number, operand in enumerate(self._operands):
-            for key in self._pages(operand):
+            keys = self._pages(operand)
+            if keys is None:
+                self._large.append(number)
+            for key in keys or ():
                 self._by_page.setdefault(key, []).append(number)
 
     def overlapping(self, operand: OperandBytes) -> tuple[OperandBytes, ...]:
         """Return the operands that may share bytes with another one, in their order."""
-        numbers = {number for key in self._pages(operand) for number in self._by_page.get(key, ())}
-        near = (self._operands[number] for number in sorted(numbers))
+        keys = self._pages(operand)
+        if keys is None:
+            near: Iterable[OperandBytes] = self._operands
+        else:
+            numbers = {*self._large}.union(*(self._by_page.get(key, ()) for key in keys))
+            near = (self._operands[number] for number in sorted(numbers))
         return tuple(other for other in near if operand.overlaps(other))
 
     @staticmethod
-    def _pages(operand: OperandBytes) -> Iterator[tuple[str, object, int | None]]:
-        """Yield the root, which operands without known bytes share, and the pages of known ones."""
-        yield operand.space, operand.root, None
-        for start, end in operand.ranges or ():
-            for page in range(start // _PAGE, max(start, end - 1) // _PAGE + 1):
-                yield operand.space, None, page
+    def _pages(operand: OperandBytes) -> list[tuple[str, object, int | None]] | None:
+        """Return the root, shared by operands without known bytes, and the pages of known bytes; None: too many."""
+        pages = [range(start // _PAGE, max(start, end - 1) // _PAGE + 1) for start, end in operand.ranges or ()]
+        if sum(own.stop - own.start for own in pages) > _MOST_PAGES:
+            return None
+        return [(operand.space, operand.root, None), *((operand.space, None, page) for own in pages for page in own)]
 
 
 @dataclass(slots=True)
