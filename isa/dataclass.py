@@ -71,7 +71,6 @@ def _declared(cls: type, options: SimpleNamespace) -> type:
         qualified = cls.__qualname__
         cls = type(cls)(cls.__name__, cls.__bases__, content)
         cls.__qualname__ = qualified
-        _rebind_super(cls)
     else:
         for name, entry in own.items():
             if entry.default is not MISSING:
@@ -87,16 +86,6 @@ def _declared(cls: type, options: SimpleNamespace) -> type:
     if "__init__" not in present:
         setattr(cls, "__init__", _Initialiser(cls, fields, options))  # noqa: B010 - which type checkers refuse
     return cls
-
-
-def _rebind_super(cls: type) -> None:
-    """Make `super()` in the methods of a class that was created again refer to this class."""
-    for value in vars(cls).values():
-        for function in (value, *(getattr(value, name, None) for name in ("__func__", "fget", "func"))):
-            code = getattr(function, "__code__", None)
-            if code is not None and "__class__" in code.co_freevars:
-                function.__closure__[code.co_freevars.index("__class__")].cell_contents = cls
-                return  # the methods of a class share the cell
 
 
 def _field(cls: type, name: str, annotation: object, kw_only: bool) -> Field[Any]:
