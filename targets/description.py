@@ -629,5 +629,9 @@ def unwatched(target: _Target) -> _Target:
 
 
 def watched(target: _Target, read: set[str]) -> _Target:
-    """Return a copy of the target that adds to `read` the name of every option that is read."""
-    return target.model_copy(update={"options": _Watched(target.options, read)})
+    """Return a copy of the target that adds to `read` the name of every option that is read.
+
+    It shares no cached times with other targets, which would hide reads: those compare tables by identity, and it has a
+    table of limits of its own.
+    """
+    return target.model_copy(update={"options": _Watched(target.options, read), "what_if": dict(target.what_if)})
