@@ -367,7 +367,7 @@ def test_scalars_immediates_and_masks_of_accumulators() -> None:
     by_register = run("mac.bf16 V1, V2, V3", src_a=a, src_b=vector([0x3FC0], 16), accumulator=INCOME).result
     for text, more in (("mac.bf16 V1, V2, S3", {"src_b": 0x12343FC0}), ("mac.bf16 V1, V2, 0x3fc0", {})):
         assert np.array_equal(run(text, src_a=a, accumulator=INCOME, **more).result, by_register)
-    with pytest.raises(IllegalError, match="no source says whether it counts as f32") as refusal:
+    with pytest.raises(IllegalError, match="no source states whether it counts as f32") as refusal:
         run("mac.bf16 V1, V2, 0x3f800000", src_a=a, accumulator=INCOME)
     assert any("0xffff" in legal for legal in refusal.value.legal)
     group = (INCOME, INCOME[::-1].copy())
