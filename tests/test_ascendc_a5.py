@@ -93,3 +93,12 @@ def test_what_is_not_written_is_refused_by_name():
     with pytest.raises(IllegalError, match="Brcb is not modelled on the A5") as caught:
         run(KERNELS / "clip_rows.cpp", "a5", inputs=given, args={"rows": 16})
     assert "Brcb(block" in caught.value.span.text
+
+
+def test_a_cast_by_a_scale_is_refused(tmp_path):
+    calls = Calls(np.zeros(4 * SIZE, np.uint8))
+    calls.add(
+        f"SetDeqScale(static_cast<half>(2.0f)); Cast(at<half>({4 * SIZE}), at<int32_t>(0), RoundMode::CAST_NONE, 64);"
+    )
+    with pytest.raises(IllegalError, match="Cast from i32 to f16 by SetDeqScale is not modelled on the A5"):
+        calls.results(tmp_path, target="a5")
