@@ -134,7 +134,7 @@ def _run(arguments: list[str]) -> int:
 
 
 INTERACTIVE = ("debug", "lsp", "view")
-"""Commands that wait for a person, so that a progress bar would only show the time of waiting."""
+"""Commands that wait for a person; a progress bar would only show waiting time."""
 
 
 def _executed(name: str, options: Namespace) -> CommandOutcome:

@@ -103,7 +103,7 @@ class VectorType:
     lanes: int
     element: str
     spelling: str = field(default="", compare=False, repr=False)
-    """The element's spelling, as for a pointer."""
+    """Spelling of the element type, as in a pointer type."""
 
     @property
     def bits(self) -> int:
@@ -133,7 +133,7 @@ class LogicalVectorType:
     lanes: int
     element: str
     spelling: str = field(default="", compare=False, repr=False)
-    """The element's spelling, as for a pointer."""
+    """Spelling of the element type, as in a pointer type."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,9 @@ extern "C" __global__ __aicore__ void scale_rows(GM_ADDR x, GM_ADDR y, GM_ADDR t
     LocalTensor<float> sizes = magnitudes.Get<float>(), most = largest.Get<float>();
     Abs(sizes, values, cols);
     ReduceMax(most, sizes, sizes, cols);
-    const float found = most.GetValue(0);
-    if (found > 0) Muls(values, values, 1 / found, cols);
-    tops.SetValue(row, found);
+    const float peak = most.GetValue(0);
+    if (peak > 0) Muls(values, values, 1 / peak, cols);
+    tops.SetValue(row, peak);
     rows.EnQue<TPosition::VECOUT, TPosition::GM>(values);
     values = rows.DeQue<TPosition::VECOUT, TPosition::GM, float>();
     DataCopy(result[row * cols], values, cols);

@@ -91,7 +91,7 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """What is told the compiler of a structure: `fields` are the arguments that are its own."""
+    """The C++ text that fills a tiling structure; `fields` are the arguments that set its fields."""
 
     fields: frozenset[str] = frozenset()
     ahead: str = ""
@@ -100,7 +100,7 @@ class Tiling:
 
 
 def tiled(request: Request, text: str, function: Candidate, folders: Sequence[Path]) -> Tiling:
-    """Return how the structure that a kernel takes is filled; an empty answer where it takes none.
+    """Return the text that fills the structure of a kernel; empty if the kernel takes none.
 
     Raises:
         ReadError: the structure is unknown, or it has no such field.
@@ -119,37 +119,37 @@ def tiled(request: Request, text: str, function: Candidate, folders: Sequence[Pa
         and not re.search(r"\bGET_TILING_DATA\s*\(", shown)
     ):
         return Tiling()
-    found = _structure(request, text, shown, function, folders, kind)
+    structure = _structure(request, text, shown, function, folders, kind)
     lines = []
     for name, value in given.items():
         field = name.partition(".")[2]
         if not _FIELD.fullmatch(field):
             raise ReadError(f"--arg {name}: not a field", legal=(f"--arg {prefix}.FIELD=VALUE",))
         plain = re.split(r"[.\[]", field)[0]
-        if found.fields and plain not in found.fields:
-            near = closest(plain, found.fields, everything_up_to=5)
+        if structure.fields and plain not in structure.fields:
+            near = closest(plain, structure.fields, everything_up_to=5)
             raise ReadError(
-                f"--arg {name}: {found.name} has no field {plain}",
+                f"--arg {name}: {structure.name} has no field {plain}",
                 legal=[f"--arg {prefix}.{each}=VALUE" for each in near],
             )
         words = repr(int(value) if isinstance(value, bool) else value)
         lines.append(f'castsim::fill_field(value.{field}, "{name}", "{words}");')
     set_fields = {re.split(r"[.\[]", name.partition(".")[2])[0] for name in given}
-    left = [each for each in found.fields if each not in set_fields and each not in found.defaulted]
+    left = [each for each in structure.fields if each not in set_fields and each not in structure.defaulted]
     if left:
         more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
-        what = f"fields of {found.name} that are not given are 0: {', '.join(left[:_SHOWN])}{more}"
+        what = f"fields of {structure.name} that are not given are 0: {', '.join(left[:_SHOWN])}{more}"
         lines.append(f'castsim::note(castsim::NOWHERE, "{what}");')
     position = function.parameters.index(parameter)
     ends = (
         f"castsim::structures[{position}] = &value;" if kind else f"castsim::publish({position}, &value, sizeof value);"
     )
-    statements = f"castsim::prepared = [] {{ static {found.name} value{{}}; {' '.join(lines)} {ends} }};"
-    return Tiling(frozenset(given), found.declared, statements, (f"CASTSIM_TILING_STRUCT={found.name}",))
+    statements = f"castsim::prepared = [] {{ static {structure.name} value{{}}; {' '.join(lines)} {ends} }};"
+    return Tiling(frozenset(given), structure.declared, statements, (f"CASTSIM_TILING_STRUCT={structure.name}",))
 
 
 def _parameter(shown: str, function: Candidate) -> tuple[str | None, str]:
-    """Return the parameter that a structure comes by, and its type where it comes by value."""
+    """Return the parameter that passes a structure, and its type if it is passed by value."""
     plain = function.name.rpartition("::")[2]
     head = re.search(rf"\b{plain}\s*\(([^(){{}};]*)\)\s*\{{", shown)
     for part in head[1].split(",") if head else ():
@@ -158,17 +158,17 @@ def _parameter(shown: str, function: Candidate) -> tuple[str | None, str]:
             return words[2], words[1]
     named = [each for each in _POINTER.findall(shown) if each in function.parameters]
     likely = [each for each in function.parameters if "tiling" in each.lower()]
-    found = (named or likely[-1:] or [None])[0]
-    return found, ""
+    candidates = named or likely[-1:]
+    return candidates[0] if candidates else None, ""
 
 
 def _structure(
     request: Request, text: str, shown: str, function: Candidate, folders: Sequence[Path], kind: str
 ) -> Structure:
-    """Return the structure that is named on the command line, by the kernel, or by the host's headers.
+    """Return the structure named on the command line, by the kernel, or by the host's headers.
 
     Raises:
-        ReadError: none is, or several are.
+        ReadError: no structure is named, or several are.
     """
     texts = list(_texts(request.file, text, folders))
     macros: dict[str, Structure] = {}

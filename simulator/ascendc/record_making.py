@@ -78,7 +78,7 @@ class Synchroniser:
     _records: list[_Record] = field(default_factory=list)
 
     def follow(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> None:
-        """Take in a flag or a barrier."""
+        """Record a flag or a barrier."""
         if isinstance(node, pto.Barrier):
             self._barrier(node.pipe.name)
             return
@@ -181,13 +181,13 @@ class AscendMaker(NodeMaker):
     # ------------------------------------------------------------------------------------------------------- lines
 
     def take(self, line: str) -> None:
-        """Take in one line that is no question."""
+        """Record one line of the protocol that is not a question."""
         if line[0] in "pw" and (position := int(line.split(" ")[2])) in self.elements:
             see_argument(self._path, self, position)
         NodeMaker.take(self, line)
 
     def work(self, kind: str, rest: list[str]) -> None:
-        """Take in an instruction, a transfer, an access of the scalar unit, or a word of control."""
+        """Record an instruction, a transfer, an access of the scalar unit, or a word of control."""
         if kind == "i":
             self._instruction(rest[0], rest[1], int(rest[2]), Words.of(rest[3:]))
         elif kind == "c":

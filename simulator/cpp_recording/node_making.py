@@ -55,7 +55,7 @@ class NodeMaker:
             self._prefix += "r"
 
     def take(self, line: str) -> None:
-        """Take in one line that is no question.
+        """Record one line of the protocol that is not a question.
 
         Raises:
             CastsimError: castsim cannot follow what it says; carries its place.
@@ -74,7 +74,7 @@ class NodeMaker:
             self.work(kind, rest)
 
     def work(self, kind: str, rest: list[str]) -> None:
-        """Take in a line of the library's own kinds."""
+        """Record a line of a kind that only the library has."""
         raise NotImplementedError
 
     @staticmethod

@@ -71,7 +71,7 @@ class Lockstep:
         raise NotImplementedError
 
     def note(self, line: str) -> None:
-        """Take in what the kernel has done."""
+        """Record the kernel's new operations."""
         position = int(line.split(" ")[2]) if line[0] == "w" else self.whole.stored(line)
         if position is not None:
             self.stored.add(position)

@@ -241,7 +241,7 @@ class TileLockstep(Lockstep):
     _memory: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
 
     def note(self, line: str) -> None:
-        """Take in what the kernel has done."""
+        """Record the kernel's new operations."""
         self._pending.append(line)
         Lockstep.note(self, line)
 

@@ -107,7 +107,7 @@ class Maker(NodeMaker):
     _regions: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def work(self, kind: str, rest: list[str]) -> None:
-        """Take in an operation on tiles, or the reading of an element of one."""
+        """Record an operation on tiles, or a read of one of their elements."""
         if kind == "o":
             self._operation(rest[0], rest[1:])
         elif kind == "q":

@@ -203,7 +203,7 @@ def serve(settings: Settings) -> None:
 
 
 def _widen(pipe: int) -> None:
-    """Enlarge a pipe so that it takes large answers whole, if the system supports that."""
+    """Enlarge a pipe to take large answers whole, if the system supports it."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _WIDEST_PIPE)
