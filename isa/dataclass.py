@@ -71,6 +71,7 @@ def _declared(cls: type, options: SimpleNamespace) -> type:
         qualified = cls.__qualname__
         cls = type(cls)(cls.__name__, cls.__bases__, content)
         cls.__qualname__ = qualified
+        _rebind_super(cls)
     else:
         for name, entry in own.items():
             if entry.default is not MISSING:
@@ -86,6 +87,16 @@ def _declared(cls: type, options: SimpleNamespace) -> type:
     if "__init__" not in present:
         setattr(cls, "__init__", _Initialiser(cls, fields, options))  # noqa: B010 - which type checkers refuse
     return cls
+
+
+def _rebind_super(cls: type) -> None:
+    """Make `super()` in the methods of a class that was created again refer to this class."""
+    for value in vars(cls).values():
+        for function in (value, *(getattr(value, name, None) for name in ("__func__", "fget", "func"))):
+            code = getattr(function, "__code__", None)
+            if code is not None and "__class__" in code.co_freevars:
+                function.__closure__[code.co_freevars.index("__class__")].cell_contents = cls
+                return  # the methods of a class share the cell
 
 
 def _field(cls: type, name: str, annotation: object, kw_only: bool) -> Field[Any]:
@@ -220,11 +231,11 @@ class _Initialiser:
         """Set the fields of an object; a wrong call is left to the compiled method to refuse."""
         given = dict(zip(self.positional, values, strict=False))
         given.update(named)
-        known = 0
+        taken = 0
         for name, entry in self.fields.items():
             if entry.init and name in given:
                 value = given[name]
-                known += 1
+                taken += 1
             elif entry.default is not MISSING:
                 value = entry.default
             elif entry.default_factory is not MISSING:
@@ -235,7 +246,7 @@ class _Initialiser:
                 continue
             self.put(instance, name, value)
         else:
-            if known == len(values) + len(named):
+            if taken == len(values) + len(named):
                 if hasattr(self.cls, "__post_init__"):
                     instance.__post_init__()
                 return

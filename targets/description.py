@@ -6,7 +6,7 @@ are refused. Loaded targets are frozen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -596,36 +596,24 @@ def _set(name: str, option: Option, value: int | str) -> Option:
 
 
 class _Watched(dict[str, Option]):
-    """The options of a target; `read` collects the names of those that are read.
-
-    Reading each option while all of them are enumerated, as in a comparison of targets, does not count.
-    """
+    """The options of a target; `read` collects the names of those that are looked up, not of those enumerated."""
 
     def __init__(self, options: Mapping[str, Option], read: set[str]) -> None:
-        super().__init__(options.items())
+        super().__init__(options)
         self.read = read
-        self._enumerated: str | None = None
-
-    def __iter__(self) -> Iterator[str]:
-        try:
-            for self._enumerated in super().__iter__():
-                yield self._enumerated
-        finally:
-            self._enumerated = None
 
     def copy(self) -> _Watched:
         """Return a copy that continues to record."""
         return _Watched(self, self.read)
 
     def __getitem__(self, name: str) -> Option:
-        if name != self._enumerated:
-            self.read.add(name)
+        self.read.add(name)
         return super().__getitem__(name)
 
 
 def unwatched(target: _Target) -> _Target:
     """Return a copy of the target whose options are read without being recorded."""
-    return target.model_copy(update={"options": dict(target.options.items())})
+    return target.model_copy(update={"options": dict(target.options)})
 
 
 def watched(target: _Target, read: set[str]) -> _Target:

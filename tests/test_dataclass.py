@@ -229,6 +229,32 @@ def test_dataclasses_of_both_decorators_build_on_each_other() -> None:
     assert Own(1, d=5) == Own(1, (), 3, 5) != Own(1)
 
 
+def test_super_without_arguments_works_in_a_class_with_slots() -> None:
+    @dataclass(slots=True)
+    class Base:
+        a: int
+
+        @classmethod
+        def of(cls, a: int) -> Base:
+            return cls(a)
+
+        @property
+        def doubled(self) -> int:
+            return 2 * self.a
+
+    @dataclass(slots=True)
+    class Derived(Base):
+        @classmethod
+        def of(cls, a: int) -> Base:
+            return super().of(a + 1)
+
+        @property
+        def doubled(self) -> int:
+            return super().doubled + 1
+
+    assert (type(Derived.of(1)), Derived.of(1).doubled) == (Derived, 5)
+
+
 def test_an_abstract_method_still_has_to_be_declared() -> None:
     @dataclass(slots=True)
     class Base(ABC):

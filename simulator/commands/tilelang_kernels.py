@@ -22,7 +22,6 @@ from castsim.commands.kernels import as_files
 from castsim.commands.option_parsers import TILELANG, assignments, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.execution.input_data import ArgumentUse, from_memory, make_inputs, read_input
-from castsim.execution.synchronisation.flags import INSERT, INTERLOCK
 from castsim.execution.synchronisation.race_findings import STOP
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
@@ -100,8 +99,7 @@ def _told(
 ) -> CommandOutcome:
     """Run a program on one core; `settle` chooses the contents of the report."""
     seen: list[Result] = []
-    sync = INTERLOCK if options.sync == INSERT else options.sync  # without the schedule it has no flags
-    settled = Namespace(**{**vars(options), "args": [], "program": converted.file, "sync": sync})
+    settled = Namespace(**{**vars(options), "args": [], "program": converted.file})
 
     def see(result: Result) -> Result:
         seen.append(settle(result))

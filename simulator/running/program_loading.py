@@ -221,7 +221,7 @@ def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
 def _sync_of(recorded: pto.Program, asked: str) -> str:
     """Return the synchronisation of a recorded program: its own, unless its tiles have no addresses."""
     (function,) = recorded.functions
-    placed = has_addresses(function.body or ()) or is_micro(function)
+    placed = has_addresses(function.body or ()) or (function.is_recorded and is_micro(function))
     return PROGRAM if asked == MODES[0] and placed else asked
 
 

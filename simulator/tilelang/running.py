@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.synchronisation.flags import INTERLOCK
 from castsim.execution.synchronisation.race_findings import STOP
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError
@@ -162,7 +161,7 @@ def run_lowered(
         state = {name: data for name, (data, _, _) in bound.given.items()}
         for number in meeting.cores:
             program = converted(lowered, number, used, extents, meeting)
-            loaded = load(program.source(), target, None, {}, sync=INTERLOCK)  # without the schedule it has no flags
+            loaded = load(program.source(), target, None, {})
             inputs = {name: _codes(data, loaded, name) for name, data in state.items() if name in loaded.arguments}
             written = _Written()
             results.append(

@@ -259,7 +259,7 @@ class LoweringRecord(KeptRecord):
         Raises:
             ReadError: it is missing or not such a record, or the planner has changed since.
         """
-        found = super(LoweringRecord, cls).load(path)  # noqa: UP008 - in a dataclass with slots
+        found = super().load(path)
         if found.sources != planner_digest():
             raise ReadError(f"record '{path}' is stale, start a new one: the planner has changed since")
         return found

@@ -479,7 +479,7 @@ def _timed_facts(target: VectorFunctionTarget) -> tuple[object, ...]:
             _FACTS_OF.clear()
         tables = tuple(id(getattr(target, name)) for name in type(target).model_fields if name != "options")
         start = {"ctrl", *(f"ctrl_{bit}_at_start" for bit in target.control.bits)}
-        values = tuple((name, target.option(name)) for name in target.options if name not in start)
+        values = tuple((name, option.value) for name, option in target.options.items() if name not in start)
         known = _FACTS_OF[id(target)] = target, (*tables, *values)  # the target keeps its tables alive
     return known[1]
 
