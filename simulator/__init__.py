@@ -20,12 +20,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from castsim.evidence.accuracy_assessment import AccuracyTables, accuracy
-    from castsim.evidence.user_conversions import Comparison, compare
-    from castsim.exploration.advice_search import Advice, advise
-    from castsim.exploration.checking import Finding, check, check_text
-    from castsim.exploration.differences import ComparisonError, Difference
-    from castsim.exploration.sweep_studies import Sweep, sweep
-    from castsim.exploration.tuning_studies import Tuning, tune
     from castsim.isa.errors import (
         CastsimError,
         EngineError,
@@ -43,14 +37,20 @@ if TYPE_CHECKING:
     from castsim.lowering.lowering_answers import Answer, lower
     from castsim.machines.casting import cast
     from castsim.numerics.quantisation import Quantised, dequantise, quantise
-    from castsim.reports.comparing import diff
     from castsim.reports.notebooks.presentation import plot_of as plot_of
     from castsim.reports.notebooks.presentation import presentation_of as presentation_of
     from castsim.reports.notebooks.runs import timeline_of as timeline_of
     from castsim.reports.pairs import formats
+    from castsim.running.checking import Finding, check, check_text
     from castsim.running.estimating import Estimate, Estimates, estimate
     from castsim.running.program_runs import Result, run
     from castsim.targets.loader import Target, load_target, target_names
+    from castsim.tools.advise.advice_search import Advice, advise
+    from castsim.tools.compare.user_conversions import Comparison, compare
+    from castsim.tools.diff.comparing import diff
+    from castsim.tools.diff.differences import ComparisonError, Difference
+    from castsim.tools.sweep.studies import Sweep, sweep
+    from castsim.tools.tune.studies import Tuning, tune
     from castsim.tpc_compiler.builtin_calls import BuiltinResult, builtin
 
 __version__ = "0.3.0"
@@ -106,25 +106,25 @@ __all__ = [
 
 _HOMES = {
     "castsim.machines.casting": ("cast",),
-    "castsim.exploration.checking": ("Finding", "check", "check_text"),
+    "castsim.running.checking": ("Finding", "check", "check_text"),
     "castsim.running.estimating": ("Estimate", "Estimates", "estimate"),
     "castsim.evidence.accuracy_assessment": ("AccuracyTables", "accuracy"),
-    "castsim.evidence.user_conversions": ("Comparison", "compare"),
-    "castsim.exploration.differences": ("ComparisonError", "Difference"),
-    "castsim.exploration.advice_search": ("Advice", "advise"),
+    "castsim.tools.compare.user_conversions": ("Comparison", "compare"),
+    "castsim.tools.diff.differences": ("ComparisonError", "Difference"),
+    "castsim.tools.advise.advice_search": ("Advice", "advise"),
     "castsim.isa.errors": (
         "CastsimError", "EngineError", "IllegalError", "LimitError", "RaceError", "ReadError", "ScratchError",
         "StaleReadError", "TargetDataError", "TileError",
     ),
     "castsim.isa.reading": ("file_limit",),
-    "castsim.exploration.sweep_studies": ("Sweep", "sweep"),
-    "castsim.exploration.tuning_studies": ("Tuning", "tune"),
+    "castsim.tools.sweep.studies": ("Sweep", "sweep"),
+    "castsim.tools.tune.studies": ("Tuning", "tune"),
     "castsim.lowering.conformance": ("Matrix", "conform"),
     "castsim.lowering.lowering_answers": ("Answer", "lower"),
     "castsim.numerics.quantisation": ("Quantised", "dequantise", "quantise"),
     "castsim.reports.notebooks.presentation": ("plot_of", "presentation_of"),
     "castsim.reports.notebooks.runs": ("timeline_of",),
-    "castsim.reports.comparing": ("diff",),
+    "castsim.tools.diff.comparing": ("diff",),
     "castsim.reports.pairs": ("formats",),
     "castsim.running.program_runs": ("Result", "run"),
     "castsim.targets.loader": ("Target", "load_target", "target_names"),

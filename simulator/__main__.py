@@ -133,13 +133,9 @@ def _run(arguments: list[str]) -> int:
     return deliver(outcome, options.json, quiet=options.quiet, summary=options.summary)
 
 
-INTERACTIVE = ("debug", "lsp", "view")
-"""Commands that wait for a person; a progress bar would only show waiting time."""
-
-
 def _executed(name: str, options: Namespace) -> CommandOutcome:
     """Execute a command; on a terminal, a progress bar appears if that takes long."""
-    if name in INTERACTIVE or not sys.stderr.isatty():
+    if not sys.stderr.isatty() or command_line.is_interactive(name):
         return _bounded(name, options)
     from castsim.reports.progress import stage_progress  # noqa: PLC0415 - for terminals
 

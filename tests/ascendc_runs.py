@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from castsim.ascendc import run
+from castsim.languages.ascendc import run
 
 ROOT = Path(__file__).parent.parent
 KERNELS = ROOT / "programs" / "ascendc"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from castsim.reports.schemas.registry import every_command, form_schema
+from castsim.commands.document_schemas import every_command, form_schema
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "docs" / "reference" / "json-schemas.json"
 

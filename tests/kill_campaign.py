@@ -44,7 +44,7 @@ def later(path, target, usual=Path.replace):
 Path.replace = later
 if "sweep" in sys.argv:
     from castsim.execution import distributing as ledger
-    from castsim.exploration import sweep_points as work
+    from castsim.tools.sweep import points as work
     def halves(self, data, usual=ledger.Ledger._write):
         usual(self, data[:len(data) // 2])
         time.sleep(0.05)

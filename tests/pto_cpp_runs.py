@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from castsim.pto_cpp import Request, record, run
+from castsim.languages.pto_cpp import Request, record, run
 
 ROOT = Path(__file__).parent.parent
 KERNELS = ROOT / "programs" / "pto_cpp"

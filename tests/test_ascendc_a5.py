@@ -9,9 +9,9 @@ from pto_cpp_runs import needs_compiler
 from test_ascendc_calls import BINARY, CASTS, ROWS, codes_in, of_call, placed, result, same_nan
 
 import castsim
-from castsim.ascendc import Request, record, run
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto import program as pto
+from castsim.languages.ascendc import Request, record, run
 
 pytestmark = needs_compiler
 

@@ -12,9 +12,9 @@ from pto_cpp_runs import needs_compiler
 
 import castsim
 from castsim import ascendc
-from castsim.ascendc.call_words import MODES
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.reading import table_rows
+from castsim.languages.ascendc.call_words import MODES
 
 pytestmark = needs_compiler
 

@@ -14,11 +14,11 @@ from pto_cpp_runs import needs_compiler
 
 from castsim import run as run_program
 from castsim.__main__ import main
-from castsim.ascendc import Request, record, run
-from castsim.cpp_recording.recording import CppRecording
 from castsim.execution.run_limits import Limits
 from castsim.isa.errors import CastsimError, LimitError, ReadError, TileError
 from castsim.isa.pto import program as pto
+from castsim.languages.ascendc import Request, record, run
+from castsim.languages.cpp_recording.recording import CppRecording
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
 
@@ -222,10 +222,10 @@ def test_only_commands_that_name_the_file_execute_it(monkeypatch, capsys):
     def never(*_args, **_more):
         raise AssertionError("a compiler was started")
 
-    monkeypatch.setattr("castsim.cpp_recording.host_compiler.compiler", never)
+    monkeypatch.setattr("castsim.languages.cpp_recording.host_compiler.compiler", never)
     for command in (["check", str(KERNELS / "add.cpp")], ["lint", str(KERNELS / "add.cpp")], ["check", str(KERNELS)]):
         assert main(command) in (0, 1, 2)
     capsys.readouterr()
-    code = "import castsim, sys; castsim.run; print('castsim.ascendc' in sys.modules)"
+    code = "import castsim, sys; castsim.run; print('castsim.languages.ascendc' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -8,7 +8,7 @@ import pytest
 from ascendc_runs import KERNELS, TEST_KERNELS
 from pto_cpp_runs import needs_compiler
 
-from castsim.ascendc import run
+from castsim.languages.ascendc import run
 
 pytestmark = needs_compiler
 

@@ -25,7 +25,6 @@ from castsim.evidence.accuracy_assessment import assess
 from castsim.evidence.measured_rows import read_table
 from castsim.execution.interpreter.tile_allocation import apart_addresses
 from castsim.execution.timing import Cause
-from castsim.exploration.lifted_limits import what_if
 from castsim.isa.errors import EngineError
 from castsim.isa.formats import format_named
 from castsim.machines.mechanisms import lowerer_of
@@ -34,6 +33,7 @@ from castsim.running.estimating.cast_estimates import SCALAR, CastShape, Operand
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.running.estimating.strided import further_repeats
 from castsim.running.estimating.tile_estimates import TileEstimator, estimator_of
+from castsim.running.lifted_limits import what_if
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import lifted, with_facts, with_options
 from castsim.targets.loader import load_target

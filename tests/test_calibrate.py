@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from castsim.__main__ import main
+from castsim.commands.document_schemas import form_schema
 from castsim.evidence.accuracy_assessment import assess_row
-from castsim.evidence.calibration import FittedParameter, _check_determined
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
 from castsim.reports.accuracy import Calibrated
-from castsim.reports.schemas.registry import form_schema
 from castsim.targets.description import with_facts
 from castsim.targets.loader import load_target
+from castsim.tools.calibrate.calibration import FittedParameter, _check_determined
 
 pytest.importorskip("scipy")
 
@@ -228,6 +228,6 @@ def test_bounds_hold_and_are_said(tmp_path, monkeypatch, capsys):
 
 
 def test_without_scipy_one_line_names_the_extra(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("castsim.evidence.calibration.installed", lambda name: False)
+    monkeypatch.setattr("castsim.tools.calibrate.calibration.installed", lambda name: False)
     said = refusal([(*LOADS[0], 300)], tmp_path, monkeypatch, capsys)
     assert "[calibrate]'" in said

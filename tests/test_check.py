@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import castsim
 from castsim.__main__ import main
-from castsim.exploration.checking import Severity, check, check_text, files_of
+from castsim.running.checking import Severity, check, check_text, files_of
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 CASES = [

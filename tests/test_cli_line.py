@@ -31,7 +31,7 @@ from castsim.commands.command_line import COMMANDS
 from castsim.commands.failure import report_failure
 from castsim.execution.run_limits import MAX_COMPUTED, MAX_ELEMENTS, MAX_WALK
 from castsim.isa.errors import MAX_STATEMENTS
-from castsim.lowering.graphs.graph_execution import MOST_ELEMENTS
+from castsim.tools.graphs.graph_execution import MOST_ELEMENTS
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 Capture = pytest.CaptureFixture[str]

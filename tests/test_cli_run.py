@@ -20,7 +20,7 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, ReadError, StaleReadError
 from castsim.isa.pto.pto_parser import parse
-from castsim.reports.documents import VERSIONS
+from castsim.reports.run_findings import Run
 from castsim.running.fragments import OPERATIONS, whole
 from castsim.targets.loader import load_target
 
@@ -102,7 +102,7 @@ def test_the_shape_of_the_document(tmp_path: Path, capsys: Capture) -> None:
         "instructions",
         "outputs", "casts", "facts_assumed", "trust", "warnings", "synchronisation", "races",
     ]  # fmt: skip
-    assert (found["schema_version"], found["program"], found["entry"]) == (VERSIONS["run"], path, "narrow")
+    assert (found["schema_version"], found["program"], found["entry"]) == (Run.VERSION, path, "narrow")
     assert (found["target"], found["engine"], found["warnings"]) == ("a2a3", "fast", [])
     assert found["seconds"] == pytest.approx(found["total_cycles"] / (A2A3.frequency.megahertz * 1e6))
 

@@ -18,8 +18,8 @@ from castsim import __version__
 from castsim.__main__ import main
 from castsim.commands.command_line import COMMANDS, parser_of
 from castsim.commands.completion import SHELLS, words_of
-from castsim.commands.editor.grammars import FILES, written
 from castsim.isa.formats import FORMATS
+from castsim.reports.pages.grammars import FILES, written
 from castsim.targets.loader import specification_names, target_names
 
 Capture = pytest.CaptureFixture[str]

@@ -21,10 +21,10 @@ import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import LimitError, ReadError
 from castsim.numerics.codec import codes_from_array
-from castsim.reports.stepping import element_lines, stop_line
 from castsim.running import step_recording
 from castsim.running.stepper import SteppedLaunch, Stepper
 from castsim.running.stops import parse_condition, parse_selection
+from castsim.tools.debugger.stepping import element_lines, stop_line
 
 SAMPLES = (
     "f32_to_f16_pipelined.pto", "a5_e2m1_to_bf16_rows.pto", "f16_s4_round_trip.pto", "f32_to_i16_partial.pto",
@@ -461,7 +461,7 @@ def test_hostile_names_stay_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_the_examples_of_the_help(kernel: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     """Those of the help that read commands; the one that serves an editor is tests/test_debug_adapter.py's."""
-    text = (import_module("castsim.commands.debug").__doc__ or "").partition("examples:")[2]
+    text = (import_module("castsim.tools.debugger.command").__doc__ or "").partition("examples:")[2]
     lines = [line.split() for line in text.splitlines() if line.strip() and "--dap" not in line]
     assert len(lines) == 3
     (kernel.parent / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_exp_goya.tpc").read_text())

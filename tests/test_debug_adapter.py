@@ -19,10 +19,10 @@ import pytest
 from cli_programs import LOOP, TCVT, TLOAD, TSTORE, written
 from debug_programs import PROGRAMS, Client
 
-from castsim.commands.debug import kernel_of
-from castsim.commands.editor.debug_adapter import Channel, Session
 from castsim.commands.option_parsers import scalar
 from castsim.isa.errors import ReadError
+from castsim.tools.debugger.command import kernel_of
+from castsim.tools.debugger.debug_adapter import Channel, Session
 
 VALUES = (np.arange(256, dtype=np.float32).reshape(4, 64) - 100) / 4
 

@@ -19,12 +19,12 @@ from sample_arguments import command, scalars
 
 import castsim
 from castsim.__main__ import main
-from castsim.exploration.differences import by_effect, compared, difference, side_of
-from castsim.reports.comparing import speed_of
-from castsim.reports.documents import VERSIONS
-from castsim.reports.schemas import registry
+from castsim.commands import document_schemas as registry
+from castsim.reports.run_findings import Run
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
+from castsim.tools.diff.comparing import speed_of
+from castsim.tools.diff.differences import by_effect, compared, difference, side_of
 
 SMALL = PROGRAMS / "f32_to_f16.pto"
 GREATER = PROGRAMS / "tpc_f32_i16_quantise_greco.tpc"
@@ -352,7 +352,7 @@ def changed(file: Path, **values: object) -> Path:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"schema_version": VERSIONS["run"] - 1}, f"has schema_version {VERSIONS['run'] - 1}, and this castsim"),
+        ({"schema_version": Run.VERSION - 1}, f"has schema_version {Run.VERSION - 1}, and this castsim"),
         ({"schema_version": "2"}, 'has schema_version "2"'),
         ({"schema_version": ...}, "has schema_version null"),
         ({"instructions": ...}, "not what `castsim run --json` writes"),

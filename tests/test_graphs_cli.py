@@ -16,9 +16,9 @@ from graph_models import PROGRAMS, model, quantise_block
 from onnx import TensorProto, helper
 
 from castsim import run
-from castsim.exploration.checking import check
-from castsim.lowering.graphs.graph_execution import make_tensors, read_graph, run_graph
+from castsim.running.checking import check
 from castsim.targets.loader import load_target
+from castsim.tools.graphs.graph_execution import make_tensors, read_graph, run_graph
 
 BLOCK = str(PROGRAMS / "quantise_block.onnx")
 CASTS = str(PROGRAMS / "casts_and_rescales.mlir")

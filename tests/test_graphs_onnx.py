@@ -23,11 +23,11 @@ from onnx.backend.test.case.node import collect_testcases
 from castsim import lower
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.lowering.graphs import onnx_nodes
-from castsim.lowering.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, load_target
+from castsim.tools.graphs import onnx_nodes
+from castsim.tools.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
 
 F32, F16, I8, U8 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.UINT8
 I64 = TensorProto.INT64
@@ -269,7 +269,7 @@ def test_a_whole_graph_that_contradicts_its_nodes_does_not_conform(
     kept = ran(tmp_path, made, "a5", x=np.ones(4, np.float32))
     assert kept.agrees
     wrong = {made.graph.output[0].name: np.array([-1, -1, -1, 5], np.int8)}
-    monkeypatch.setattr("castsim.lowering.graphs.graph_execution.reference_run", lambda *_: wrong)
+    monkeypatch.setattr("castsim.tools.graphs.graph_execution.reference_run", lambda *_: wrong)
     contradicted = ran(tmp_path, made, "a5", x=np.ones(4, np.float32))
     assert all(node.agrees for node in contradicted.nodes)
     assert contradicted.comparisons[0].wrong == 1

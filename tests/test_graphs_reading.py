@@ -14,9 +14,9 @@ from onnx import TensorProto, helper
 
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.lowering.graphs.graph_execution import make_tensors, read_graph, run_graph
-from castsim.lowering.graphs.model import Graph
 from castsim.targets.loader import load_target
+from castsim.tools.graphs.graph_execution import make_tensors, read_graph, run_graph
+from castsim.tools.graphs.model import Graph
 
 SAMPLE = Path(__file__).parent.parent / "programs" / "casts_and_rescales.mlir"
 CAST = """func.func @main(%arg0: tensor<2x3xf32>) -> tensor<2x3xi8> {
@@ -51,7 +51,7 @@ def test_operands_of_rescale_as_attributes(tmp_path: Path) -> None:
   return %y : tensor<4xi8>
 }
 """
-    from castsim.lowering.graphs.tosa_nodes import rescale_of  # noqa: PLC0415
+    from castsim.tools.graphs.tosa_nodes import rescale_of  # noqa: PLC0415
 
     graph = read(tmp_path, text)
     found = rescale_of(graph, graph.nodes[0])

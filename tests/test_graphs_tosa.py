@@ -18,11 +18,11 @@ from onnx import TensorProto, helper
 
 from castsim.__main__ import main
 from castsim.isa.formats import format_named
-from castsim.lowering.graphs import graph_execution
-from castsim.lowering.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
-from castsim.lowering.graphs.kernel_runner import NodeVerdict
-from castsim.lowering.graphs.model import GraphTensor
 from castsim.targets.loader import load_target
+from castsim.tools.graphs import graph_execution
+from castsim.tools.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
+from castsim.tools.graphs.kernel_runner import NodeVerdict
+from castsim.tools.graphs.model import GraphTensor
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 CASTS = np.load(VECTORS / "golden_tosa_cast.npz", allow_pickle=False)

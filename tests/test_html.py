@@ -41,7 +41,7 @@ from castsim.execution.timing import Cause
 from castsim.lowering.conformance import conform
 from castsim.reports.documents import document
 from castsim.reports.pages.blocks import json_for_html, page_html
-from castsim.reports.pages.page_of_result import conform_page
+from castsim.reports.pages.lowering_page import conform_page
 from castsim.reports.pages.run_page import cast_blocks
 from castsim.reports.pages.run_timeline import run_timeline
 from castsim.reports.views.recording import SegmentRecorder, Window, operation_segments

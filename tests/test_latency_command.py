@@ -22,12 +22,12 @@ from tpc_text import GENERATIONS, target
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.exploration.lifted_limits import what_if
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc.parser import parse, print_bundle
 from castsim.isa.tpc.program import GROUPED, File, Slot
 from castsim.machines.vliw.latency_bound import LatencyBound, SlottedInstruction, applies, pair_distance
 from castsim.machines.vliw.lint_checking import lint
+from castsim.running.lifted_limits import what_if
 
 Capture = pytest.CaptureFixture[str]
 FROM_GAUDI = GENERATIONS[1:]

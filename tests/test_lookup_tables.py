@@ -11,8 +11,8 @@ from command_output import err_of, out_of
 import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError
-from castsim.lowering.graphs.vector_program import table_on
 from castsim.targets.loader import load_target
+from castsim.tools.graphs.vector_program import table_on
 
 PROCESSORS = ("goya", "gaudi", "gaudi2", "greco", "gaudib")
 

@@ -15,10 +15,10 @@ from sample_arguments import scalars
 from castsim import run
 from castsim.execution.timing import WAITING, Cause, Limiter, repeated
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
-from castsim.exploration.lifted_limits import LineCost, costliest_line, limit_behind, longest_line, what_if
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import BundleOperation
 from castsim.reports.run_report import RunReport
+from castsim.running.lifted_limits import LineCost, costliest_line, limit_behind, longest_line, what_if
 from castsim.running.program_runs import Result, source_lines
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.vliw import VliwTarget
@@ -271,7 +271,7 @@ def test_reports_tell_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_run_that_is_too_long_to_be_timed_again_says_what_a_line_occupies(monkeypatch: pytest.MonkeyPatch) -> None:
     result = ran(ROOT / "programs/f32_to_f16.pto")
-    monkeypatch.setattr("castsim.exploration.lifted_limits._MOST_OPERATIONS", 0)
+    monkeypatch.setattr("castsim.running.lifted_limits._MOST_OPERATIONS", 0)
     found = costliest_line(result.loaded.tree, result.timing, result.loaded.target)
     assert isinstance(found, LineCost)
     assert found.sentence() == "Line 14, tload, occupies MTE2 for 225 of the 450 cycles, mostly memory latency"

@@ -20,11 +20,11 @@ from lsp_client import Editor, applied, session, uri
 from lsprotocol import types as lsp
 
 from castsim import check_text
-from castsim.commands.editor.actions import repaired as mended
-from castsim.commands.editor.actions import repairs
-from castsim.commands.editor.checker import line_cycles
-from castsim.commands.editor.program_slice import EditedText, Settings
-from castsim.exploration.checking import Finding
+from castsim.running.checking import Finding
+from castsim.tools.editor.actions import repaired as mended
+from castsim.tools.editor.actions import repairs
+from castsim.tools.editor.checker import line_cycles
+from castsim.tools.editor.program_slice import EditedText, Settings
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 SAMPLES = sorted(path for suffix in ("pto", "tpc") for path in PROGRAMS.rglob(f"*.{suffix}"))
@@ -213,7 +213,7 @@ def test_other_languages_and_closed_texts_have_no_diagnostics() -> None:
 
 
 def test_without_pygls_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("castsim.commands.lsp.installed", lambda _: False)
+    monkeypatch.setattr("castsim.tools.editor.command.installed", lambda _: False)
     assert "pip install '.[lsp]'" in err_of(capsys, ["lsp"])
 
 

@@ -14,17 +14,17 @@ from lsprotocol import types as lsp
 from pycparser import CParser, c_ast
 from pygls.exceptions import JsonRpcException
 
-from castsim.commands.editor.actions import formatted
-from castsim.commands.editor.completion import shown, signatures
-from castsim.commands.editor.navigation import LEGEND, CIndex, _edit, _packed
-from castsim.commands.editor.program_slice import EditedText, Settings
-from castsim.commands.editor.symbols import AssemblyIndex, SymbolKind, TileIndex
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import pto_parser
 from castsim.isa.pto import statement_reader as reader
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import GROUPED, Immediate, LabelUse, Register
 from castsim.machines.vliw import chosen_target
+from castsim.tools.editor.actions import formatted
+from castsim.tools.editor.completion import shown, signatures
+from castsim.tools.editor.navigation import LEGEND, CIndex, _edit, _packed
+from castsim.tools.editor.program_slice import EditedText, Settings
+from castsim.tools.editor.symbols import AssemblyIndex, SymbolKind, TileIndex
 from castsim.tpc_compiler.tpc_c.language import names_in
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 

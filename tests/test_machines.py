@@ -14,13 +14,13 @@ from test_architecture import ROOT, SOURCES, module_of, relative, tree_of
 
 from castsim.isa.errors import ReadError
 from castsim.lowering.catalogue import PLANNING, Planning
-from castsim.lowering.graphs.graph_kernels import WRITING, Writing
 from castsim.machines.mechanisms import MACHINES, Machine, machine_of
 from castsim.machines.registry import MachinePart
 from castsim.reports.pairs import PAIRS, PairsReport
 from castsim.targets.description import TargetHeader
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.tpc_compiler import builtins_of
+from castsim.tools.graphs.graph_kernels import WRITING, Writing
 
 MECHANISMS = {load_target(name).mechanism for name in target_names()}
 FOLDERS = sorted(path.parent for path in (ROOT / "simulator" / "machines").glob("*/__init__.py"))

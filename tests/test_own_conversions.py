@@ -14,10 +14,10 @@ import pytest
 
 import castsim
 from castsim.__main__ import main
-from castsim.evidence.user_conversions import places
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import format_named
 from castsim.numerics.codec import value_of
+from castsim.tools.compare.user_conversions import places
 
 U32, U16, U8 = np.uint32, np.uint16, np.uint8
 Conversion = Callable[[np.ndarray], np.ndarray]

@@ -9,7 +9,7 @@ import pytest
 from pto_cpp_runs import needs_compiler, ran, same_bits, written
 
 from castsim.isa.errors import CastsimError
-from castsim.pto_cpp import run
+from castsim.languages.pto_cpp import run
 
 pytestmark = needs_compiler
 

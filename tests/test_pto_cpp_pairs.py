@@ -12,7 +12,7 @@ from pto_cpp_runs import KERNELS, needs_compiler, same_bits
 
 import castsim
 from castsim.commands.kernels import is_cpp
-from castsim.pto_cpp import run
+from castsim.languages.pto_cpp import run
 
 pytestmark = needs_compiler
 

@@ -7,7 +7,7 @@ import pytest
 from pto_cpp_runs import needs_compiler, same_bits, written
 
 import castsim
-from castsim.pto_cpp import Request, record, run
+from castsim.languages.pto_cpp import Request, record, run
 
 pytestmark = needs_compiler
 

@@ -13,7 +13,7 @@ from pto_cpp_runs import KERNELS, needs_compiler, ran, recorded, same_bits, writ
 import castsim
 from castsim.isa.errors import CastsimError, ReadError, WarningKind
 from castsim.isa.pto import program as pto
-from castsim.pto_cpp import Request, record, record_all, run
+from castsim.languages.pto_cpp import Request, record, record_all, run
 
 pytestmark = needs_compiler
 

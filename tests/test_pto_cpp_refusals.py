@@ -17,7 +17,7 @@ from castsim.execution.run_limits import Limits
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, ReadError, TileError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.pto_cpp import Request, record, run
+from castsim.languages.pto_cpp import Request, record, run
 
 TILES = """
 using T = Tile<TileType::Vec, float, 4, 64>;
@@ -177,7 +177,7 @@ def test_a_tile_behind_the_buffer(tmp_path):
 
 @needs_compiler
 def test_a_kernel_that_never_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr("castsim.cpp_recording.recording.SECONDS", 1)
+    monkeypatch.setattr("castsim.languages.cpp_recording.recording.SECONDS", 1)
     body = f"AICORE void k() {{ {TILES}\nfor (volatile int i = 0; i < 2; i = 0) {{ }}\n}}"
     with pytest.raises(LimitError, match="did not finish within 1 s"):
         recorded(tmp_path, body)
@@ -263,12 +263,12 @@ def test_only_commands_that_name_the_file_execute_it(monkeypatch, capsys, tmp_pa
     def never(*_args, **_more):
         raise AssertionError("a compiler was started")
 
-    monkeypatch.setattr("castsim.cpp_recording.host_compiler.compiler", never)
+    monkeypatch.setattr("castsim.languages.cpp_recording.host_compiler.compiler", never)
     path = written(tmp_path, "AICORE void k() {}")
     for command in (["check", str(path)], ["lint", str(path)], ["expand", str(path)], ["check", str(tmp_path)]):
         assert main(command) in (0, 1, 2)
     capsys.readouterr()
-    code = "import castsim, sys; castsim.run; print('castsim.pto_cpp' in sys.modules)"
+    code = "import castsim, sys; castsim.run; print('castsim.languages.pto_cpp' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -17,7 +17,7 @@ from castsim.isa.pto.lexer import PtoSource, TokenKind, filled, parameters, toke
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.tpc.program import AssemblySource
 from castsim.isa.value_expressions import Expression, read_values
-from castsim.lowering.graphs.tosa_reader import TosaReader
+from castsim.tools.graphs.tosa_reader import TosaReader
 
 
 def one_line(constants: int) -> str:

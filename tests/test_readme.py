@@ -14,9 +14,9 @@ import pictures
 import pytest
 from command_output import out_of
 
-from castsim.commands.debug import PROMPT
-from castsim.lowering.graphs import graph_execution
 from castsim.lowering.samples import all_codes
+from castsim.tools.debugger.command import PROMPT
+from castsim.tools.graphs import graph_execution
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 ROOT = Path(__file__).resolve().parent.parent

@@ -19,9 +19,9 @@ from test_readme import commands, some_codes
 
 from castsim.__main__ import main
 from castsim.commands import command_line
-from castsim.lowering.graphs import graph_execution
+from castsim.commands import document_schemas as registry
 from castsim.reports.documents import VERSIONS
-from castsim.reports.schemas import registry
+from castsim.tools.graphs import graph_execution
 
 ROOT = Path(__file__).resolve().parent.parent
 SHAPES = json.loads((Path(__file__).parent / "schema_shapes.json").read_text(encoding="utf-8"))
@@ -178,6 +178,6 @@ def test_the_schemas_are_what_the_models_say() -> None:
 
 def test_other_commands_do_not_load_the_documents_of_all() -> None:
     code = "import sys; from castsim.__main__ import main; main(['cast', 'f32', 'f16', '1', '--json', '-']); "
-    code += "assert 'castsim.reports.schemas.registry' not in sys.modules"
+    code += "assert 'castsim.commands.document_schemas' not in sys.modules"
     shown = run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert shown.returncode == 0, shown.stderr

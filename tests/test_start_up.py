@@ -33,7 +33,7 @@ ASSEMBLY = (
     "castsim.isa.tpc.instructions",
 )  # fmt: skip
 PLANNING = (
-    "castsim.lowering.planner", "castsim.lowering.conformance", "castsim.lowering.graphs",
+    "castsim.lowering.planner", "castsim.lowering.conformance", "castsim.tools.graphs",
     "castsim.evidence.verification",
 )  # fmt: skip
 """What specifications accept stands in the room of lowering too, and a cast asks for it."""
@@ -62,7 +62,7 @@ CASES = {
     "cast f32 i16 1 --target gaudi2": (
         "castsim.engines", "castsim.execution.synchronisation.race_findings", *TILES, "castsim.machines.vliw.machine",
     ),
-    "estimate f32 f16 16x256 --target a2a3": ("castsim.exploration.advice_search", *ASSEMBLY[:2], *PLANNING),
+    "estimate f32 f16 16x256 --target a2a3": ("castsim.tools.advise.advice_search", *ASSEMBLY[:2], *PLANNING),
     "scratch f32 i16 --rows 8 --cols 64 --row-stride 64 --target a2a3": (*RUNNING, *ASSEMBLY, *PLANNING),
     "lower f16 i8 --spec tosa --target a5": (
         *ASSEMBLY, "castsim.lowering.conformance", "castsim.tpc_compiler.compiled_casts",

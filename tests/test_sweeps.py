@@ -23,12 +23,12 @@ from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.distributing import Ledger, Workers, distributed
 from castsim.execution.timing import WAITING, Cause
-from castsim.exploration.sweep_points import column_of, computed, work_of
-from castsim.exploration.sweep_results import BOOK, task_of
-from castsim.exploration.sweep_specification import read_specification
 from castsim.isa.errors import EngineError, ReadError
 from castsim.running.program_loading import load_program
 from castsim.targets.description import with_options
+from castsim.tools.sweep.points import column_of, computed, work_of
+from castsim.tools.sweep.results import BOOK, task_of
+from castsim.tools.sweep.specification import read_specification
 
 ROOT = Path(__file__).resolve().parent.parent
 TILES = ROOT / "programs" / "tuning" / "f32_to_bf16_tiles.pto"

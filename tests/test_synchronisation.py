@@ -28,12 +28,12 @@ from castsim.execution.synchronisation.race_findings import RaceKind
 from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Tree, elements, instances
-from castsim.exploration.program_edits import with_inserted_flags
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import program as nodes
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
+from castsim.running.program_edits import with_inserted_flags
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
 

@@ -42,7 +42,7 @@ def module(name: str, folder: Path = PROGRAMS) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def tilelang() -> ModuleType:
-    return importlib.import_module("castsim.tilelang")
+    return importlib.import_module("castsim.languages.tilelang")
 
 
 def spread(n: int, kind: Any) -> Any:
@@ -369,7 +369,9 @@ def test_a_missing_package_is_one_line() -> None:
 
 
 def test_nothing_loads_tilelang_unless_asked() -> None:
-    code = "import sys, castsim.tilelang; print([m for m in ('tilelang', 'tvm', 'torch') if m in sys.modules])"
+    code = (
+        "import sys, castsim.languages.tilelang; print([m for m in ('tilelang', 'tvm', 'torch') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

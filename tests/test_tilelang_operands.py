@@ -20,8 +20,8 @@ from tilelang_simd import TABLE, committed, rows
 
 import castsim
 from castsim.isa.errors import IllegalError
-from castsim.tilelang.registers import VectorTranslator
-from castsim.tilelang.scalars import FunctionText, TextValue, mask, pointer, register
+from castsim.languages.tilelang.registers import VectorTranslator
+from castsim.languages.tilelang.scalars import FunctionText, TextValue, mask, pointer, register
 
 DEFINED = {row["operation"]: row for row in committed()}
 LANES = np.arange(64)

@@ -246,7 +246,7 @@ def test_operations_are_those_of_numpy(name: str, source: str) -> None:
     prim = importlib.import_module("tilelang_kernels").applied.get_tir(
         row.operation, source, result, lanes, row.load, row.store
     )
-    found = importlib.import_module("castsim.tilelang").run(prim, a=a, b=b).outputs["y"]
+    found = importlib.import_module("castsim.languages.tilelang").run(prim, a=a, b=b).outputs["y"]
     with np.errstate(all="ignore"):
         parts = zip(a.reshape(3, -1), b.reshape(3, -1), strict=True)
         wanted = np.concatenate([np.asarray(row.model(x, y)).astype(kind_of(result))[: lanes[1]] for x, y in parts])
@@ -259,7 +259,7 @@ def test_operations_are_those_of_numpy(name: str, source: str) -> None:
 
 def ran(name: str, arguments: tuple[Any, ...] = (), **words: Any) -> Any:
     factory = getattr(importlib.import_module("tilelang_kernels"), name)
-    return importlib.import_module("castsim.tilelang").run(factory.get_tir(*arguments), **words)
+    return importlib.import_module("castsim.languages.tilelang").run(factory.get_tir(*arguments), **words)
 
 
 @pytest.mark.parametrize("schedule", [True, False])
@@ -356,7 +356,7 @@ def test_a_table_of_pointers(schedule: bool) -> None:
 
 
 def test_tables_of_addresses_in_host_code() -> None:
-    torch, tilelang = importlib.import_module("torch"), importlib.import_module("castsim.tilelang")
+    torch, tilelang = importlib.import_module("torch"), importlib.import_module("castsim.languages.tilelang")
     tensors = [torch.full((2, 64), float(n)) for n in (3, 5)]
     y, which = torch.empty(2, 64), torch.tensor([1, 0], dtype=torch.int32)
     kernels = importlib.import_module("tilelang_kernels")
@@ -448,14 +448,14 @@ def test_what_threads_cannot_do_is_refused(which: str, kind: type[Exception], me
 
     (tmp_path / "refused_threads.py").write_text(REFUSED)
     with pytest.raises(kind, match=message):
-        importlib.import_module("castsim.tilelang").run(
+        importlib.import_module("castsim.languages.tilelang").run(
             module("refused_threads", tmp_path).factory.get_tir(which), x=np.ones(128, np.float32)
         )
 
 
 def test_host_code_that_asks_for_an_npu_takes_that_branch() -> None:
     """A kernel is called where the device is an NPU; elsewhere the host computes something else."""
-    torch, tilelang = importlib.import_module("torch"), importlib.import_module("castsim.tilelang")
+    torch, tilelang = importlib.import_module("torch"), importlib.import_module("castsim.languages.tilelang")
     kernels = importlib.import_module("tilelang_kernels")
 
     def host(x: Any) -> Any:

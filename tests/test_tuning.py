@@ -21,13 +21,13 @@ from sample_arguments import scalars
 
 import castsim
 from castsim.__main__ import main
-from castsim.exploration.tuning_candidates import Bounds, ChoiceRow
-from castsim.exploration.tuning_studies import Tuning, TuningLedger, about, front, search
+from castsim.commands.document_schemas import form_schema
 from castsim.isa.errors import CastsimError, EngineError
-from castsim.reports.schemas.registry import form_schema
 from castsim.reports.tuning import Tune, tuning_document
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
+from castsim.tools.tune.candidates import Bounds, ChoiceRow
+from castsim.tools.tune.studies import Tuning, TuningLedger, about, front, search
 
 SAMPLES = Path(__file__).parent.parent / "programs" / "tuning"
 TILES, FP8 = SAMPLES / "f32_to_bf16_tiles.pto", SAMPLES / "quantise_tiles_a5.pto"
@@ -238,7 +238,7 @@ def test_a_search_that_was_killed_goes_on_to_the_same_ranking(tmp_path: Path) ->
 
 def test_what_is_kept_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = castsim.tune(TILES, resume=tmp_path / "l")
-    monkeypatch.setattr("castsim.exploration.tuning_candidates.load", None)
+    monkeypatch.setattr("castsim.tools.tune.candidates.load", None)
     again = search(first.study, ledger=TuningLedger.opened(tmp_path / "l", about(first.study)))
     assert again.rows == first.rows
 

@@ -19,8 +19,8 @@ import pytest
 from diff_mutations import PROGRAMS
 
 from castsim.__main__ import main
-from castsim.commands import view
-from castsim.commands import view as view_server
+from castsim.tools.traces import command as view
+from castsim.tools.traces import command as view_server
 
 SMALL = PROGRAMS / "f32_to_f16.pto"
 Capture = pytest.CaptureFixture[str]

@@ -14,8 +14,8 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.run_limits import MAX_COMPUTED, MAX_WALK
-from castsim.exploration.lifted_limits import what_if
 from castsim.isa.errors import LimitError
+from castsim.running.lifted_limits import what_if
 from castsim.running.program_loading import load
 
 SAMPLES = Path(__file__).parents[1] / "programs"

@@ -21,8 +21,8 @@ from castsim.engines import simulate
 from castsim.execution.pipe_operations import ScalarWork
 from castsim.execution.timing import Timing
 from castsim.execution.tree import Lowered
-from castsim.exploration.lifted_limits import LiftedLimit, limits_known, what_if
 from castsim.isa.errors import ReadError, TargetDataError
+from castsim.running.lifted_limits import LiftedLimit, limits_known, what_if
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
 from castsim.targets.description import lifted, limits_of, with_facts

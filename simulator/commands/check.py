@@ -1,22 +1,4 @@
-"""Each FILE is a program (.pto, .tpc, .s, .c), a target description (.toml), TOSA text (.mlir) or an ONNX model
-(.onnx); - reads standard input. A folder means all such files in it and its subfolders; its other files are skipped and
-listed, hidden files and links to folders ignored.
-
-Programs are checked for the target they name, or the one given by --target: syntax, legality, issue rules, races and
-flags; nothing is computed. A kernel in C is checked for gaudi2 unless --target says otherwise. A graph is read and,
-with --target, planned: nodes that `castsim graph` would not run on the target are errors. A kernel whose scalar
-arguments have no values is checked as far as possible without them; --arg gives one a value.
-
-Exit code 0: no errors; 1: well-formed, but rejected; 2: malformed. With several files, the highest code is returned.
-
-examples:
-  castsim check kernel.pto
-  castsim check kernel.pto --target a5 --arg rows=128
-  castsim check kernels
-  castsim check kernel.pto kernel.tpc --format github
-  castsim check kernel.c -I include -D WIDTH=64
-  castsim check kernel.pto --format sarif > castsim.sarif
-"""
+"""The command `check`: find all errors in programs, targets and graphs without running them."""
 
 from __future__ import annotations
 
@@ -41,14 +23,13 @@ from castsim.commands.option_parsers import (
     statements_of,
 )
 from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
-from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
-from castsim.exploration.checking import LANGUAGES, Finding, FolderWalk, Severity, check, files_of
 from castsim.isa.errors import SHOWN, ReadError, escaped, legal_text, pointed_at
 from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.reports.documents import Document
 from castsim.reports.progress import stage_progress
 from castsim.reports.schemas.command_documents import FindingEntry
+from castsim.running.checking import LANGUAGES, Finding, FolderWalk, Severity, check, files_of
 from castsim.targets.loader import load_target
 
 if TYPE_CHECKING:
@@ -170,18 +151,6 @@ def _property(text: str) -> str:
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-
-def declare(parser: OptionParser) -> None:
-    """Add the arguments of `check`."""
-    add = parser.add_argument
-    what = "a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file, or a folder of them; - reads standard input"
-    add("files", metavar="FILE", nargs="+", help=what)
-    parser.take(target="the one each program names")
-    parser.take("arguments", "headers", "target_options", "toolchain")
-    add("--format", metavar="F", default="text", help="text, json, github or sarif; default: text")
-    add("--language", metavar="L", help="pto, tpc, c, toml, mlir or onnx, if the suffix does not say")
-    parser.take("statements", "page")
 
 
 def execute(options: Namespace) -> CommandOutcome:

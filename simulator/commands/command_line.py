@@ -10,91 +10,22 @@ import shutil
 import sys
 from argparse import Namespace
 from importlib import import_module
-from importlib.machinery import PathFinder
-from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from castsim import __version__, commands
+from castsim import __version__
+from castsim.commands.feature import GROUPS, SHIPPED, feature_of, shipped_features
 from castsim.commands.shared_options import OptionParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from importlib.abc import InspectLoader
-    from importlib.machinery import ModuleSpec
 
     from _typeshed import SupportsWrite
 
+    from castsim.commands.feature import Feature
     from castsim.commands.outcome import CommandOutcome
     from castsim.isa.errors import ReadError
 
 DESCRIPTION = "Cycle-approximate, bit-exact simulator of the vector cast units of NPUs."
-
-START = {
-    "targets": "castsim targets a5",
-    "run": "castsim run kernel.pto --in x=random:1",
-    "check": "castsim check kernel.pto",
-    "cast": "castsim cast f32 e4m3fn 448.5 nan --target a5",
-    "advise": "castsim advise kernel.pto",
-}
-"""The commands that a newcomer needs first, each with an example."""
-
-GROUPS = {
-    "run and look": {
-        "run": "run a program: cycles, the limiting pipe, why pipes wait, outputs",
-        "view": "open a program's report in the browser, or a trace in the Perfetto UI",
-        "debug": "step through a program, forwards and backwards",
-        "check": "find all errors in programs, targets and graphs without running them",
-        "diff": "compare two programs, results, targets or options: cycles, lines, outputs",
-        "record": "run a PTO C++ kernel, and save its actions as a .pto program",
-        "graph": "run an ONNX model or TOSA text node by node, and compare every element",
-        "expand": "show a tile program as the vector instructions that the A5 executes",
-    },
-    "casts and specifications": {
-        "cast": "show what values become in another format: bits and numbers per target and mode",
-        "estimate": "estimate the cycles of one cast without a program",
-        "formats": "list the number formats: widths, limits, special values, names, targets",
-        "targets": "list targets and specifications, or show the casts, facts and options of one",
-        "lower": "find the instructions for a specification's cast: proof, cost, program",
-        "conform": "plan every cast of a specification on every target",
-        "compare": "compare your own conversion with a cast: first difference, distances, binades",
-        "quantise": "quantise numbers to blocks that share a scale: codes, scales, error",
-        "scratch": "show how large a tmp tile a cast needs, and which bytes it touches",
-        "tosa": "compute the helper functions of the TOSA specification: scales, look-ups, TABLE",
-    },
-    "improve": {
-        "advise": "find changes that save cycles and keep every bit of the outputs, as diffs",
-        "tune": "find the tile shapes and choices of a kernel that take the fewest cycles and bytes",
-        "sweep": "estimate or simulate every point of a grid, and write a Parquet file",
-    },
-    "TPC tools": {
-        "builtin": "show the TPC-C builtins: assembly, cost, lane order, values",
-        "compiled": "show how the TPC compiler makes casts of C and LLVM IR: chains, values, assembly",
-        "lint": "check assembly against the issue rules without running it",
-        "latency": "show the latency in bundles between two instructions, and its reason",
-        "schedule": "pack instructions into bundles, and allocate registers",
-        "unswizzle": "remove lane moves around element-wise work",
-        "asm": "assemble text to a binary, or to canonical text",
-        "disasm": "disassemble a binary to a listing, or to text that assembles to the same bytes",
-    },
-    "evidence": {
-        "accuracy": "compare simulated with measured cycles, per row and curve, beside the public model",
-        "verify": "prove a cast against the independent oracle, or compare two implementations",
-        "calibrate": "fit a target to your own measurements, and write the fitted target",
-    },
-    "editors and scripts": {
-        "lsp": "serve editors over the Language Server Protocol",
-        "completion": "print the script that completes commands and options in a shell",
-        "manual": "print the manual page castsim(1)",
-        "schema": "print the JSON Schema of a command's --json output",
-    },
-}
-"""Purpose of each command, by group, in the order of the help; each command is a module of this package."""
-
-COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
-"""The purposes of the commands, without groups."""
-
-PAGED = ("accuracy", "advise", "check", "expand", "scratch", "targets")
-"""Commands whose page is built from their JSON document."""
 
 WITHDRAWN = {"--kanata": "use `--trace FILE`, which ui.perfetto.dev opens"}
 """Options of earlier versions, and what replaces them."""
@@ -112,11 +43,7 @@ _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
 
 
 class CommandModule(Protocol):
-    """Interface of a command's module."""
-
-    def declare(self, parser: OptionParser) -> None:
-        """Add the command's arguments."""
-        ...
+    """Interface of the module that executes a command."""
 
     def execute(self, options: Namespace) -> CommandOutcome:
         """Execute the command."""
@@ -217,13 +144,15 @@ class _MainParser(Parser):
     def format_help(self) -> str:
         """Return the help."""
         width = min(shutil.get_terminal_size().columns - 2, WIDEST)
-        name_width = max(map(len, COMMANDS))
-        parts = ["Start with:", *(f"  {example}" for example in START.values())]
-        for group, commands_of_group in GROUPS.items():
+        features = shipped_features()
+        name_width = max(len(each.name) for each in features)
+        parts = ["Start with:", *(f"  {each.start}" for each in features if each.start)]
+        for group in GROUPS:
             parts += ["", f"{group[:1].upper()}{group[1:]}:"]
             parts += (
-                _filled(summary, width, f"  {name:{name_width}}  ", " " * (name_width + 4))
-                for name, summary in commands_of_group.items()
+                _filled(each.summary, width, f"  {each.name:{name_width}}  ", " " * (name_width + 4))
+                for each in features
+                if each.group == group
             )
         self.epilog = "\n".join([*parts, "", "For help on a command: castsim help COMMAND"])
         return super().format_help()
@@ -253,11 +182,6 @@ def parse(arguments: Sequence[str]) -> tuple[str, Namespace]:
     if head.command is None:
         main.print_help()
         main.exit()
-    if head.command not in COMMANDS:
-        raise _refusal(
-            f"unknown command '{head.command}' (see `castsim --help`)",
-            legal=_near(head.command, COMMANDS) or tuple(COMMANDS),
-        )
     parser = parser_of(head.command, head)
     # A leading blank keeps argparse from taking a negative number for an option.
     rest = [f" {text}" if _NEGATIVE_NUMBER.match(text) else text for text in head.rest]
@@ -283,33 +207,29 @@ def _without_blanks(options: Namespace) -> Namespace:
 
 
 def parser_of(name: str, defaults: Namespace = NOTHING_GLOBAL) -> Parser:
-    """Return the parser of a command; `defaults` are the options before its name."""
-    text, declare = declaration(name)
+    """Return the parser of a command; `defaults` are the options before its name.
+
+    Raises:
+        ReadError: there is no such command. CastsimError: see `feature_of`.
+    """
+    feature = _feature(name)
     parser = Parser(
         prog=f"castsim {name}",
-        description=COMMANDS[name],
-        epilog=text,
+        description=feature.summary,
+        epilog=feature.text,
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
-    declare(parser)
+    feature.declare(parser)
     declare_global(parser, defaults)
     return parser
 
 
-def declaration(name: str) -> tuple[str, Callable[[OptionParser], None]]:
-    """Return the docstring of a command's module, which ends its help, and its function `declare`.
-
-    Both come from the compiled module, which is not executed, because its imports are slow. So `declare` uses
-    nothing but its parser.
-    """
-    loader = cast(
-        "InspectLoader", cast("ModuleSpec", PathFinder.find_spec(f"castsim.commands.{name}", commands.__path__)).loader
-    )
-    code = cast("CodeType", loader.get_code(f"castsim.commands.{name}"))
-    text = "" if sys.flags.optimize > 1 else next(each for each in code.co_consts if isinstance(each, str))
-    found = next(each for each in code.co_consts if isinstance(each, CodeType) and each.co_name == "declare")
-    return text, FunctionType(found, {"__builtins__": __builtins__})
+def _feature(name: str) -> Feature:
+    found = feature_of(name)
+    if found is None:
+        raise _refusal(f"unknown command '{name}' (see `castsim --help`)", legal=_near(name, SHIPPED) or tuple(SHIPPED))
+    return found
 
 
 def whole_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
@@ -319,16 +239,15 @@ def whole_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.Argum
     declare_global(main, NOTHING_GLOBAL)
     commands = main.add_subparsers(dest="command", metavar="COMMAND", parser_class=OptionParser)
     found = {}
-    for name, summary in COMMANDS.items():
-        text, declare = declaration(name)
-        found[name] = parser = commands.add_parser(
-            name, help=summary, description=summary, epilog=text,
+    for feature in shipped_features():
+        found[feature.name] = parser = commands.add_parser(
+            feature.name, help=feature.summary, description=feature.summary, epilog=feature.text,
             formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
         )  # fmt: skip
-        declare(parser)
+        feature.declare(parser)
         declare_global(parser, NOTHING_GLOBAL)
     told = commands.add_parser("help", help="print the help of a command", description="print the help of a command")
-    told.add_argument("of", metavar="COMMAND", nargs="?", choices=tuple(COMMANDS), help="the command")
+    told.add_argument("of", metavar="COMMAND", nargs="?", choices=tuple(SHIPPED), help="the command")
     return main, found
 
 
@@ -338,11 +257,17 @@ def execute(name: str, options: Namespace) -> CommandOutcome:
     Raises:
         CastsimError, EngineError: as raised by the command.
     """
-    command: CommandModule = import_module(f"castsim.commands.{name}")
-    if name in PAGED and options.html is not None:
+    feature = _feature(name)
+    command: CommandModule = import_module(feature.module)
+    if feature.pages and options.html is not None:
         pages: PageModule = import_module("castsim.commands.run_views")
         return pages.paged(name, options, command.execute)
     return command.execute(options)
+
+
+def is_interactive(name: str) -> bool:
+    """Return whether a command waits for a person."""
+    return _feature(name).interactive
 
 
 def json_destination(arguments: Sequence[str]) -> str | None:

@@ -1,14 +1,4 @@
-"""SHELL is bash, zsh, tcsh or fish. The script completes commands, options, targets, formats, modes and files. It
-matches this version: generate it again after an update, or let the shell do so at start-up, as below.
-
-  bash  eval "$(castsim completion bash)"              in ~/.bashrc
-  zsh   castsim completion zsh > ~/.zfunc/_castsim     in a folder of $fpath, before compinit
-  tcsh  castsim completion tcsh > ~/.castsim.tcsh      and `source ~/.castsim.tcsh` in ~/.tcshrc
-  fish  castsim completion fish > ~/.config/fish/completions/castsim.fish
-
-examples:
-  castsim completion bash
-"""
+"""The command `completion`: print the script that completes commands and options in a shell."""
 
 from __future__ import annotations
 
@@ -20,25 +10,19 @@ import shtab
 from castsim.commands.command_line import whole_parser
 from castsim.commands.option_parsers import FINDING_FORMATS
 from castsim.commands.outcome import CommandOutcome, plain
-from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES
 from castsim.execution.run_limits import STALE_MODES
 from castsim.execution.synchronisation.flags import MODES as SYNCHRONISATION
 from castsim.execution.synchronisation.race_findings import MODES as RACES
-from castsim.exploration.checking import LANGUAGES
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Overflow, Rounding, Saturation
 from castsim.numerics.tiers import Tier
 from castsim.reports.sections import FULL, RUN, further_reports
+from castsim.running.checking import LANGUAGES
 from castsim.targets.loader import specification_names, target_names
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
 """Shells that have a completion script."""
-
-
-def declare(parser: OptionParser) -> None:
-    """Add the arguments of `completion`."""
-    parser.add_argument("shell", metavar="SHELL", help="bash, zsh, tcsh or fish")
 
 
 # The words that options and arguments take, for those who list them: completion, and nothing that judges input.

@@ -1,33 +1,4 @@
-"""Searches chains of up to four of the target's instructions for one that gives what a specification asks of a cast,
-proves the best one on every code of SRC where possible, and writes it as a program for `castsim run`. If there is none,
-the chain that fails least is shown with the smallest value on which it fails and every intermediate value, and the exit
-code is 1. --spec is NAME@VERSION:ATTRIBUTE=VALUE:..., exact (default), tosa, onnx or a path. --rounding and --saturate
-ask for more than the specification does. --via judges the chain through the given formats, each optionally followed by
-the rounding mode of the instruction that produces it; the destination may be listed last.
-
---option sets an option of the target, as in `castsim run`. Where nothing conforms without further options, those that a
-program or its launcher can set, such as mode bits (`castsim targets T` lists them), are searched too, one at a time and
-then in pairs: single instructions first, then chains. A result that needs no further options takes precedence; if it is
-a chain and a single instruction would do with options, a line says so. With --via, and for options about uncertain
-points of the hardware, nothing is searched: they are used as given.
-
-DST may be a block format (mxfp8_e4m3, ...; see castsim quantise): the answer is the operation of the target that makes
-it, or a chain of operations, with the rule of its scales, cycles and program, or why there is none (exit code 1).
-
-Without SRC and DST every cast of the specification is lowered: a matrix of one target in which every verdict is proven
-where that is possible. --out names a folder, which gets a program for each cast that has one, and the exit code is 1 if
-a cast has none that conforms. Use --workers or --scheduler to compute in parallel and --ledger FILE to continue after
-an interruption; FILE is removed once the results are written.
-
-examples:
-  castsim lower f16 i8 --spec tosa --target a5
-  castsim lower f32 u16 --spec onnx --saturate --target gaudi --out f32_to_u16.tpc
-  castsim lower i32 bf16 --spec tosa --target a5 --json -
-  castsim lower f16 i8 --spec tosa --target greco --via bf16:rhne i8:rhne
-  castsim lower f32 bf16 --spec tosa --target a5 --option ctrl_48_at_start=1
-  castsim lower f32 mxfp8_e4m3 --target a5
-  castsim lower --spec tosa --target gaudi2 --out programs --workers 2 --ledger tosa.ledger
-"""
+"""The command `lower`: find the instructions for a specification's cast: proof, cost, program."""
 
 from __future__ import annotations
 
@@ -48,7 +19,6 @@ from castsim.commands.run_views import (
     with_note,
     write_page_of,
 )  # fmt: skip
-from castsim.commands.shared_options import OptionParser
 from castsim.files import file_names
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import IllegalError, ReadError, TileError
@@ -69,25 +39,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from castsim.lowering.conformance import LoweredMatrix
-
-
-def declare(parser: OptionParser) -> None:
-    """Add the arguments of `lower`."""
-    add = parser.add_argument
-    what = "format of the source; default: lower all casts of --spec"
-    add("src", metavar="SRC", nargs="?", help=what)
-    add("dst", metavar="DST", nargs="?", help="format of the results, or block format")
-    parser.take("required_target")
-    add("--spec", metavar="S", help="specification: exact (default), tosa, onnx, or a path")
-    add("--rounding", metavar="M", help="rounding mode of results in range")
-    add("--saturate", action="store_true", help="clamp results out of range")
-    add("--via", metavar="F[:M]", nargs="+", help="judge the chain through these formats, each with an optional mode")
-    parser.take("target_options")
-    add("--rows", metavar="R", default="16", help="rows of the tensor that the program converts; default: 16")
-    add("--cols", metavar="C", default="256", help="columns of the tensor; default: 256")
-    add("--steps", metavar="N", default="4", help="search chains of up to N instructions, 1 to 4; default: 4")
-    add("--out", metavar="FILE", help="write the program to FILE, or print only it with -; for all casts: a folder")
-    parser.take("page", "workers", ledger="finished casts")
 
 
 # The shape of the tensor that `castsim lower` writes a program for: which shapes the program can have, and why not.
@@ -181,7 +132,7 @@ def execute(options: Namespace) -> CommandOutcome:
     if options.out not in (None, STDOUT) and found.text is not None:
         write_program(Path(options.out), found.text)
 
-    write_page_of(found, options, options.out)
+    write_page_of(options, "castsim.reports.pages.lowering_page", found, options.out)
 
     def text(_: int) -> RenderableType:
         from castsim.reports.lower import lower_text  # noqa: PLC0415 - rich, only if printed
@@ -338,7 +289,7 @@ def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Co
             workers=workers, ledger=ledger, progress=progress,
         )  # fmt: skip
     files = [None] * len(found.cells) if folder is None else _write_programs(found, folder)
-    write_page_of(found.matrix, options)
+    write_page_of(options, "castsim.reports.pages.lowering_page", found.matrix)
 
     notes = [] if folder is None else [f"{sum(map(bool, files))} programs written to {folder}"]
 

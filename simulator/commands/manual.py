@@ -1,9 +1,4 @@
-"""The page is in troff format, for `man`: castsim(1), with every command and option. A wheel installs it.
-
-examples:
-  castsim manual
-  castsim manual > castsim.1
-"""
+"""The command `manual`: print the manual page castsim(1)."""
 
 from __future__ import annotations
 
@@ -13,12 +8,6 @@ from collections.abc import Iterator
 from castsim import __version__
 from castsim.commands.command_line import DESCRIPTION, whole_parser
 from castsim.commands.outcome import CommandOutcome, plain
-from castsim.commands.shared_options import OptionParser
-
-
-def declare(_: OptionParser) -> None:
-    """Add no arguments, because the command has none."""
-
 
 _EXIT_CODES = (
     ("0", "done"),

@@ -17,9 +17,6 @@ from castsim.isa.reading import file_limit, limit_of
 if TYPE_CHECKING:
     from castsim.execution.distributing import Workers
 
-GRAPHS = (".onnx", ".mlir", ".tosa")
-"""Suffixes of graphs, which `castsim graph` runs."""
-
 _INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)", re.ASCII)
 _MOST_DIGITS = 300
 """Maximum number of hexadecimal digits of an argument: the range of f64 ends earlier, and more could not be shown."""
@@ -222,14 +219,6 @@ HEADERS = {"--define": "macros", "--include": "folders"}
 ASCENDC = {"--auto-sync": "auto_sync", "--tiling": "tiling", "--tiling-struct": "tiling_struct"}
 CORE = {"--block": "block", "--sub": "sub", **ASCENDC}
 """Options of kernels in C, of kernels in C and C++, of AscendC, and of C++, with their names in a namespace."""
-
-TILELANG = re.compile(r"(.+\.py)(?::(\w*))?")
-"""Form of a TileLang kernel: a Python file and one of its functions."""
-
-
-def is_tilelang(program: str | None) -> bool:
-    """Return whether the named program is a TileLang kernel."""
-    return program is not None and TILELANG.fullmatch(program) is not None
 
 
 def refuse_tilelang(options: Namespace, program: str | None) -> None:

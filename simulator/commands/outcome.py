@@ -158,6 +158,32 @@ def write_json(document: Mapping[str, Any], destination: str) -> bool:
     return True
 
 
+def refuse_source(name: str | None, source: str | None) -> None:
+    """Reject an `--out` file that is also the file `source`.
+
+    Raises:
+        ReadError: both are the same file.
+    """
+    if name is None or source is None:
+        return
+    path = Path(name)
+    if path.is_file() and path.resolve() == Path(source).resolve():
+        raise ReadError(f"--out {name} would overwrite its own input")
+
+
+def write_out(name: str | None, data: bytes, source: str | None = None) -> Path | None:
+    """Write a file, completely or not at all, and return its path; None if no file was requested.
+
+    Raises:
+        ReadError: the file cannot be written, or is the file `source`.
+    """
+    if name is None:
+        return None
+    refuse_source(name, source)
+    write_file(Path(name), data, f"--out {name}")
+    return Path(name)
+
+
 def write_program(path: Path, text: str) -> None:
     """Write the text of a program, completely or not at all; raise ReadError on failure."""
     write_file(path, text.encode(), f"cannot write program '{path}'")

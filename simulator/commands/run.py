@@ -1,27 +1,4 @@
-"""An input is FILE.npy, random:SEED or zeros. Without --out, nothing is written. A binary has its declarations in a
-separate file: name it with --declare FILE (the source will do), or put a .decl file beside the binary.
-
-A fragment for a tile target is `tcvt SRC -> DST ROWSxCOLS [MODE] [sat|nosat] [tmp]` or `OPERATION TYPE ROWSxCOLS
-[NUMBER]`; separate several with `;`, and each takes the result of the one before. For a TPC target, a fragment is a
-list of bundles, one per line.
-
-examples:
-  castsim run kernel.pto --in x=x.npy --out results
-  castsim run kernel.pto --in x=random:1 --arg rows=128 --json -
-  castsim run kernel.pto --timing-only --option vector_head=always
-  castsim run kernel.tpc --in x=random:1 --lint
-  castsim run kernel.tpc --in x=random:1 --stale-reads stop
-  castsim run kernel.c --target gaudi2 --tensor x=f32[64,16] --tensor y=bf16[64,16] --index-space 1,16 --in x=random:0
-  castsim run -e 'tcvt f32 -> e4m3fn 16x512 sat' --target a5
-  castsim run kernel.bin --declare kernel.tpc --in x=random:1
-  castsim run kernel.pto --timing-only --timeline --window 100:180
-  castsim run kernel.pto --timing-only --report kernel --show-sync
-  castsim run kernel.pto --timing-only --trace kernel.json
-  castsim run kernel.pto --in x=random:1 --html kernel.html
-  castsim run kernel.pto --timing-only --what-if all
-  castsim run kernel.cpp --in x=x.npy --arg n=1024 --all-blocks
-  castsim run kernel.py:per_token --in x=x.npy --arg hidden=64
-"""
+"""The command `run`: run a program: cycles, the limiting pipe, why pipes wait, outputs."""
 
 from __future__ import annotations
 
@@ -33,12 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.commands.kernels import execute_cpp, launch_of
+from castsim.commands.kernels import launch_of
 from castsim.commands.option_parsers import (
     CORE,
-    GRAPHS,
     assignments,
-    is_tilelang,
     level_of,
     machine_number,
     most_cycles,
@@ -53,7 +28,6 @@ from castsim.commands.option_parsers import (
 )
 from castsim.commands.outcome import CommandOutcome, error_entry, plain, stacked, tell, write_program
 from castsim.commands.run_views import check_views, timeline_of, timeline_text, write_run_page, write_views
-from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES, simulate
 from castsim.execution.input_data import BACKEND, TOOLCHAIN, entries, write_array
 from castsim.execution.run_limits import stale_mode
@@ -65,6 +39,7 @@ from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, rea
 from castsim.machines.mechanisms import lowerer_of
 from castsim.reports.progress import run_progress
 from castsim.reports.sections import FULL, RUN, further_reports
+from castsim.running.languages import CPP, GRAPH, language_module, language_of
 from castsim.running.loaded import LoadedProgram
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
@@ -75,66 +50,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from castsim.execution.timing import Listener
-    from castsim.exploration.lifted_limits import LiftedLimit
     from castsim.isa.pto import program as pto
     from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.reports.views.timeline import Timeline
     from castsim.running.estimating.cast_estimates import Sensitivity
     from castsim.running.fragments import Fragment
+    from castsim.running.lifted_limits import LiftedLimit
     from castsim.running.program_runs import Result
-
-
-def declare(parser: OptionParser) -> None:
-    """Add the arguments of `run`."""
-    add = parser.add_argument
-    what = (
-        "a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or C++ (compiled and executed), "
-        "FILE.py:FUNCTION for a TileLang kernel, a TPC binary or an ELF file; - reads standard input"
-    )
-    add("program", metavar="PROGRAM", nargs="?", help=what)
-    add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file, with random inputs unless given")
-    parser.take("target", "entry")
-    what = "run each function of a .pto file alone, and print a table"
-    add("--all-entries", action="store_true", help=what)
-    parser.take("inputs", "arguments", "kernel")
-    add("--tile", metavar="NAME=VALUE", action="append", default=[], help="value of a parameter (.pto)")
-    parser.take("output_folder", "engine")
-    add("--no-skip", action="store_true", help="execute every trip of every loop (fast engine, .tpc programs)")
-    add("--timing-only", action="store_true", help="count cycles without computing values; needs no inputs")
-    add("--level", metavar="N", help="require level 3 (every tile of the .pto file has addr), or 1 or 2 (none has)")
-    parser.take("opaque")
-    add("--partial", action="store_true", help="also write outputs that are computed in part, each with a mask")
-    parser.take("max_cycles", "run_limits")
-    what = "synchronise programs without flags: insert (default), interlock, barriers, program"
-    add("--sync", metavar="S", default="insert", help=what)
-    add("--toolchain", metavar="V", help="assembler of a tile program: older (default), 2026-05, 2026-07 or 2026-08")
-    add(
-        "--backend", metavar="B", help="A5 casts f32 -> e4m3 and e5m2: library (default, follows CTRL) or vpto (clamps)"
-    )
-    add("--show-sync", action="store_true", help="list the program with the inserted flags and barriers")
-    add("--emit-sync", metavar="FILE", help="save the program (.pto) with the inserted flags and barriers")
-    add("--races", metavar="R", help="races: stop (default), report (default for C++) or ignore")
-    from castsim.reports.sections import FULL, RUN, further_reports  # noqa: PLC0415 - all that a help knows of reports
-
-    more = ", ".join(further_reports())
-    what = f"{RUN} (default): one screen; {FULL}: every section; or one screen and one more section: {more}"
-    add("--report", metavar="R", default=RUN, help=what)
-    add("--timeline", action="store_true", help="show when each line executes, scaled to the width, or the --window")
-    add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON), in which a cycle lasts one microsecond")
-    parser.take("page")
-    add("--window", metavar="A:B", help="cycles to show, one column per cycle in the timeline; default: all")
-    add("--what-if", metavar="NAMES", help="run again with each limit lifted: names separated by commas, or all")
-    add("--facts", action="store_true", help="list the undocumented facts behind the result")
-    add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
-    add("--lint", action="store_true", help="also check the issue rules (.tpc); exit with 1 if one is certainly broken")
-    what = "stale reads (.tpc): report (default), stop or ignore"
-    add("--stale-reads", metavar="S", help=what)
-    what = "file with the `// castsim:` declarations of a binary; default: its .decl file"
-    add("--declare", metavar="FILE", help=what)
-    add("--machine", metavar="N", help="accept this ELF machine number too")
-    parser.take("c_launch", "tilelang")
-    add("--all-blocks", action="store_true", help="run a C++ kernel on each of its cores, and report the slowest")
-    parser.take("target_options", "cores")
 
 
 # What `castsim run` times the program again for: limits lifted one at a time, facts a little different.
@@ -275,18 +197,13 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     words = _program_words(options)
     fragment = fragment_of(options)
-    if options.program.endswith(GRAPHS):
-        from castsim.commands.graph import execute_run  # noqa: PLC0415 - loads the planner
-
-        return execute_run(options)
     options.typed = words
-    if options.program.endswith(CPP_SUFFIXES):
-        return execute_cpp(options, run_source)
-    refuse(options, CORE, options.program, CPP_SUFFIXES)
-    if is_tilelang(options.program):
-        from castsim.commands.tilelang_kernels import execute_tilelang  # noqa: PLC0415 - as above
-
-        return execute_tilelang(options, run_source)
+    language = language_of(options.program)
+    if language not in (CPP, GRAPH):
+        refuse(options, CORE, options.program, CPP_SUFFIXES)
+    if language is not None:
+        outcome: CommandOutcome = language_module(language).execute_run(options, run_source)
+        return outcome
     refuse_tilelang(options, options.program)
     if options.all_blocks:
         raise ReadError("--all-blocks applies only to C++ kernels")
@@ -315,7 +232,7 @@ def run_source(
     findings = _lint(loaded) if options.lint else None
     limits: tuple[str, ...] = ()
     if options.what_if is not None:
-        from castsim.exploration.lifted_limits import limits_asked_for  # noqa: PLC0415 - few runs lift limits
+        from castsim.running.lifted_limits import limits_asked_for  # noqa: PLC0415 - few runs lift limits
 
         limits = limits_asked_for(loaded.target, [name.strip() for name in options.what_if.split(",")])
     folder = output_folder(options.out)
@@ -323,7 +240,7 @@ def run_source(
     result = see(result)
     written = [] if timeline is None else write_views(options, result, timeline)
     if options.emit_sync is not None:
-        from castsim.exploration.program_edits import with_inserted_flags  # noqa: PLC0415 - few runs save it
+        from castsim.running.program_edits import with_inserted_flags  # noqa: PLC0415 - few runs save it
 
         synchronised = with_inserted_flags(result.loaded)
         write_program(Path(options.emit_sync), synchronised)
@@ -436,7 +353,7 @@ def _simulate(
         weights = None if result.untimed else weighed(options, loaded.target, result)
         if not limits:
             return result, (), timeline, weights
-        from castsim.exploration.lifted_limits import gains  # noqa: PLC0415 - few runs lift limits
+        from castsim.running.lifted_limits import gains  # noqa: PLC0415 - few runs lift limits
 
         lifted = gains(
             loaded.target, limits, result.timing,

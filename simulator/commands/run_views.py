@@ -8,27 +8,25 @@ import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
+from castsim.commands.feature import RUN_BLOCKS, shipped_features
 from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain, write_file
 from castsim.engines import observe
 from castsim.isa.dataclass import replace
-from castsim.isa.errors import CastsimError, EngineError, ReadError
-from castsim.isa.reading import Language, Source
+from castsim.isa.errors import ReadError
 from castsim.reports.views.recording import SegmentRecorder, Window
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from castsim.execution.timing import Listener
-    from castsim.exploration.advice_search import Advice
     from castsim.lowering.conformance import Matrix
     from castsim.reports.documents import Document
     from castsim.reports.pages.blocks import Page
-    from castsim.reports.pages.page_of_result import Result as PagedResult
     from castsim.reports.run_report import RunReport
     from castsim.reports.views.timeline import Timeline
     from castsim.running.program_runs import Result
@@ -97,31 +95,29 @@ def write_page(file: str, page: Page, option: str = "--html") -> None:
     write_file(Path(file), data, f"{option} {file}: cannot be written")
 
 
-def write_page_of(result: PagedResult, options: Namespace, out: str | None = None) -> None:
-    """Write the page of a result if requested; `out` is the file that its program was written to.
+def write_page_of(options: Namespace, module: str, *result: object) -> None:
+    """Write the page of a result if requested: what `page_of` of a module returns, which is imported only then.
 
     Raises:
         ReadError: the file cannot be written.
     """
-    if options.html is None:
-        return
-    from castsim.reports.pages.page_of_result import page_of  # noqa: PLC0415 - loads rich, and few ask for a page
-
-    write_page(options.html, page_of(result, out))
+    if options.html is not None:
+        write_page(options.html, import_module(module).page_of(*result))
 
 
 def answer_page(document: Mapping[str, Any]) -> Page | None:
     """Return the page of a look-up's document, recognised by its keys and version; None for other documents."""
-    from castsim.reports import accuracy, scratch, targets, tuning  # noqa: F401, PLC0415 - all of them for a page
-    from castsim.reports.documents import FORMS, VERSIONS, keys_of  # noqa: PLC0415 - as above
-    from castsim.reports.pages import page_of_result  # noqa: F401, PLC0415 - as above
+    from castsim.reports.documents import FORMS, keys_of  # noqa: PLC0415 - all of them for a page
     from castsim.reports.pages.answer_pages import PAGES  # noqa: PLC0415 - as above
-    from castsim.reports.schemas import command_documents  # noqa: F401, PLC0415 - as above
 
+    for feature in shipped_features():
+        if feature.pages:
+            for module in (*feature.pages, *(each.partition(":")[0] for each in feature.documents)):
+                import_module(module)
     for name, page in PAGES.items():
         keys = {meaning.alias or key: meaning.optional for key, (meaning, _, _) in keys_of(FORMS[name]).items()}
         needed = {key for key, is_optional in keys.items() if not is_optional}
-        if needed <= {*document} <= {*keys} and document["schema_version"] == VERSIONS.get(name, 1):
+        if needed <= {*document} <= {*keys} and document["schema_version"] == FORMS[name].VERSION:
             return page(document)
     return None
 
@@ -362,14 +358,6 @@ def write_run_page(options: Namespace, report: RunReport, document: Document, *,
     return [f"html: written to {options.html}"]
 
 
-_ADVICE_SECONDS = 1.0
-"""Processor time in seconds for proposing changes to a run that is shown, and again for checking them."""
-
-_MOST_ADVISED, _MOST_CHANGED_LINES = 20_000, 1000
-"""Maximum executions and lines of a program that is also changed: each change is read and run again, on both engines.
-"""
-
-
 def page_of_run(
     options: Namespace, report: RunReport, document: Document, window: Window | None, *, is_read: bool
 ) -> Page:
@@ -378,44 +366,17 @@ def page_of_run(
     Raises:
         ReadError: the window reaches beyond the run.
     """
-    from castsim.commands.editor.grammars import page_grammar  # noqa: PLC0415 - takes a while, and few ask for a page
+    from castsim.reports.pages.grammars import page_grammar  # noqa: PLC0415 - takes a while, and few ask for a page
     from castsim.reports.pages.run_page import run_page  # noqa: PLC0415 - as above
 
     result = report.result
     grammar = page_grammar("pto" if result.loaded.target.has_tiles else "tpc")
-    return run_page(report, document, window, advice_of(options, result, is_read=is_read), grammar)
-
-
-def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | str | None:
-    """Return the changes that save cycles of a run, or a sentence with the reason why none was tried.
-
-    None if the run itself is in doubt.
-    """
-    if result.untimed or result.races or result.stale_reads:
-        return None
-    from castsim.exploration.advice_search import advice_on  # noqa: PLC0415 - as above
-    from castsim.exploration.equivalence import original  # noqa: PLC0415 - as above
-    from castsim.exploration.program_edits import RunConfig  # noqa: PLC0415 - as above
-
-    loaded = result.loaded
-    changing = ("sync", "opaque", "declare", "machine", "unsafe_scratch", "max_cycles")
-    given = [name for name in changing if getattr(options, name) not in (None, [], False, "insert")]
-    if not is_read or not loaded.source:
-        return "Run `castsim advise` to try changes." if loaded.source else "A binary has no text to change."
-    if given:
-        return f"Changes are not tried on a run with --{given[0].replace('_', '-')}."
-    if len(result.timing.executions) > _MOST_ADVISED or loaded.source.count("\n") > _MOST_CHANGED_LINES:
-        return "The program is long: run `castsim advise` to try changes."
-    setting = RunConfig(
-        loaded.target, loaded.entry if loaded.target.has_tiles else None,
-        scalars_of(options),
-        assignments("--in", options.inputs), seconds=_ADVICE_SECONDS, limits=run_limits_of(options)
-    )  # fmt: skip
-    language = Language.TILES if loaded.target.has_tiles else Language.ASSEMBLY
-    try:
-        return advice_on(original(Source(loaded.file, language, loaded.source), setting))
-    except (CastsimError, EngineError) as error:
-        return f"castsim advise rejects the program: {str(error).partition(chr(10))[0]}"
+    more = [
+        block
+        for module in RUN_BLOCKS
+        for block in import_module(module).blocks_of_run(options, result, is_read=is_read)
+    ]
+    return run_page(report, document, window, more, grammar)
 
 
 def matrix_report(

@@ -1,15 +1,4 @@
-"""R, C and S take a number or, with --sweep, a range FIRST:LAST[:STEP]. Without --row-stride, each row starts at the
-next whole block. Given a program instead of two formats, it shows the smallest tmp tile for each cast and the one that
-serves them all; given all, the size that serves every cast of a shape (tmpSizeAllBytes). A sweep covers up to 1000000
-shapes and shows its progress from 10000 shapes on.
-
-examples:
-  castsim scratch f32 i16 --rows 4 --cols 200 --row-stride 256
-  castsim scratch f16 i8 --rows 8 --cols 160 --audit
-  castsim scratch all --rows 4 --cols 200 --row-stride 256
-  castsim scratch f32 i16 --rows 0:300:50 --cols 0:256 --row-stride 8:512:8 --sweep
-  castsim scratch kernel.pto --arg rows=128
-"""
+"""The command `scratch`: show how large a tmp tile a cast needs, and which bytes it touches."""
 
 from __future__ import annotations
 
@@ -19,7 +8,6 @@ from pathlib import Path
 
 from castsim.commands.option_parsers import limits_of, refuse_given, scalars_of
 from castsim.commands.outcome import CommandOutcome, answer
-from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.strided.audit import ScratchAuditor
@@ -37,26 +25,6 @@ from castsim.reports.scratch import (
 )
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.strided_repeat import StridedRepeatTarget
-
-
-def declare(parser: OptionParser) -> None:
-    """Add the arguments of `scratch`."""
-    add = parser.add_argument
-    add("what", metavar="SRC DST | all | PROGRAM", nargs="+", help="two formats, all casts, or a .pto file")
-    add("--rows", metavar="R", help="valid rows")
-    add("--cols", metavar="C", help="valid columns")
-    add("--row-stride", metavar="S", help="row stride of the source tile in elements")
-    add("--rounding", metavar="M", help="rounding mode of the cast")
-    add("--target", metavar="T", help="name or path of a target; default: the one the program names, or a2a3")
-    add("--entry", metavar="F", help="name of a function of the program")
-    parser.take(arguments="scalar argument of the program")
-    parser.take("walk")
-    add("--audit", action="store_true", help="compare with the bytes that a run touches")
-    add(
-        "--sweep", action="store_true", help="audit every shape of the ranges, and list where formula and extent differ"
-    )
-    parser.take("page")
-
 
 _LARGEST = 1_000_000
 """Sentinel tile size: larger than any tile, and small enough to check any shape up to it in a second."""

@@ -1,6 +1,6 @@
 """Options that several commands share, one row each: spelling, placeholder and help.
 
-Numbers in the help repeat those of `castsim.execution.run_limits` and `castsim.lowering.graphs.graph_execution`,
+Numbers in the help repeat those of `castsim.execution.run_limits` and `castsim.tools.graphs.graph_execution`,
 because a help may not import the modules that define them.
 """
 

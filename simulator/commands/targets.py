@@ -1,13 +1,4 @@
-"""NAME is a shipped target or specification, or the path of a description (a name ending in .toml).
-
-examples:
-  castsim targets
-  castsim targets a2a3
-  castsim targets my.toml f32 f16
-  castsim targets --diff a2a3 a5
-  castsim targets --template a5 > chip.toml
-  castsim targets tosa f32 e4m3fn
-"""
+"""The command `targets`: list targets and specifications, or show the casts, facts and options of one."""
 
 from __future__ import annotations
 
@@ -26,7 +17,6 @@ from types import UnionType
 from typing import Any
 
 from castsim.commands.outcome import CommandOutcome, answer, plain
-from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
 from castsim.reports.pages.answer_pages import (
@@ -222,16 +212,6 @@ def _value(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     return str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
-
-
-def declare(parser: OptionParser) -> None:
-    """Add the arguments of `targets`."""
-    what = "a target or specification, optionally with one of its type pairs"
-    parser.add_argument("what", metavar="NAME SRC DST", nargs="*", help=what)
-    what = "compare the casts of two targets side by side"
-    parser.add_argument("--diff", metavar=("A", "B"), nargs=2, help=what)
-    parser.add_argument("--template", metavar="T", help="print the description of a target as a template for another")
-    parser.take("page")
 
 
 def execute(options: Namespace) -> CommandOutcome:

@@ -5,30 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from castsim.evidence.accuracy_assessment import Accuracy as AccuracyTable
 from castsim.evidence.accuracy_assessment import AssessedRow, Statistics, by_evidence, predicted, simulated
-from castsim.evidence.calibration import Calibration, misfits
 from castsim.evidence.left_out import CrossValidation
 from castsim.execution.origins import Origins
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Cycles, Name, Percent, WorkerEntry
-from castsim.reports.terminal import indented, table
 from castsim.targets.description import SourceKind
 from castsim.targets.loader import intervals
 
-_PLACES = 4
+PLACES = 4
 """Number of decimals of a percentage."""
 
 
 class Errors(Keys):
     """Statistics of the sizes of errors."""
 
-    mean: Percent = says("Mean error.", lambda found: round(found.mean, _PLACES))
-    median: Percent = says("Median error.", lambda found: round(found.median, _PLACES))
-    max: Percent = says("Largest error.", lambda found: round(found.maximum, _PLACES))
+    mean: Percent = says("Mean error.", lambda found: round(found.mean, PLACES))
+    median: Percent = says("Median error.", lambda found: round(found.median, PLACES))
+    max: Percent = says("Largest error.", lambda found: round(found.maximum, PLACES))
 
 
 class Counted(Errors):
@@ -74,10 +69,10 @@ class MeasuredRow(Keys):
     simulated_cycles: Cycles = says("The simulation's figure.")
     error_percent: Percent = says(
         "Error relative to the published figure; positive if the simulation is higher.",
-        lambda one: round(one.error, _PLACES),
+        lambda one: round(one.error, PLACES),
     )
     public_model_error_percent: Percent | None = says(
-        of=lambda one: None if one.predicted_error is None else round(one.predicted_error, _PLACES)
+        of=lambda one: None if one.predicted_error is None else round(one.predicted_error, PLACES)
     )
     """Error of the public cost model; null if the model has no value."""
     reason: str | None = says(of=lambda one: one.reason or None)
@@ -134,7 +129,7 @@ class Evidence(Keys):
     """Errors of fitted rows, which confirm nothing; null if there are none."""
 
 
-class Accuracy(CommandDocument, Errors, Evidence, name="accuracy"):
+class Accuracy(CommandDocument, Errors, Evidence, name="accuracy", version=5):
     """Simulated compared with published cycles; the statistics cover all rows."""
 
     by_source: list[SourceErrors] = says("The same statistics by target and by source of the measured cycles.")
@@ -224,7 +219,7 @@ class PredictedRow(Keys):
     simulated_cycles: Cycles = says("The simulation's figure.")
     error_percent: Percent = says(
         "Error relative to the published figure; positive if the simulation is higher.",
-        lambda one: round(one.error, _PLACES),
+        lambda one: round(one.error, PLACES),
     )
 
 
@@ -271,97 +266,4 @@ def cross_validation_document(found: CrossValidation) -> Document:
 # A calibration as JSON: every parameter and every row, before and after.
 
 
-class CalibratedParameter(Keys):
-    """A fitted number of the description."""
-
-    path: str = says("Its path in the description.")
-    before: float = says("Value in the target.")
-    value: float = says("Fitted value.")
-    standard_error: float | None
-    """Its standard error; null at a bound, or if there are no more rows than parameters."""
-    low: float = says("Lower end of the range of possible values.")
-    high: float | None = says("Upper end of the range of possible values; null if there is none.")
-    at_bound: bool = says("Whether the fitted value is at a bound.")
-    rows: int = says("Number of rows that depend on the fact.")
-
-
-class CalibratedRow(Keys):
-    """A measured row, simulated before and after the fit."""
-
-    line: int = says("Its line in the table.", "span.line")
-    operation: str = says("The operation and its parameters.", "label")
-    src: str = says("Name of the source format.")
-    dst: str = says("Name of the destination format.")
-    measured_cycles: Cycles = says("Measured cycles.")
-    before_cycles: Cycles = says("Simulated on the target.")
-    after_cycles: Cycles = says("Simulated on the derived target.")
-    before_percent: Percent = says("Error of the target relative to the measured cycles.")
-    after_percent: Percent = says("Error of the derived target relative to the measured cycles.")
-
-
-class Calibrated(CommandDocument, name="calibrate"):
-    """Numbers of a target fitted to a table; all of its rows are fitted."""
-
-    target: str = says("Name of the target.")
-    file: str = says("The table.")
-    out: str = says("The derived description.")
-    residual_before_percent: Percent = says("Root of the mean squared error of the rows on the target.")
-    residual_percent: Percent = says("Root of the mean squared error of the rows on the derived target.")
-    warnings: list[str]
-    """Doubts about the fit: errors beyond the noise of the rows, numbers that the rows hardly determine."""
-    parameters: list[CalibratedParameter] = says("The fitted parameters.")
-    rows: list[CalibratedRow] = says("The rows.")
-
-
-def calibration_document(found: Calibration, out: str) -> Document:
-    """Return the JSON of a calibration."""
-    before, after = (found.errors(cycles) for cycles in (found.before, found.after))
-    return Calibrated.of(
-        found,
-        file=found.table.file,
-        out=out,
-        residual_before_percent=round(found.deviation(found.before), _PLACES),
-        residual_percent=round(found.deviation(found.after), _PLACES),
-        warnings=misfits(found),
-        rows=[
-            CalibratedRow.of(
-                row,
-                before_cycles=found.before[number],
-                after_cycles=found.after[number],
-                before_percent=round(before[number], _PLACES),
-                after_percent=round(after[number], _PLACES),
-            )
-            for number, row in enumerate(found.table.rows)
-        ],
-    )
-
-
 # A calibration as text: the parameters, the rows, and how far they are off before and after.
-
-
-def calibration_text(found: Calibration, out: str) -> RenderableType:
-    """Return the report; `out` is the written description."""
-    parameters = table("parameter", ">before", ">fitted", ">+-", ">rows")
-    for each in found.parameters:
-        spread = "at bound" if each.at_bound else "-" if each.standard_error is None else f"{each.standard_error:.2g}"
-        parameters.add_row(
-            each.path, f"{each.before.normalize():f}", f"{each.value.normalize():f}", spread, str(each.rows)
-        )
-    rows = table("line", "operation", "shape", ">measured", ">before", ">after", ">off %")
-    for row, before, after, error in zip(
-        found.table.rows, found.before, found.after, found.errors(found.after), strict=True
-    ):
-        formats = row.src.name if row.src.name == row.dst.name else f"{row.src.name} -> {row.dst.name}"
-        shape = f"{row.valid_rows} x {row.valid_cols}"
-        cells = (str(row.measured_cycles), str(before), str(after), f"{error:+.2f}")
-        rows.add_row(str(row.span.line), f"{row.label} {formats}", shape, *cells)
-    count = len(found.table.rows)
-    before_after = f"{found.deviation(found.before):.2f} % rms before, {found.deviation(found.after):.2f} % after"
-    return Group(
-        Text(f"{found.target.name}: {len(found.parameters)} parameters fitted to {count} rows of "
-             f"{Path(found.table.file).name}, written to {out}"),
-        Text(f"error of these rows, all of them fitted: {before_after}"),
-        indented(parameters), Text(""), indented(rows),
-        Text("+- is one standard error, from the residuals and the slopes of the cycles."),
-        *(Text(f"warning: {each}", style="yellow") for each in misfits(found)),
-    )  # fmt: skip

@@ -268,7 +268,7 @@ class CastDifference(Keys):
     max_ulps_apart: Ulps | None = says("The largest distance among the results; null if some are NaN and some are not.")
 
 
-class Cast(CommandDocument, name="cast"):
+class Cast(CommandDocument, name="cast", version=3):
     """Values cast, value by value."""
 
     results: list[CastResult] = says("One entry for each value, target and mode.")

@@ -96,11 +96,11 @@ class MatrixForm(CommandDocument):
     workers: list[WorkerEntry] = says("The workers of the computation.")
 
 
-class Conform(MatrixForm, name="conform"):
+class Conform(MatrixForm, name="conform", version=4):
     """Every cast of a specification on targets."""
 
 
-class LoweredMatrix(MatrixForm, name="lower-matrix"):
+class LoweredMatrix(MatrixForm, name="lower-matrix", version=2):
     """Without SRC and DST: every cast of a specification lowered to one target."""
 
     cells: list[LoweredMatrixCell] = says("One entry for each cast and target.")  # type: ignore[assignment]

@@ -22,39 +22,6 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 Document: TypeAlias = dict[str, Json]
 """A JSON object."""
 
-VERSIONS: Mapping[str, int] = {
-    "run": 8,
-    "diff": 2,
-    "cast": 3,
-    "compare": 2,
-    "graph": 3,
-    "lower": 2,
-    "lower-matrix": 2,
-    "conform": 4,
-    "accuracy": 5,
-    "advise": 2,
-    "schedule": 2,
-    "latency": 2,
-    "compiled-ir": 2,
-    "compiled-table": 2,
-    "compiled-emit": 2,
-    "compiled": 2,
-    "builtin-descriptor": 2,
-    "builtin-function": 2,
-    "builtin": 2,
-    "builtin-list": 2,
-    "targets": 2,
-    "schema-list": 2,
-    "verify": 3,
-    "verify-lowering": 3,
-    "verify-substitutions": 2,
-    "targets-pair": 3,
-    "targets-diff": 3,
-    "specification": 3,
-    "specification-pair": 3,
-}
-"""The `schema_version` of each document whose structure has changed since the first; all others have 1."""
-
 # The keys of an object: what each means, and where its value is from.
 
 _KEY = "json"
@@ -131,15 +98,16 @@ class Keys:
 
 
 class CommandDocument(Keys):
-    """A document that a command writes; `name` of its class is its own."""
+    """A document that a command writes; `name` and `version` of its class are its own."""
 
     NAME: ClassVar[str]
-    """Key of the document in `VERSIONS`."""
+    VERSION: ClassVar[int]
+    """Its `schema_version`, which grows with every change of the structure."""
 
-    def __init_subclass__(cls, *, name: str = "") -> None:
+    def __init_subclass__(cls, *, name: str = "", version: int = 1) -> None:
         super().__init_subclass__()
         if name:  # else what several forms have in common
-            cls.NAME = name
+            cls.NAME, cls.VERSION = name, version
             FORMS[name] = cls
 
     schema_version: int = says(
@@ -149,7 +117,7 @@ class CommandDocument(Keys):
     @classmethod
     def of(cls, reported: object = None, /, **given: object) -> Document:
         """Return the document, starting with its version."""
-        return {"schema_version": VERSIONS.get(cls.NAME, 1), **super().of(reported, **given)}
+        return {"schema_version": cls.VERSION, **super().of(reported, **given)}
 
 
 FORMS: dict[str, type[CommandDocument]] = {}

@@ -228,7 +228,7 @@ class Distance(Keys):
     source: str = says("Sources of the rules.")
 
 
-class Latency(CommandDocument, name="latency"):
+class Latency(CommandDocument, name="latency", version=2):
     """The distances of pairs of instructions."""
 
     pairs: list[Distance | None]

@@ -18,8 +18,9 @@ from castsim.lowering.planner import Plan, PlanKind
 from castsim.lowering.proof import Evidence as ProofEvidence
 from castsim.lowering.proof import Method
 from castsim.lowering.steps import Chain, path_of
-from castsim.reports.documents import VERSIONS, CommandDocument, Document, Keys, numbered, says
+from castsim.reports.documents import CommandDocument, Document, Keys, numbered, says
 from castsim.reports.numbers import bits_text, ends_document, grouped, json_value
+from castsim.reports.schemas.command_documents import LoweringVerification
 from castsim.reports.schemas.keys import Bytes, Cycles, CyclesPerElement, Elements, Name, Scalar, Value
 from castsim.reports.schemas.keys import Number as NumberKeys
 from castsim.reports.targets import specification_words
@@ -149,7 +150,7 @@ class PlanEntry(Keys):
     """The single instruction in addition to a chain; null if there is none."""
 
 
-class Lower(CommandDocument, PlanEntry, name="lower"):
+class Lower(CommandDocument, PlanEntry, name="lower", version=2):
     """A cast of a specification lowered to a target."""
 
     target: str = says("Name of the target.", "plan.target")
@@ -235,7 +236,7 @@ def lowering_document(record: LoweringRecord) -> Document:
     found = record.document()
     return {
         **found,
-        "schema_version": VERSIONS["verify-lowering"],  # of the command's document, not of the record
+        "schema_version": LoweringVerification.VERSION,  # of the command's document, not of the record
         "results": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["results"]],
         "missing": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["missing"]],
     }

@@ -12,7 +12,7 @@ from rich.text import Text
 from castsim.execution.synchronisation.flags import Note, Place
 from castsim.isa.dataclass import replace
 from castsim.reports import run_cycles, run_findings, run_outcomes, sections
-from castsim.reports.documents import ABSENT, VERSIONS, CommandDocument, Document, Keys, says
+from castsim.reports.documents import ABSENT, CommandDocument, Document, Keys, says
 from castsim.reports.numbers import lines_named
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import Cycles, Line, LintEntry
@@ -414,7 +414,7 @@ class CoresKeys(Keys):
     """Every core with `--all-blocks`; the document is about the slowest."""
 
 
-class Run(CommandDocument, name="run"):
+class Run(CommandDocument, name="run", version=8):
     """A program that ran. If no cycles are modelled, the keys about time are null and `untimed` gives the reason."""
 
     @classmethod
@@ -425,7 +425,7 @@ class Run(CommandDocument, name="run"):
 
 def run_document(report: RunReport) -> Document:
     """Return the report as JSON; names include units, a file is null if it was not written."""
-    found: Document = {"schema_version": VERSIONS[Run.NAME]}
+    found: Document = {"schema_version": Run.VERSION}
     for name in (*DOCUMENTED, *report.further):
         part = section(name)
         keys = part.keys.of(report)

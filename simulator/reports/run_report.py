@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from castsim.execution.input_data import digest
 from castsim.execution.timing import Limiter, limiter
 from castsim.execution.tree import BufferUse, buffer_use
-from castsim.exploration.lifted_limits import LineCost, costliest_line, limit_behind, longest_line
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import Codes
 from castsim.reports.documents import Keys, says
 from castsim.reports.numbers import doubtful_facts
 from castsim.reports.schemas.keys import Elements, FactEntry, Output
 from castsim.running.estimating.cast_estimates import Sensitivity, Trust, trust_of
+from castsim.running.lifted_limits import LineCost, costliest_line, limit_behind, longest_line
 from castsim.running.loaded import Loaded, Partial
 from castsim.running.program_runs import Result, SourceLine, bookkeeping, inserted, source_lines
 from castsim.targets.loader import Target
@@ -27,9 +27,9 @@ from castsim.targets.loader import Target
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from castsim.exploration.lifted_limits import LiftedLimit
     from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint_flow import LintFinding
+    from castsim.running.lifted_limits import LiftedLimit
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ class Rescale(Keys):
     rounding_modes: dict[Name, RescaleRounding] = says("The rounding modes.")
 
 
-class SpecificationDescription(SpecificationHeader, CommandDocument, name="specification"):
+class SpecificationDescription(SpecificationHeader, CommandDocument, name="specification", version=3):
     """One specification."""
 
     pairs: list[SpecifiedPairs] = says(
@@ -161,7 +161,7 @@ class PairRule(Rule):
     when: dict[Name, Scalar] = says("The attribute values to which it applies.")
 
 
-class SpecificationPair(CommandDocument, name="specification-pair"):
+class SpecificationPair(CommandDocument, name="specification-pair", version=3):
     """One type pair of a specification."""
 
     specification: str = says("Name of the specification.")
@@ -227,7 +227,7 @@ class TargetBuiltins(Keys):
     special_functions: list[FunctionEntry] = says("The special functions.", lambda _: special_functions())
 
 
-class BuiltinList(CommandDocument, name="builtin-list"):
+class BuiltinList(CommandDocument, name="builtin-list", version=2):
     """The builtins of targets."""
 
     targets: list[TargetBuiltins] = says("The targets.")
@@ -263,7 +263,7 @@ class OptionEntry(Keys):
     source: str = says("Source of the default.")
 
 
-class TargetDescription(CommandDocument, TargetHeader, name="targets"):
+class TargetDescription(CommandDocument, TargetHeader, name="targets", version=2):
     """One target."""
 
     pairs: list[PairEntry] = says("Its type pairs.", pair_rows)
@@ -292,7 +292,7 @@ class ConfigurationEntry(Keys):
     value: object = says("Its value.", lambda item: item[1])
 
 
-class TargetPair(CommandDocument, PairEntry, name="targets-pair"):
+class TargetPair(CommandDocument, PairEntry, name="targets-pair", version=3):
     """One type pair of a target."""
 
     target: str = says("Name of the target.")
@@ -337,7 +337,7 @@ class DiffEntry(Keys):
     difference: str = says("The difference in words.")
 
 
-class TargetsDiff(CommandDocument, name="targets-diff"):
+class TargetsDiff(CommandDocument, name="targets-diff", version=3):
     """Two targets side by side; with `--diff`."""
 
     targets: list[str] = says("Names of the first and of the second target.")

@@ -14,8 +14,9 @@ from castsim.evidence.verification.inputs import VerificationPart, input_set
 from castsim.evidence.verification.running import PartProgress, VerificationRecord
 from castsim.isa.formats import Format
 from castsim.numerics.codec import value_of
-from castsim.reports.documents import VERSIONS, Document
+from castsim.reports.documents import Document
 from castsim.reports.numbers import grouped
+from castsim.reports.schemas.command_documents import Verification
 from castsim.reports.terminal import composed, indented, table
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def verify_document(record: VerificationRecord, path: Path | None) -> Document:
     details = [detail for one in record.progress for detail in mismatch_details(one)]
     return {
         **record.document(),
-        "schema_version": VERSIONS["verify"],  # of the command's document, not of the record
+        "schema_version": Verification.VERSION,  # of the command's document, not of the record
         "record": None if path is None else str(path),
         "mismatch_details": [
             {name: _value(text) if text and name.endswith("_value") else text for name, text in each.items()}

@@ -8,7 +8,6 @@ from random import Random
 
 from tpc_random_instructions import some_instruction
 
-from castsim.commands.asm import encoded_target
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc.assembler import assemble
 from castsim.isa.tpc.encoding_tables import Encoding
@@ -17,6 +16,7 @@ from castsim.isa.tpc.instructions import FORMS, available
 from castsim.isa.tpc.parser import print_program
 from castsim.isa.tpc.program import Bundle, LabelDefinition, Slot, TpcProgram
 from castsim.targets.vliw import VliwTarget
+from castsim.tools.tpc_assembly.asm import encoded_target
 from fuzz import seeds
 
 GENERATIONS = ("goya", "gaudi", "gaudib", "greco", "gaudi2")

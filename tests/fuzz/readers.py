@@ -61,7 +61,7 @@ def read_tiles(data: bytes) -> None:
 
 def check_tiles(data: bytes) -> None:
     """All that `castsim check` does with a `.pto` text: reading, walking, lowering."""
-    from castsim.exploration.checking import check_text  # noqa: PLC0415
+    from castsim.running.checking import check_text  # noqa: PLC0415
 
     for finding in check_text("k.pto", _text(data, "k.pto")):
         assert finding.message
@@ -98,14 +98,14 @@ def read_binary(data: bytes) -> None:
 
 def read_onnx(data: bytes) -> None:
     """Read a model."""
-    from castsim.lowering.graphs.onnx_reader import read_onnx as read  # noqa: PLC0415
+    from castsim.tools.graphs.onnx_reader import read_onnx as read  # noqa: PLC0415
 
     read(file("m.onnx", data))  # what goes wrong is raised
 
 
 def read_tosa(data: bytes) -> None:
     """Read a graph."""
-    from castsim.lowering.graphs.tosa_reader import read_tosa as read  # noqa: PLC0415
+    from castsim.tools.graphs.tosa_reader import read_tosa as read  # noqa: PLC0415
 
     read(_text(data, "m.mlir"), Path("m.mlir"))  # what goes wrong is raised
 
@@ -153,8 +153,8 @@ def read_record(data: bytes) -> None:
 
 def read_result(data: bytes) -> None:
     """Read the result of a run as a side of `castsim diff`; it does not differ from itself."""
-    from castsim.exploration.differences import difference  # noqa: PLC0415
-    from castsim.reports.comparing import difference_document, recorded_side  # noqa: PLC0415
+    from castsim.tools.diff.comparing import difference_document, recorded_side  # noqa: PLC0415
+    from castsim.tools.diff.differences import difference  # noqa: PLC0415
 
     for values in (False, True):
         side = recorded_side(data, "r.json", values=values)
@@ -165,7 +165,7 @@ def read_result(data: bytes) -> None:
 
 def read_messages(data: bytes) -> None:
     """Read messages of a debugger's client until they end."""
-    from castsim.commands.editor.debug_adapter import Channel  # noqa: PLC0415
+    from castsim.tools.debugger.debug_adapter import Channel  # noqa: PLC0415
 
     messages = Channel(io.BytesIO(data), io.BytesIO())
     while messages.receive() is not None:
@@ -181,13 +181,13 @@ def read_csv(data: bytes) -> None:
 
 
 _PTO, _TPC, _SWEEPS = "isa/pto", "isa/tpc", "simulator/exploration"
-_EXECUTION, _GRAPHS = "simulator/execution", "simulator/lowering/graphs"
+_EXECUTION, _GRAPHS = "simulator/execution", "simulator/tools/graphs"
 _MICRO = tuple(f"simulator/execution/interpreter/{name}.py" for name in ("micro_interpreter", "vector_unit"))
 READERS: dict[str, Reader] = {
     "tile": Reader(read_tiles, lambda: seeds.files(".pto"), tile_grammar.tile, (f"{_PTO}/*.py",)),
     "tile-checked": Reader(
         check_tiles, lambda: seeds.files(".pto"), tile_grammar.tile,
-        ("simulator/exploration/checking.py", f"{_EXECUTION}/interpreter/*.py", f"{_EXECUTION}/sync*/*.py"),
+        ("simulator/running/checking.py", f"{_EXECUTION}/interpreter/*.py", f"{_EXECUTION}/sync*/*.py"),
     ),
     "micro": Reader(read_tiles, seeds.micro, tile_grammar.micro, (f"{_PTO}/micro_*.py",)),
     "micro-checked": Reader(
@@ -223,11 +223,11 @@ READERS: dict[str, Reader] = {
     ),
     "result": Reader(
         read_result, seeds.results, file_grammar.result,
-        ("simulator/reports/comparing.py", "simulator/exploration/differences.py"),
+        ("simulator/tools/diff/comparing.py", "simulator/tools/diff/differences.py"),
     ),
     "trace": Reader(
         study_readers.read_trace, study_grammar.trace_seeds, study_grammar.trace,
-        ("simulator/commands/view.py",),
+        ("simulator/tools/traces/command.py",),
     ),
     "sweep": Reader(
         study_readers.read_sweep, study_grammar.sweep_seeds, study_grammar.sweep,
@@ -236,7 +236,7 @@ READERS: dict[str, Reader] = {
     ),
     "sweep-rows": Reader(
         study_readers.read_rows, study_grammar.rows_seeds, study_grammar.rows,
-        (f"{_SWEEPS}/sweep_points.py", f"{_SWEEPS}/sweep_results.py", "simulator/reports/pages/sweep_page.py"),
+        (f"{_SWEEPS}/sweep_points.py", f"{_SWEEPS}/sweep_results.py", "simulator/tools/sweep/page.py"),
         text=False,
     ),
     "sweep-ledger": Reader(
@@ -245,7 +245,7 @@ READERS: dict[str, Reader] = {
     ),
     "tune-ledger": Reader(
         study_readers.read_tune_ledger, study_grammar.tune_ledger_seeds, study_grammar.tune_ledger,
-        ("simulator/exploration/tuning_studies.py",), text=False,
+        ("simulator/tools/tune/studies.py",), text=False,
     ),
     "measurements": Reader(
         study_readers.read_measurements, study_grammar.measurements_seeds, study_grammar.measurements,
@@ -257,7 +257,7 @@ READERS: dict[str, Reader] = {
     ),
     "messages": Reader(
         read_messages, lambda: (b'Content-Length: 20\r\n\r\n{"seq": 1, "a": "bc"}',), file_grammar.messages,
-        ("simulator/commands/editor/debug_adapter.py",),
+        ("simulator/tools/debugger/debug_adapter.py",),
     ),
 }  # fmt: skip
 """Every reader by its name."""

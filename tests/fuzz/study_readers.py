@@ -36,8 +36,8 @@ def file(name: str, data: bytes) -> Path:
 
 def read_sweep(data: bytes) -> None:
     """Read a specification and expand the first points of its grid; what it says in one form is said again."""
-    from castsim.exploration.sweep_points import work_of  # noqa: PLC0415 - likewise
-    from castsim.exploration.sweep_specification import read_specification  # noqa: PLC0415 - only for sweeps
+    from castsim.tools.sweep.points import work_of  # noqa: PLC0415 - likewise
+    from castsim.tools.sweep.specification import read_specification  # noqa: PLC0415 - only for sweeps
 
     found = read_specification(file("s.toml", data))
     grid = found.grid
@@ -50,8 +50,8 @@ def read_sweep(data: bytes) -> None:
 
 def read_rows(data: bytes) -> None:
     """Draw the results of a sweep, and read them as a frame."""
-    from castsim.exploration.sweep_points import results_table  # noqa: PLC0415 - needs pyarrow
-    from castsim.reports.pages.sweep_page import sweep_page  # noqa: PLC0415 - likewise
+    from castsim.tools.sweep.page import sweep_page  # noqa: PLC0415 - likewise
+    from castsim.tools.sweep.points import results_table  # noqa: PLC0415 - needs pyarrow
 
     path = file("r.parquet", data)
     _, document = sweep_page(path, "r.html")
@@ -66,8 +66,8 @@ ABOUT = {"specification": "0" * 64, "program": "1" * 64}
 def read_sweep_ledger(data: bytes) -> None:
     """Open the ledger of a sweep and read its chunks; opened again, it keeps the same."""
     from castsim.execution.distributing import Ledger  # noqa: PLC0415 - only for sweeps
-    from castsim.exploration.sweep_points import unpacked  # noqa: PLC0415 - likewise
-    from castsim.exploration.sweep_results import BOOK  # noqa: PLC0415 - needs pyarrow
+    from castsim.tools.sweep.points import unpacked  # noqa: PLC0415 - likewise
+    from castsim.tools.sweep.results import BOOK  # noqa: PLC0415 - needs pyarrow
 
     path = file("r.ledger", data)
     with Ledger(path, ABOUT, BOOK) as ledger:
@@ -80,8 +80,8 @@ def read_sweep_ledger(data: bytes) -> None:
 
 def read_tune_ledger(data: bytes) -> None:
     """Open the ledger of a search, add a row, and find it again."""
-    from castsim.exploration.tuning_candidates import ChoiceRow  # noqa: PLC0415 - likewise
-    from castsim.exploration.tuning_studies import TuningLedger  # noqa: PLC0415 - likewise
+    from castsim.tools.tune.candidates import ChoiceRow  # noqa: PLC0415 - likewise
+    from castsim.tools.tune.studies import TuningLedger  # noqa: PLC0415 - likewise
 
     path = file("t.ledger", data)
     new = ChoiceRow(1, {"R": 10**6}, cycles=5, elements=2)
@@ -98,8 +98,8 @@ def read_tune_ledger(data: bytes) -> None:
 
 def read_trace(data: bytes) -> None:
     """Read a trace as `castsim view` does, of itself and beside a program."""
-    from castsim.commands.view import check_trace  # noqa: PLC0415 - only for traces
-    from castsim.reports.comparing import read_object  # noqa: PLC0415 - likewise
+    from castsim.tools.diff.comparing import read_object  # noqa: PLC0415 - likewise
+    from castsim.tools.traces.command import check_trace  # noqa: PLC0415 - only for traces
 
     assert isinstance(check_trace(read_object(data, "t.json"), "t.json"), str)
 

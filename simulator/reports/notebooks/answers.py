@@ -29,6 +29,7 @@ from castsim.reports.notebooks.presentation import (
     short,
 )
 from castsim.reports.numbers import TONES, grouped
+from castsim.reports.pages.accuracy_page import accuracy_page
 from castsim.reports.pages.blocks import (
     Bars,
     Block,
@@ -43,7 +44,6 @@ from castsim.reports.pages.blocks import (
     cause_series,
     text_blocks,
 )
-from castsim.reports.pages.page_of_result import accuracy_page
 from castsim.running.estimating import Estimate, Estimates
 
 if TYPE_CHECKING:

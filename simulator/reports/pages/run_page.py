@@ -20,7 +20,6 @@ from castsim.reports.pages.blocks import (
     Folded,
     Lanes,
     Line,
-    Listing,
     Packed,
     Page,
     PageSection,
@@ -52,7 +51,7 @@ from castsim.running.estimating.cast_estimates import WEIGHTIEST, Share
 from castsim.running.program_runs import Result, written_launches
 
 if TYPE_CHECKING:
-    from castsim.exploration.advice_search import Advice
+    pass
 
 # The buffers of a run over time: what their bytes hold, and how many of them are needed.
 
@@ -284,7 +283,6 @@ _WIDTH = 120
 _MOST_EXECUTIONS = 2000
 """Maximum number of executions that the page lists too; `--json` has all."""
 
-_MOST_OFFERS = 3
 
 _OUTCOMES = ("rounded", "clamped", "wrapped", "overflow", "nan")
 """The effects of a cast on a number."""
@@ -294,12 +292,12 @@ def run_page(
     report: RunReport,
     document: Document,
     window: Window | None = None,
-    advice: Advice | str | None = None,
+    more: Sequence[Block] = (),
     grammar: tuple[tuple[str, str], ...] = (),
 ) -> Page:
     """Return the page of a run: `document` is its JSON, `window` the timeline's cycles, None for all or the first.
 
-    `advice` are the changes tried, or the reason why none was; `grammar` colours the program's text.
+    `more` is what tools add to the summary; `grammar` colours the program's text.
 
     Raises:
         ReadError: the window reaches beyond the run.
@@ -308,7 +306,7 @@ def run_page(
     links = () if report.latencies is None else report.latencies.links
     shown = None if report.result.untimed else run_timeline(report.result, window, links)
     program = replace(program_block(report.result), grammar=grammar)
-    found = _sections(report, document, shown, program, advice)
+    found = _sections(report, document, shown, program, more)
     sections = [PageSection(name, title, tuple(blocks)) for name, title, blocks in found]
     return Page(
         kind="run",
@@ -324,11 +322,11 @@ def _sections(
     document: Document,
     shown: RunTimeline | None,
     program: ProgramListing,
-    advice: Advice | str | None,
+    more: Sequence[Block],
 ) -> Iterator[tuple[str, str, Iterable[Block]]]:
     result = report.result
     said = tuple(summary_lines(report))
-    yield "summary", "Summary", [*([Text(said)] if said else []), *([] if advice is None else offer_blocks(advice))]
+    yield "summary", "Summary", [*([Text(said)] if said else []), *more]
     if shown is not None:
         yield "timeline", "Timeline", [timeline_lanes(result, shown)]
     yield "notes", "Notes", _notes(report, said)
@@ -369,21 +367,6 @@ def summary_lines(report: RunReport) -> Iterator[Line]:
 
 def _trust(report: RunReport) -> str:
     return f"Trust: {report.trust.sentence()}"
-
-
-def offer_blocks(advice: Advice | str) -> Iterator[Block]:
-    """Yield the best changes that were tried, each with its diff; otherwise why there is none or why none was tried."""
-    if isinstance(advice, str):
-        yield Text((Line(advice, "dim"),))
-        return
-    for offer in advice.offers[:_MOST_OFFERS]:
-        fewer = 100 * offer.gained / offer.cycles_before
-        gain = f"{grouped(offer.cycles)} cycles ({fewer:.1f} % fewer, {offer.evidence})"
-        yield Folded(f"{gain}: {offer.change.title}", (Listing(offer.change.reason, offer.diff.rstrip("\n")),))
-    if not advice.offers:
-        tried = f"None of the {advice.looked_at} changes tried" if advice.looked_at else "No known change"
-        more = " `castsim advise` tries more." if advice.unfinished else ""
-        yield Text((Line(f"{tried} saves cycles with the same outputs.{more}", "dim"),))
 
 
 def _time(report: RunReport) -> str:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from castsim.exploration.checking import Severity
 from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import (
     Bits,
-    Bundles,
     Column,
     Cycles,
     Date,
@@ -23,6 +19,7 @@ from castsim.reports.schemas.keys import (
     WorkerCodes,
     WorkerEntry,
 )
+from castsim.running.checking import Severity
 
 # What every command that fails writes; `castsim check`, `run --all-entries`, `schema`, `completion`, `manual`.
 
@@ -68,7 +65,7 @@ class CommandSchemas(Keys):
     documents: list[FormEntry] = says("The documents that it may write.")
 
 
-class SchemaList(CommandDocument, name="schema-list"):
+class SchemaList(CommandDocument, name="schema-list", version=2):
     """The documents of all commands."""
 
     commands: list[CommandSchemas] = says("The commands.")
@@ -113,74 +110,7 @@ class AllEntries(CommandDocument, name="run-all-entries"):
 # `castsim view`, `sweep` and `tosa`.
 
 
-class Viewed(CommandDocument, name="view"):
-    """A file that was shown."""
-
-    file: str = says("The file.")
-    kind: Literal["program", "result", "report", "trace"] = says(
-        "Kind of the file; a report is made of the first two kinds."
-    )
-    path: str = says("The report or the trace.")
-    address: str | None = says("Address of a served trace; null if it was not served.")
-
-
-class Crossing(Keys):
-    """Two routes, the first faster below `x`, the second from `x` on."""
-
-    what: str = says("The common part of both routes, such as the type pair.")
-    below: str = says("The faster route below the crossing.")
-    above: str = says("The faster route from the crossing on.")
-    x: float = says("Elements of a cast; of programs, the value of the argument that the plots are over.")
-
-
-class SweepDrawn(CommandDocument, name="sweep-report"):
-    """The results of a sweep, drawn."""
-
-    report: str = says("The Parquet file.")
-    html: str = says("The page.")
-    rows: int = says("Rows of the results.")
-    failed: int = says("Number of failed rows.")
-    crossings: list[Crossing] = says("Crossings at which another of two routes becomes faster.")
-
-
-class SweepResults(CommandDocument, name="sweep"):
-    """A finished sweep; its rows are in the Parquet file."""
-
-    out: str = says("The Parquet file.")
-    ledger: str = says("The ledger of finished work, from which the same command resumes.")
-    rows: int = says("Rows of the results: points that are not excluded.")
-    failed: int = says("Number of failed rows.")
-    chunks: int = says("Number of chunks of points.")
-    resumed_chunks: int = says("Number of chunks finished by an earlier start.")
-    version: str = says("The version of castsim.")
-    facts_digest: Sha256 = says("Digest of the facts of all targets of the sweep.")
-
-
-class TosaResult(Keys):
-    """One call of a function."""
-
-    arguments: list[int] = says("Its arguments.")
-    result: list[int] = says("Its result; a scale is multiplier and shift.")
-
-
-class Tosa(CommandDocument, name="tosa"):
-    """The results of a helper function of the TOSA specification."""
-
-    function: str = says("Name of the function.")
-    results: list[TosaResult] = says("One entry for each call.")
-
-
 # Commands on program texts: `record`, `expand`, `schedule`.
-
-
-class Recorded(CommandDocument, name="record"):
-    """A kernel in C++ as a `.pto` program of its recorded operations."""
-
-    program: str = says("The kernel.")
-    blocks: Annotated[int, ("minimum", 1)] = says("The number of cores that the kernel sees.")
-    statements: Annotated[int, ("minimum", 0)] = says("Number of statements in the function of the program.")
-    text: str = says("The program.")
-    output: str | None = says("The output file; null if none was written.")
 
 
 class Expanded(CommandDocument, name="expand"):
@@ -188,35 +118,6 @@ class Expanded(CommandDocument, name="expand"):
 
     file: str = says("The program.")
     out: str | None = says("The output file of the text; null if none was written.")
-    program: str = says("The text.")
-
-
-class Length(Keys):
-    """A number of bundles."""
-
-    static: Bundles = says("Length of the text.")
-    executed: Bundles | None = says("Length of a run; null if it is unknown.")
-
-
-class Removed(Keys):
-    """An instruction that was left out."""
-
-    line: Line = says("Line of the source.")
-    instruction: str = says("The instruction.")
-
-
-class Schedule(CommandDocument, name="schedule"):
-    """A scheduled program."""
-
-    file: str = says("The source.")
-    target: str = says("Name of the target.")
-    output: str | None = says("The output file; null if none was written.")
-    method: str = says("Method of scheduling the loops.")
-    bundles: Length = says("Its length.")
-    padding: Length = says("The length with one instruction a bundle and NOPs.")
-    registers: dict[Name, list[str]] = says("The registers of each virtual one.")
-    removed: list[Removed] = says("Removed instructions.")
-    spilled: list[str] = says("Virtual registers whose values are spilled to local memory or recomputed.")
     program: str = says("The text.")
 
 
@@ -283,7 +184,7 @@ class MismatchDetail(Keys):
     expected_value: int | float | str = says("Its number, or `nan`, `inf`, `-inf`.")
 
 
-class Verification(CommandDocument, name="verify"):
+class Verification(CommandDocument, name="verify", version=3):
     """Casts compared bit by bit."""
 
     kind: str = says("Always `castsim verification record`.")
@@ -334,7 +235,7 @@ class CheckedCell(LoweredCell):
     )
 
 
-class LoweringVerification(CommandDocument, name="verify-lowering"):
+class LoweringVerification(CommandDocument, name="verify-lowering", version=3):
     """Lowered casts run again from their text; with `--lowering`."""
 
     kind: str = says("Always `castsim lowering record`.")
@@ -374,7 +275,7 @@ class SubstitutionPart(Keys):
     computed_by: list[WorkerCodes] = says("Number of codes by worker, as far as it was recorded.")
 
 
-class SubstitutionVerification(CommandDocument, name="verify-substitutions"):
+class SubstitutionVerification(CommandDocument, name="verify-substitutions", version=2):
     """Functions that replace instructions; with `--substitutions`."""
 
     kind: str = says("Kind of the record.")

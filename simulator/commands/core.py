@@ -1,0 +1,631 @@
+"""The commands of the core: their options, help and documents."""
+
+from __future__ import annotations
+
+from castsim.commands.feature import Feature
+from castsim.commands.shared_options import OptionParser
+
+
+def _run(parser: OptionParser) -> None:
+    """An input is FILE.npy, random:SEED or zeros. Without --out, nothing is written. A binary has its declarations
+    in a separate file: name it with --declare FILE (the source will do), or put a .decl file beside the binary.
+
+    A fragment for a tile target is `tcvt SRC -> DST ROWSxCOLS [MODE] [sat|nosat] [tmp]` or `OPERATION TYPE
+    ROWSxCOLS [NUMBER]`; separate several with `;`, and each takes the result of the one before. For a TPC target, a
+    fragment is a list of bundles, one per line.
+
+    examples:
+      castsim run kernel.pto --in x=x.npy --out results
+      castsim run kernel.pto --in x=random:1 --arg rows=128 --json -
+      castsim run kernel.pto --timing-only --option vector_head=always
+      castsim run kernel.tpc --in x=random:1 --lint
+      castsim run kernel.tpc --in x=random:1 --stale-reads stop
+      castsim run kernel.c --target gaudi2 --tensor x=f32[64,16] --tensor y=bf16[64,16] --index-space 1,16 --in x=random:0
+      castsim run -e 'tcvt f32 -> e4m3fn 16x512 sat' --target a5
+      castsim run kernel.bin --declare kernel.tpc --in x=random:1
+      castsim run kernel.pto --timing-only --timeline --window 100:180
+      castsim run kernel.pto --timing-only --report kernel --show-sync
+      castsim run kernel.pto --timing-only --trace kernel.json
+      castsim run kernel.pto --in x=random:1 --html kernel.html
+      castsim run kernel.pto --timing-only --what-if all
+      castsim run kernel.cpp --in x=x.npy --arg n=1024 --all-blocks
+      castsim run kernel.py:per_token --in x=x.npy --arg hidden=64
+    """  # noqa: E501 - an example is one line
+    add = parser.add_argument
+    what = (
+        "a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or C++ (compiled and executed), "
+        "FILE.py:FUNCTION for a TileLang kernel, a TPC binary or an ELF file; - reads standard input"
+    )
+    add("program", metavar="PROGRAM", nargs="?", help=what)
+    add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file, with random inputs unless given")
+    parser.take("target", "entry")
+    what = "run each function of a .pto file alone, and print a table"
+    add("--all-entries", action="store_true", help=what)
+    parser.take("inputs", "arguments", "kernel")
+    add("--tile", metavar="NAME=VALUE", action="append", default=[], help="value of a parameter (.pto)")
+    parser.take("output_folder", "engine")
+    add("--no-skip", action="store_true", help="execute every trip of every loop (fast engine, .tpc programs)")
+    add("--timing-only", action="store_true", help="count cycles without computing values; needs no inputs")
+    add("--level", metavar="N", help="require level 3 (every tile of the .pto file has addr), or 1 or 2 (none has)")
+    parser.take("opaque")
+    add("--partial", action="store_true", help="also write outputs that are computed in part, each with a mask")
+    parser.take("max_cycles", "run_limits")
+    what = "synchronise programs without flags: insert (default), interlock, barriers, program"
+    add("--sync", metavar="S", default="insert", help=what)
+    add("--toolchain", metavar="V", help="assembler of a tile program: older (default), 2026-05, 2026-07 or 2026-08")
+    add(
+        "--backend", metavar="B", help="A5 casts f32 -> e4m3 and e5m2: library (default, follows CTRL) or vpto (clamps)"
+    )
+    add("--show-sync", action="store_true", help="list the program with the inserted flags and barriers")
+    add("--emit-sync", metavar="FILE", help="save the program (.pto) with the inserted flags and barriers")
+    add("--races", metavar="R", help="races: stop (default), report (default for C++) or ignore")
+    from castsim.reports.sections import FULL, RUN, further_reports  # noqa: PLC0415 - all that a help knows of reports
+
+    more = ", ".join(further_reports())
+    what = f"{RUN} (default): one screen; {FULL}: every section; or one screen and one more section: {more}"
+    add("--report", metavar="R", default=RUN, help=what)
+    add("--timeline", action="store_true", help="show when each line executes, scaled to the width, or the --window")
+    add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON), in which a cycle lasts one microsecond")
+    parser.take("page")
+    add("--window", metavar="A:B", help="cycles to show, one column per cycle in the timeline; default: all")
+    add("--what-if", metavar="NAMES", help="run again with each limit lifted: names separated by commas, or all")
+    add("--facts", action="store_true", help="list the undocumented facts behind the result")
+    add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
+    add("--lint", action="store_true", help="also check the issue rules (.tpc); exit with 1 if one is certainly broken")
+    what = "stale reads (.tpc): report (default), stop or ignore"
+    add("--stale-reads", metavar="S", help=what)
+    what = "file with the `// castsim:` declarations of a binary; default: its .decl file"
+    add("--declare", metavar="FILE", help=what)
+    add("--machine", metavar="N", help="accept this ELF machine number too")
+    parser.take("c_launch", "tilelang")
+    add("--all-blocks", action="store_true", help="run a C++ kernel on each of its cores, and report the slowest")
+    parser.take("target_options", "cores")
+
+
+def _check(parser: OptionParser) -> None:
+    """Each FILE is a program (.pto, .tpc, .s, .c), a target description (.toml), TOSA text (.mlir) or an ONNX model
+    (.onnx); - reads standard input. A folder means all such files in it and its subfolders; its other files are
+    skipped and listed, hidden files and links to folders ignored.
+
+    Programs are checked for the target they name, or the one given by --target: syntax, legality, issue rules,
+    races and flags; nothing is computed. A kernel in C is checked for gaudi2 unless --target says otherwise. A
+    graph is read and, with --target, planned: nodes that `castsim graph` would not run on the target are errors. A
+    kernel whose scalar arguments have no values is checked as far as possible without them; --arg gives one a
+    value.
+
+    Exit code 0: no errors; 1: well-formed, but rejected; 2: malformed. With several files, the highest code is
+    returned.
+
+    examples:
+      castsim check kernel.pto
+      castsim check kernel.pto --target a5 --arg rows=128
+      castsim check kernels
+      castsim check kernel.pto kernel.tpc --format github
+      castsim check kernel.c -I include -D WIDTH=64
+      castsim check kernel.pto --format sarif > castsim.sarif
+    """
+    add = parser.add_argument
+    what = "a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file, or a folder of them; - reads standard input"
+    add("files", metavar="FILE", nargs="+", help=what)
+    parser.take(target="the one each program names")
+    parser.take("arguments", "headers", "target_options", "toolchain")
+    add("--format", metavar="F", default="text", help="text, json, github or sarif; default: text")
+    add("--language", metavar="L", help="pto, tpc, c, toml, mlir or onnx, if the suffix does not say")
+    parser.take("statements", "page")
+
+
+def _expand(parser: OptionParser) -> None:
+    """Prints the vector instructions that the A5 or the A2/A3 executes for a function of tile operations: each
+    operation becomes the vecscope of the vector function chosen by its lowering, on A2/A3 its pto.strided
+    statements; tloads and tstores become transfers, and flags missing from the source are added. The entry and its
+    arguments keep their names, so the same --in and --arg apply, and running the result gives the same bytes. Loops
+    stay loops. Scalar arguments stay arguments on the A5, and choices that depend on them are made when the text is
+    run; if --arg gives all of them, as the A2/A3 needs, the choices are made here. An operation that has no
+    instructions is rejected with its location.
+
+    A function of logical registers (pto.vmi) is printed as the vector instructions that castsim makes of it, and so
+    is a kernel of TileLang, whose file is executed for it.
+
+    --option sets an option of the target, as in `castsim run`; the output itself names the options it needs.
+
+    examples:
+      castsim expand programs/a5_bf16_to_e2m1.pto
+      castsim expand kernel.py:per_token --arg num_tokens=32
+      castsim expand programs/a5_bf16_to_e2m1.pto --option ctrl_60_at_start=1 -o micro.pto
+    """
+    add = parser.add_argument
+    add("file", metavar="FILE", help="a .pto program of tile operations, or KERNEL.py:FUNCTION; - reads stdin")
+    parser.take("target")
+    add("--entry", metavar="F", help="function to expand; default: the entry")
+    parser.take("arguments", "target_options", "tilelang")
+    add("-o", "--out", metavar="FILE", help="write the program to FILE; default: standard output")
+    parser.take("page")
+
+
+def _cast(parser: OptionParser) -> None:
+    """A VALUE is a decimal (1.5, -3e-8), a ratio (1/3), a hexadecimal float (0x1.8p+3), nan, inf, -inf, or 0x
+    followed by the bits of SRC. A number is first rounded to the nearest value of SRC. Without --target, the cast
+    is abstract: one exact rounding, then --overflow. With a target, it is the chip's own behaviour, including its
+    defaults and fallbacks. Options may be repeated or take lists: --rounding rint odd. --target all shows the
+    abstract cast side by side with every target that has the pair and highlights results that differ from the
+    abstract one; ulps counts the steps from the abstract result to theirs. Where a chip gives tiles whose rows go
+    on behind their valid columns (2d) other bits than contiguous ones (1d), both are shown. --spec adds what a
+    specification accepts, as NAME@VERSION:ATTRIBUTE=VALUE:..., and says which results conform to it.
+
+    The format string is text as ONNX Cast has it: numbers are read from VALUEs (3.14, 1e-5, INF, -INF, NaN), or
+    written as plain decimals.
+
+    examples:
+      castsim cast f32 f16 65520 -1.5 nan
+      castsim cast f32 e4m3fn 448.5 0x43e80000 --rounding rint trunc --overflow saturate
+      castsim cast f32 i16 40000 -inf --target a2a3 --saturation off --scratch
+      castsim cast f32 f16 65520 1e-8 nan --target all --rounding rint odd
+      castsim cast f32 e4m3fn 480 nan --target a5 --spec tosa onnx@24:saturate=0
+      castsim cast string f32 1e-5 +INF 100.5
+      castsim cast f32 string 314.15926
+    """
+    add = parser.add_argument
+    add("src", metavar="SRC", help="format of the values")
+    add("dst", metavar="DST", help="format to cast to")
+    add("values", metavar="VALUE", nargs="+", help="number, nan, inf, -inf, or 0x bits")
+    what = "name or path of a target, all, or abstract (default)"
+    add("--target", metavar="T", action="append", default=[], help=what)
+    add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: the cast's own")
+    add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; not with --target")
+    add("--saturation", metavar="on|off", help="saturation switch of the target")
+    what = "judge the results by a specification: tosa, onnx, exact, or a path"
+    add("--spec", metavar="S", action="append", default=[], help=what)
+    add("--scratch", action="store_true", help="give the target's cast a tmp tile")
+    parser.take(target_options="set an option of the targets that have it")
+
+
+def _estimate(parser: OptionParser) -> None:
+    """The answer is the number of cycles that `castsim run` counts for the cast alone, between tiles of ROWS rows
+    and COLS columns. It leaves out loads, stores and flags; use `castsim run -e` for a fragment with them.
+
+    examples:
+      castsim estimate f32 f16 16x256 --target a2a3
+      castsim estimate f32 e4m3fn 16x512 --target a5 --saturation on
+      castsim estimate f32 f16 64x64 --target a2a3 --valid 60x64 --option vector_head=always
+      castsim estimate f32 bf16 128x64 --target gaudi2 --json -
+    """
+    add = parser.add_argument
+    add("src", metavar="SRC", help="format of the source tile")
+    add("dst", metavar="DST", help="format of the destination tile")
+    add("shape", metavar="ROWSxCOLS", help="elements of both tiles, such as 16x256")
+    parser.take("required_target")
+    add("--rounding", metavar="M", help="rounding mode; default: the target's own")
+    add("--saturation", metavar="on|off", help="saturation switch of the target")
+    add("--scratch", action="store_true", help="give the cast a tmp tile")
+    add("--valid", metavar="ROWSxCOLS", help="valid region of both tiles; default: the whole tile")
+    add("--row-stride", metavar="N", help="elements from row to row of the source; default: COLS")
+    add("--dst-row-stride", metavar="N", help="elements from row to row of the destination; default: COLS")
+    parser.take("target_options")
+
+
+def _formats(parser: OptionParser) -> None:
+    """Without NAME, all formats are listed. A NAME is a format or one of its aliases, in any case. A target is
+    listed if it casts from or to the format. f8_143@BIAS has the exponent bias BIAS, 0 to 15.
+
+    examples:
+      castsim formats
+      castsim formats e4m3 f8_143@11
+      castsim formats --json formats.json
+    """
+    parser.add_argument("names", metavar="NAME", nargs="*", help="a format; default: all")
+
+
+def _targets(parser: OptionParser) -> None:
+    """NAME is a shipped target or specification, or the path of a description (a name ending in .toml).
+
+    examples:
+      castsim targets
+      castsim targets a2a3
+      castsim targets my.toml f32 f16
+      castsim targets --diff a2a3 a5
+      castsim targets --template a5 > chip.toml
+      castsim targets tosa f32 e4m3fn
+    """
+    what = "a target or specification, optionally with one of its type pairs"
+    parser.add_argument("what", metavar="NAME SRC DST", nargs="*", help=what)
+    what = "compare the casts of two targets side by side"
+    parser.add_argument("--diff", metavar=("A", "B"), nargs=2, help=what)
+    parser.add_argument("--template", metavar="T", help="print the description of a target as a template for another")
+    parser.take("page")
+
+
+def _lower(parser: OptionParser) -> None:
+    """Searches chains of up to four of the target's instructions for one that gives what a specification asks of a
+    cast, proves the best one on every code of SRC where possible, and writes it as a program for `castsim run`. If
+    there is none, the chain that fails least is shown with the smallest value on which it fails and every
+    intermediate value, and the exit code is 1. --spec is NAME@VERSION:ATTRIBUTE=VALUE:..., exact (default), tosa,
+    onnx or a path. --rounding and --saturate ask for more than the specification does. --via judges the chain
+    through the given formats, each optionally followed by the rounding mode of the instruction that produces it;
+    the destination may be listed last.
+
+    --option sets an option of the target, as in `castsim run`. Where nothing conforms without further options,
+    those that a program or its launcher can set, such as mode bits (`castsim targets T` lists them), are searched
+    too, one at a time and then in pairs: single instructions first, then chains. A result that needs no further
+    options takes precedence; if it is a chain and a single instruction would do with options, a line says so. With
+    --via, and for options about uncertain points of the hardware, nothing is searched: they are used as given.
+
+    DST may be a block format (mxfp8_e4m3, ...; see castsim quantise): the answer is the operation of the target
+    that makes it, or a chain of operations, with the rule of its scales, cycles and program, or why there is none
+    (exit code 1).
+
+    Without SRC and DST every cast of the specification is lowered: a matrix of one target in which every verdict is
+    proven where that is possible. --out names a folder, which gets a program for each cast that has one, and the
+    exit code is 1 if a cast has none that conforms. Use --workers or --scheduler to compute in parallel and
+    --ledger FILE to continue after an interruption; FILE is removed once the results are written.
+
+    examples:
+      castsim lower f16 i8 --spec tosa --target a5
+      castsim lower f32 u16 --spec onnx --saturate --target gaudi --out f32_to_u16.tpc
+      castsim lower i32 bf16 --spec tosa --target a5 --json -
+      castsim lower f16 i8 --spec tosa --target greco --via bf16:rhne i8:rhne
+      castsim lower f32 bf16 --spec tosa --target a5 --option ctrl_48_at_start=1
+      castsim lower f32 mxfp8_e4m3 --target a5
+      castsim lower --spec tosa --target gaudi2 --out programs --workers 2 --ledger tosa.ledger
+    """
+    add = parser.add_argument
+    what = "format of the source; default: lower all casts of --spec"
+    add("src", metavar="SRC", nargs="?", help=what)
+    add("dst", metavar="DST", nargs="?", help="format of the results, or block format")
+    parser.take("required_target")
+    add("--spec", metavar="S", help="specification: exact (default), tosa, onnx, or a path")
+    add("--rounding", metavar="M", help="rounding mode of results in range")
+    add("--saturate", action="store_true", help="clamp results out of range")
+    add("--via", metavar="F[:M]", nargs="+", help="judge the chain through these formats, each with an optional mode")
+    parser.take("target_options")
+    add("--rows", metavar="R", default="16", help="rows of the tensor that the program converts; default: 16")
+    add("--cols", metavar="C", default="256", help="columns of the tensor; default: 256")
+    add("--steps", metavar="N", default="4", help="search chains of up to N instructions, 1 to 4; default: 4")
+    add("--out", metavar="FILE", help="write the program to FILE, or print only it with -; for all casts: a folder")
+    parser.take("page", "workers", ledger="finished casts")
+
+
+def _conform(parser: OptionParser) -> None:
+    """Plans every legal cast of a specification on every target, as `castsim lower` would: native, native with
+    options, a chain and its cost, or none found and why. --option, which may be repeated, and the search for target
+    options work as in `castsim lower`. A verdict that only a run of all codes of 32 bits could prove rests on
+    samples, unless --prove is given. --markdown prints a page. A full run takes many minutes; --src, --dst and
+    --target narrow it down. Use --workers or --scheduler to compute in parallel and --ledger FILE to continue after
+    an interruption; FILE is removed once the results are written.
+
+    examples:
+      castsim conform --spec tosa --target a5 --src f32
+      castsim conform --spec tosa --target a5 --src f32 --dst f16 --option ctrl_48_at_start=1
+      castsim conform --spec tosa --target a2a3 a5 --src f16 --html matrix.html
+      castsim conform --spec onnx@19 --target a2a3 gaudi2 --dst e4m3fn
+      castsim conform --spec tosa --markdown --workers 2 > conformance.md
+      castsim conform --spec onnx --scheduler tcp://host:8786 --ledger onnx.ledger --json onnx.json
+    """
+    add = parser.add_argument
+    add("--spec", metavar="S", required=True, help="specification: tosa, onnx or a path, optionally with @VERSION")
+    parser.take(targets="names or paths of target descriptions; default: all shipped")
+    add("--src", metavar="F", help="plan only casts from this format")
+    add("--dst", metavar="F", help="plan only casts to this format")
+    parser.take("target_options", "workers", ledger="finished cells")
+    add("--prove", action="store_true", help="try all codes of 32-bit sources where nothing else proves the verdict")
+    add("--markdown", action="store_true", help="print the matrix as Markdown")
+    parser.take("page")
+
+
+def _scratch(parser: OptionParser) -> None:
+    """R, C and S take a number or, with --sweep, a range FIRST:LAST[:STEP]. Without --row-stride, each row starts
+    at the next whole block. Given a program instead of two formats, it shows the smallest tmp tile for each cast
+    and the one that serves them all; given all, the size that serves every cast of a shape (tmpSizeAllBytes). A
+    sweep covers up to 1000000 shapes and shows its progress from 10000 shapes on.
+
+    examples:
+      castsim scratch f32 i16 --rows 4 --cols 200 --row-stride 256
+      castsim scratch f16 i8 --rows 8 --cols 160 --audit
+      castsim scratch all --rows 4 --cols 200 --row-stride 256
+      castsim scratch f32 i16 --rows 0:300:50 --cols 0:256 --row-stride 8:512:8 --sweep
+      castsim scratch kernel.pto --arg rows=128
+    """
+    add = parser.add_argument
+    add("what", metavar="SRC DST | all | PROGRAM", nargs="+", help="two formats, all casts, or a .pto file")
+    add("--rows", metavar="R", help="valid rows")
+    add("--cols", metavar="C", help="valid columns")
+    add("--row-stride", metavar="S", help="row stride of the source tile in elements")
+    add("--rounding", metavar="M", help="rounding mode of the cast")
+    add("--target", metavar="T", help="name or path of a target; default: the one the program names, or a2a3")
+    add("--entry", metavar="F", help="name of a function of the program")
+    parser.take(arguments="scalar argument of the program")
+    parser.take("walk")
+    add("--audit", action="store_true", help="compare with the bytes that a run touches")
+    add(
+        "--sweep", action="store_true", help="audit every shape of the ranges, and list where formula and extent differ"
+    )
+    parser.take("page")
+
+
+def _accuracy(parser: OptionParser) -> None:
+    """Compares simulated cycles with the published measurements of casts and other vector operations that come with
+    the targets, or with your own: a CSV with the columns src, dst (or dtype), rows, cols, measured_cycles and, if
+    known, op, op_params, impl_kind, valid_rows, valid_cols, path, outer_iters, inner_iters_label,
+    peer_predicted_cycles, convention, fitted (yes, no), source_kind (silicon, other-silicon, vendor-simulator,
+    document, vendor-model). Rows that no fact was fitted to come first: only they confirm anything. Without
+    --target, your table is assigned to the target whose own table shares the most columns with it. Use --workers or
+    --scheduler to compute in parallel and --ledger FILE to continue after an interruption; FILE is removed once the
+    results are written.
+
+    examples:
+      castsim accuracy
+      castsim accuracy --target a5
+      castsim accuracy --target a5 --data mine.csv --json -
+      castsim accuracy --target a5 --html accuracy.html
+      castsim accuracy --target a5 --data mine.csv --scheduler tcp://host:8786 --ledger mine.ledger
+      castsim accuracy --target a5 --cross-validate pair
+      castsim accuracy --record records
+    """
+    parser.take(target="all that have measurements")
+    parser.add_argument("--data", metavar="FILE.csv", help="measurements, in the columns of the shipped tables")
+    what = (
+        "leave out each pair of types, each kernel (all pairs that run the same functions) or each shape of the "
+        "casts in turn, or each operation, width or source of all rows; fit the target's free facts to the rest, and "
+        "predict it: pair, kernel, shape, operation, width, source"
+    )
+    parser.add_argument("--cross-validate", metavar="WHAT", help=what)
+    what = (
+        "write the error statistics for reports: residual_intervals.csv of all shipped measurements; castsim's own "
+        "is in targets"
+    )
+    parser.add_argument("--record", metavar="DIR", help=what)
+    parser.take("page", "workers", ledger="finished rows")
+
+
+def _verify(parser: OptionParser) -> None:
+    """Compares the results of a tier bit by bit with those of the independent oracle, or two tiers with each other.
+    Without --rounding and --overflow, every mode of the pair is tried. If no set of codes is chosen, a source of up
+    to 16 bits is tried on all its codes; a wider one on the structured set (which decides all codes) where that is
+    quick, and otherwise on a million samples shared among the modes. Sources of 64 bits cannot be tried on all
+    codes. --against oracle needs the source checkout; in an installed package the default is --against reference.
+    The exit code is 1 if anything differs and 130 after Ctrl-C: the record then holds everything done so far, and
+    --resume continues from there, even without SRC and DST.
+
+    With --lowering, the casts of a specification that `castsim lower` plans for a target are run again from the
+    text of their programs, on all codes of sources of up to 16 bits or on --samples N of wider ones, and judged by
+    the oracle. So are the counterexamples for the casts it rejects.
+
+    With --substitutions, the functions that replace instructions when `castsim lower` tries all codes of 32 bits
+    are compared with the machine model on every code: those for SRC and DST, or all those that the shipped
+    specifications need. Results in the shipped record count as proven there.
+
+    examples:
+      castsim verify bf16 e4m3fn
+      castsim verify f32 e5m2 --tier table --against reference --exhaustive --record e5m2.json
+      castsim verify --record e5m2.json --resume --workers 2
+      castsim verify --matrix --record f32.json
+      castsim verify --matrix --record f32.json --resume --scheduler tcp://host:8786
+      castsim verify --lowering --spec tosa --target a5 gaudi2 --record lowering.json
+      castsim verify f16 i8 --lowering --spec tosa
+      castsim verify --record substitutions.json --substitutions --target goya
+    """
+    add = parser.add_argument
+    add("pair", metavar="SRC DST", nargs="*", help="formats to cast from and to; not with --matrix")
+    add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: all deterministic modes")
+    add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; default: both legal")
+    what = "tier to verify: reference, table, compiled, generic, or default (castsim chooses)"
+    add("--tier", metavar="T", help=what)
+    add("--against", metavar="T", help="compare with the oracle (default in a checkout) or a tier")
+    add("--exhaustive", action="store_true", help="try all codes of the source")
+    add(
+        "--structured",
+        action="store_true",
+        help="try every sign, exponent and kept bit, with six kinds of dropped bits",
+    )
+    add("--samples", metavar="N", help="try N pseudo-random codes, half of them near rounding boundaries")
+    add("--seed", metavar="S", help="seed of samples and of stochastic rounding; default: 0")
+    add("--record", metavar="FILE", help="save progress and findings in FILE")
+    add("--resume", action="store_true", help="continue the record")
+    parser.take("workers")
+    add("--lowering", action="store_true", help="run lowered casts again, and compare them with the oracle")
+    add("--substitutions", action="store_true", help="try all codes on the functions that replace 32-bit instructions")
+    add("--spec", metavar="S", help="specification for --lowering; default: tosa")
+    parser.take(targets="with --lowering and --substitutions: names or paths of targets; default: all shipped")
+    add("--matrix", action="store_true", help="verify the shipped proofs: f32 to eleven formats in all modes")
+
+
+def _completion(parser: OptionParser) -> None:
+    """SHELL is bash, zsh, tcsh or fish. The script completes commands, options, targets, formats, modes and files. It
+    matches this version: generate it again after an update, or let the shell do so at start-up, as below.
+
+      bash  eval "$(castsim completion bash)"              in ~/.bashrc
+      zsh   castsim completion zsh > ~/.zfunc/_castsim     in a folder of $fpath, before compinit
+      tcsh  castsim completion tcsh > ~/.castsim.tcsh      and `source ~/.castsim.tcsh` in ~/.tcshrc
+      fish  castsim completion fish > ~/.config/fish/completions/castsim.fish
+
+    examples:
+      castsim completion bash
+    """
+    parser.add_argument("shell", metavar="SHELL", help="bash, zsh, tcsh or fish")
+
+
+def _manual(parser: OptionParser) -> None:
+    """The page is in troff format, for `man`: castsim(1), with every command and option. A wheel installs it.
+
+    examples:
+      castsim manual
+      castsim manual > castsim.1
+    """
+
+
+def _schema(parser: OptionParser) -> None:
+    """COMMAND is a command that takes --json, or `errors`: what every command writes when it fails. Without
+    COMMAND, the documents of all commands are listed with their versions; the version goes up with every change to
+    the structure.
+
+    examples:
+      castsim schema
+      castsim schema run
+      castsim schema errors
+    """
+    parser.add_argument("command", metavar="COMMAND", nargs="?", help="a command, or `errors`; default: list all")
+
+
+FEATURES = (
+    Feature(
+        "run",
+        "run and look",
+        "run a program: cycles, the limiting pipe, why pipes wait, outputs",
+        _run,
+        "castsim.commands.run",
+        documents=(
+            "castsim.reports.run_findings:Run",
+            "castsim.reports.schemas.command_documents:AllEntries",
+            "castsim.tools.graphs.graph_text:Graph",
+        ),
+        start="castsim run kernel.pto --in x=random:1",
+    ),
+    Feature(
+        "check",
+        "run and look",
+        "find all errors in programs, targets and graphs without running them",
+        _check,
+        "castsim.commands.check",
+        documents=("castsim.reports.schemas.command_documents:Check",),
+        pages=("castsim.reports.pages.answer_pages",),
+        start="castsim check kernel.pto",
+    ),
+    Feature(
+        "expand",
+        "run and look",
+        "show a tile program as the vector instructions that the A5 executes",
+        _expand,
+        "castsim.commands.expand",
+        documents=("castsim.reports.schemas.command_documents:Expanded",),
+        pages=("castsim.reports.pages.answer_pages",),
+    ),
+    Feature(
+        "cast",
+        "casts and specifications",
+        "show what values become in another format: bits and numbers per target and mode",
+        _cast,
+        "castsim.commands.cast",
+        documents=(
+            "castsim.reports.cast:Cast",
+            "castsim.reports.cast:CastText",
+        ),
+        start="castsim cast f32 e4m3fn 448.5 nan --target a5",
+    ),
+    Feature(
+        "estimate",
+        "casts and specifications",
+        "estimate the cycles of one cast without a program",
+        _estimate,
+        "castsim.commands.estimate",
+        documents=("castsim.reports.pairs:EstimateDocument",),
+    ),
+    Feature(
+        "formats",
+        "casts and specifications",
+        "list the number formats: widths, limits, special values, names, targets",
+        _formats,
+        "castsim.commands.formats",
+        documents=("castsim.reports.pairs:FormatsList",),
+    ),
+    Feature(
+        "targets",
+        "casts and specifications",
+        "list targets and specifications, or show the casts, facts and options of one",
+        _targets,
+        "castsim.commands.targets",
+        documents=(
+            "castsim.reports.targets:TargetsList",
+            "castsim.reports.targets:TargetDescription",
+            "castsim.reports.targets:TargetPair",
+            "castsim.reports.targets:TargetsDiff",
+            "castsim.reports.targets:SpecificationDescription",
+            "castsim.reports.targets:SpecificationPair",
+        ),
+        pages=("castsim.reports.pages.answer_pages",),
+        start="castsim targets a5",
+    ),
+    Feature(
+        "lower",
+        "casts and specifications",
+        "find the instructions for a specification's cast: proof, cost, program",
+        _lower,
+        "castsim.commands.lower",
+        documents=(
+            "castsim.reports.lower:Lower",
+            "castsim.reports.conform:LoweredMatrix",
+            "castsim.reports.lower:LoweredBlocks",
+        ),
+    ),
+    Feature(
+        "conform",
+        "casts and specifications",
+        "plan every cast of a specification on every target",
+        _conform,
+        "castsim.commands.conform",
+        documents=("castsim.reports.conform:Conform",),
+    ),
+    Feature(
+        "scratch",
+        "casts and specifications",
+        "show how large a tmp tile a cast needs, and which bytes it touches",
+        _scratch,
+        "castsim.commands.scratch",
+        documents=(
+            "castsim.reports.scratch:Scratch",
+            "castsim.reports.scratch:EveryScratch",
+            "castsim.reports.scratch:ScratchSweep",
+            "castsim.reports.scratch:ProgramScratch",
+        ),
+        pages=("castsim.reports.scratch",),
+    ),
+    Feature(
+        "accuracy",
+        "evidence",
+        "compare simulated with measured cycles, per row and curve, beside the public model",
+        _accuracy,
+        "castsim.commands.accuracy",
+        documents=(
+            "castsim.reports.accuracy:Accuracy",
+            "castsim.reports.accuracy:CrossValidated",
+        ),
+        pages=("castsim.reports.pages.accuracy_page",),
+    ),
+    Feature(
+        "verify",
+        "evidence",
+        "prove a cast against the independent oracle, or compare two implementations",
+        _verify,
+        "castsim.commands.verify",
+        documents=(
+            "castsim.reports.schemas.command_documents:Verification",
+            "castsim.reports.schemas.command_documents:LoweringVerification",
+            "castsim.reports.schemas.command_documents:SubstitutionVerification",
+        ),
+    ),
+    Feature(
+        "completion",
+        "editors and scripts",
+        "print the script that completes commands and options in a shell",
+        _completion,
+        "castsim.commands.completion",
+        documents=("castsim.reports.schemas.command_documents:Completion",),
+    ),
+    Feature(
+        "manual",
+        "editors and scripts",
+        "print the manual page castsim(1)",
+        _manual,
+        "castsim.commands.manual",
+        documents=("castsim.reports.schemas.command_documents:Manual",),
+    ),
+    Feature(
+        "schema",
+        "editors and scripts",
+        "print the JSON Schema of a command's --json output",
+        _schema,
+        "castsim.commands.schema",
+        documents=(
+            "castsim.reports.schemas.command_documents:SchemaList",
+            "castsim.reports.schemas.command_documents:SchemaEntry",
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Languages: sources other than program text that become programs, a folder each."""

@@ -1,0 +1,45 @@
+"""The command `record`: run a PTO C++ kernel, and save its actions as a .pto program."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from rich.text import Text
+
+from castsim.commands.kernels import is_cpp
+from castsim.commands.option_parsers import statements_of
+from castsim.commands.outcome import CommandOutcome, write_out
+from castsim.execution.run_limits import Limits
+from castsim.isa.errors import ReadError
+from castsim.languages.cpp_recording.kernels import recording_of
+from castsim.reports.documents import json_of
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Compile and execute the kernel, and write the recorded program.
+
+    Raises:
+        CastsimError, EngineError: see `castsim.languages.pto_cpp.record`; also for a wrong option.
+    """
+    if not is_cpp(options.program):
+        raise ReadError(f"'{options.program}' is not a C++ kernel", legal=("KERNEL.cpp",))
+    recording = recording_of(options, Limits(statements_of(options)))
+    written = recording.pto_text()
+    path = write_out(options.out, written.encode(), options.program)
+    statements = len(recording.program.functions[0].body or ())
+    document = {
+        "program": options.program,
+        "blocks": recording.blocks,
+        "statements": statements,
+        "text": written,
+        "output": json_of(path),
+    }
+
+    return CommandOutcome(
+        document,
+        lambda _width: Text(
+            written.rstrip() if path is None else f"{statements} statements written to {path}",
+            no_wrap=path is None,
+            overflow="ignore",
+        ),
+    )

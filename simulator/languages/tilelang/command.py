@@ -1,0 +1,187 @@
+"""TileLang kernels as `run` and `expand` take them: the command line names FILE.py:FUNCTION, and the file is executed.
+
+No other module executes one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from castsim.commands.kernels import as_files
+from castsim.commands.option_parsers import assignments, scalars_of
+from castsim.commands.outcome import CommandOutcome
+from castsim.execution.input_data import ArgumentUse, from_memory, make_inputs, read_input
+from castsim.execution.synchronisation.race_findings import STOP
+from castsim.isa.dataclass import replace
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import Codes
+from castsim.languages.tilelang import programs, running
+from castsim.languages.tilelang.programs import LoweredKernel, TirProgram, functions_of, lowered_of
+from castsim.running.languages import TILELANG_FORM
+from castsim.running.program_loading import load
+from castsim.running.program_runs import Result
+
+RunSource = Callable[..., CommandOutcome]
+
+
+ALL_CORES = "all"
+
+
+def kernel_of(options: Namespace, program: str) -> TirProgram:
+    """Execute the file that a command names, and return its function's kernel as a program of one core.
+
+    Arguments (`--arg`) that the function takes are passed to it; others are dimensions of the kernel, which the shapes
+    of input files also define.
+
+    Raises:
+        CastsimError: see `lowered_of` and `converted` in `castsim.languages.tilelang.programs`.
+    """
+    lowered, given, dims = _asked(options, program)
+    return running.program_for(lowered, _core(options.core), given, dims)
+
+
+def _asked(options: Namespace, program: str) -> tuple[LoweredKernel, dict[str, Codes], dict[str, float]]:
+    """Return the kernel, the arrays from files, and the dimensions from options."""
+    named = TILELANG_FORM.fullmatch(program)
+    if named is None or not named[2]:
+        names = functions_of(Path(program.rstrip(":")))
+        legal = [f"{program.rstrip(':')}:{name}" for name in names or ("FUNCTION",)]
+        raise ReadError(f"{program}: several functions could make the kernel; name one", legal=legal)
+    args = scalars_of(options)
+    lowered, taken = lowered_of(Path(named[1]), named[2], args, not options.unscheduled)
+    read = {name: _array(name, text) for name, text in assignments("--in", getattr(options, "inputs", [])).items()}
+    given = {name: array for name, array in read.items() if array is not None}
+    return lowered, given, {name: value for name, value in args.items() if name not in taken}
+
+
+def _array(name: str, text: str) -> Codes | None:
+    """Return an input from a file; drawn inputs have the sizes that the program requires."""
+    return None if text.partition(":")[0] in ("zeros", "random") else read_input(text, name)
+
+
+def _core(text: str | None) -> int:
+    if text is not None and not text.isdecimal():
+        raise ReadError(f"--core {text[:40]}: not a core", legal=("--core 0", "--core all with run"))
+    return int(text or 0)
+
+
+def execute_run(options: Namespace, run: RunSource) -> CommandOutcome:
+    """Build the kernel and run it; if the source states cycles of vector functions, the report shows both.
+
+    Raises:
+        CastsimError, EngineError: see `kernel_of` and `castsim.running.run`.
+    """
+    if options.all_entries or options.entry is not None:
+        raise ReadError("--entry applies only to .pto files", legal=("KERNEL.py:FUNCTION",))
+    if options.core == ALL_CORES:
+        if options.options:
+            raise ReadError("--core all takes no options of the target", legal=("--core N",))
+        return _on_all(options, run)
+    converted = kernel_of(options, options.program)
+    return _told(options, converted, run)
+
+
+def _told(
+    options: Namespace,
+    converted: TirProgram,
+    run: RunSource,
+    settle: Callable[[Result], Result] = lambda result: result,
+) -> CommandOutcome:
+    """Run a program on one core; `settle` chooses the contents of the report."""
+    seen: list[Result] = []
+    settled = Namespace(**{**vars(options), "args": [], "program": converted.file})
+
+    def see(result: Result) -> Result:
+        seen.append(settle(result))
+        return seen[-1]
+
+    outcome = run(settled, converted.source(), see)
+
+    def text(width: int) -> RenderableType:
+        return Group(outcome.text(width), *(table for result in seen for table in _functions(result, converted)))
+
+    return replace(outcome, text=text)
+
+
+def _on_all(options: Namespace, run: RunSource) -> CommandOutcome:
+    """Run every core; report the slowest, with the stores of all cores."""
+    lowered, given, dims = _asked(options, options.program)
+    specifications = assignments("--in", options.inputs)
+    if not options.timing_only:
+        given = _drawn(lowered, given, dims, specifications)
+    found = running.run_lowered(
+        lowered, given, ALL_CORES, dims, target=options.target, timing_only=options.timing_only, engine=options.engine,
+        races=options.races or STOP,
+    )  # fmt: skip
+
+    def settle(result: Result) -> Result:
+        uses = result.loaded.executed.arguments
+        stored = {name: array for name, array in found.outputs.items() if name in uses}
+        return replace(result, outputs={name: _codes(array, uses[name]) for name, array in stored.items()})
+
+    with tempfile.TemporaryDirectory(prefix="castsim-cores-") as folder:
+        inputs = as_files(given, Path(folder))
+        outcome = _told(
+            Namespace(**{**vars(options), "inputs": inputs}), found.programs[found.longest], run,
+            (lambda result: result) if options.timing_only else settle,
+        )  # fmt: skip
+    cycles = [None if each.untimed else each.cycles for each in found.results]
+    timed = None not in cycles
+    head = f"{len(cycles)} cores, whose outputs are put together; core {found.longest} is shown\n"
+    if timed:
+        told = ", ".join(map(str, cycles))
+        head = f"{len(cycles)} cores; the longest, core {found.longest}, is shown. Cycles of each: {told}\n"
+    cores = {"cores": [{"block": number, "cycles": count} for number, count in enumerate(cycles)]} if timed else {}
+
+    def text(width: int) -> RenderableType:
+        return Group(Text(head), outcome.text(width)) if len(cycles) > 1 else outcome.text(width)
+
+    return replace(outcome, document={**outcome.document, **cores}, text=text)
+
+
+def _codes(array: NDArray[Any], use: ArgumentUse) -> Codes:
+    return from_memory(
+        np.frombuffer(array.tobytes(), np.uint8), ArgumentUse(use.format, array.size, shapes={array.shape})
+    )
+
+
+def _drawn(
+    lowered: LoweredKernel, given: Mapping[str, Codes], dims: Mapping[str, float], specifications: Mapping[str, str]
+) -> dict[str, Codes]:
+    """Return arrays with the drawn ones (`random:SEED`, `zeros`) filled in, the same for all cores."""
+    bound = programs.bind(lowered, given, dims)
+    used = load(programs.converted(lowered, 0, programs.used_numbers(bound)).source(), None, None, {}).arguments
+    shapes = {
+        each.name: programs.extent_of(bound, each)[0]
+        for each in lowered.arrays
+        if not isinstance(each, str) and each.name in specifications and each.name not in given and each.name in used
+    }
+    uses = {
+        name: ArgumentUse(use.format, prod(shapes[name]), shapes={shapes[name]}, viewed=prod(shapes[name]))
+        for name, use in used.items()
+        if name in shapes
+    }
+    return {**given, **make_inputs({name: specifications[name] for name in uses}, uses)}
+
+
+def _functions(result: Result, converted: TirProgram) -> list[RenderableType]:
+    """Return the table of vector functions whose cycles the source states; empty if there are none."""
+    rows = [row for row in running.function_cycles(result, converted) if row.latency]
+    if not rows:
+        return []
+    table = Table("vector function", "launches", "cycles each", "latency=", box=None, header_style="")
+    for row in rows:
+        each = f"{row.cycles / row.launches:,.0f}" if row.launches else ""
+        table.add_row(Path(row.place).name, str(row.launches), each, f"{row.latency:,}")
+    return [Text("\nvector functions whose source gives a measured latency"), table]

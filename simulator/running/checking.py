@@ -1,0 +1,640 @@
+"""Checks of programs, target descriptions and graphs without running them: all errors in one pass.
+
+found = check("kernel.pto")
+found = check_text("kernel.pto", text, target="a5")
+found[0].severity, found[0].line, found[0].column, found[0].message
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from castsim.execution.input_data import entries
+from castsim.execution.interpreter.arguments import core_numbers, in_buffer
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.execution.synchronisation.race_findings import REPORT
+from castsim.execution.synchronisation.race_findings import RaceFinding as OrderFinding
+from castsim.isa.dataclass import dataclass, fields, replace
+from castsim.isa.errors import (
+    CastsimError,
+    EngineError,
+    IllegalError,
+    LimitError,
+    RaceError,
+    ReadError,
+    Span,
+    WarningKind,
+    WarningText,
+    arguments_checked,
+)
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.program import REGION_FIELDS, Condition, Operation, Return, Yield, nodes
+from castsim.isa.pto.pto_parser import calls, inlined, parse
+from castsim.isa.pto.statement_reader import FollowUpError
+from castsim.isa.pto.vector_operations import ALIASES
+from castsim.isa.reading import ASSEMBLY_SUFFIXES, STDIN, Language, Source, read_bytes, source_of
+from castsim.isa.tpc.parser import parse as parse_assembly
+from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
+from castsim.machines.vliw import chosen_target
+from castsim.machines.vliw.lint_checking import breaches
+from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
+from castsim.running.languages import GRAPH, language_module
+from castsim.running.loaded import LoadRequest, RunOptions
+from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
+from castsim.targets.csv_tables import read_toml
+from castsim.targets.description import with_options
+from castsim.targets.loader import Target, is_specification, load_specification, load_target
+from castsim.tpc_compiler.scheduling import schedule
+from castsim.tpc_compiler.virtual_registers import has_virtual_registers
+
+
+class Severity(StrEnum):
+    """Severity of a finding."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class FolderWalk:
+    """The files to check, in order, and the files of folders whose kind cannot be checked."""
+
+    files: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+def files_of(paths: Iterable[str]) -> FolderWalk:
+    """Return the distinct files that paths name: files as they are, folders with everything in them, by name.
+
+    Hidden files and folders, and links to folders, are skipped.
+
+    Raises:
+        ReadError: a folder cannot be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise ReadError(f"cannot read folder '{error.filename}': {error.strerror}")
+
+    files: dict[str, None] = {}
+    skipped: list[str] = []
+    for path in paths:
+        if path == STDIN or not Path(path).is_dir():
+            files[path] = None
+            continue
+        for folder, inner, names in os.walk(path, onerror=refuse):
+            inner[:] = sorted(name for name in inner if not name.startswith("."))
+            for name in sorted(name for name in names if not name.startswith(".")):
+                file = os.path.join(folder, name)  # noqa: PTH118 - keeps the folder as it was typed
+                if _is_checkable(Path(file)):
+                    files[file] = None
+                else:
+                    skipped.append(file)
+    return FolderWalk(tuple(files), tuple(skipped))
+
+
+def _is_checkable(path: Path) -> bool:
+    """Return whether a file in a folder is of a checked kind; of TOML files, only descriptions of targets are."""
+    if path.suffix.lower() not in _SUFFIXES or not (path.is_file() or path.is_symlink()):
+        return False
+    if path.suffix.lower() != ".toml":
+        return True
+    try:
+        return not {"base", "kind"}.isdisjoint(read_toml(path))
+    except CastsimError:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An error, warning or note about a file.
+
+    `line` and `column` count from 1, columns in code points; `end_column` is the one after the last character. All
+    three are None if the finding is about the whole file. `legal` lists legal values, `help` names a remedy;
+    `exit_code` is that of `castsim check`: 0, 1 refused, 2 malformed.
+    """
+
+    severity: Severity
+    """error, warning or note."""
+    kind: str
+    """Kind of the broken rule, such as race or stale read."""
+    message: str
+    """Description of the problem, in a sentence."""
+    file: str
+    """The name of the file, or of the text."""
+    line: int | None = None
+    column: int | None = None
+    end_column: int | None = None
+    help: str = ""
+    legal: tuple[str, ...] = ()
+    exit_code: int = 0
+    span: Span | None = None
+    """The position with its source line, for display."""
+
+    def __repr__(self) -> str:
+        place = ":".join(str(each) for each in (self.file, self.line, self.column) if each is not None)
+        return f"<Finding {self.severity} {place}: {self.message[:60]}>"
+
+
+def of_error(error: CastsimError | EngineError, file: str) -> Finding:
+    """Return the finding of an error in a file."""
+    legal = error.values if isinstance(error, CastsimError) else ()
+    cure = " or ".join(error.cures) if isinstance(error, CastsimError) else ""
+    message = error.message.replace(f" ({error.span})", "") if error.span else error.message
+    return placed(Severity.ERROR, error.kind, message, error.span, file, cure, legal, error.exit_code)
+
+
+def of_errors(error: CastsimError | EngineError, file: str) -> list[Finding]:
+    """Return the findings of an error and its further errors."""
+    further = error.further if isinstance(error, CastsimError) else ()
+    return [of_error(one, file) for one in (error, *further)]
+
+
+def of_warnings(warnings: Iterable[WarningText], file: str) -> list[Finding]:
+    """Return the findings of warnings."""
+    return [
+        placed(Severity.WARNING, one.kind.value, one.text, one.place if isinstance(one.place, Span) else None, file)
+        for one in warnings
+    ]
+
+
+def placed(
+    severity: Severity,
+    kind: str,
+    message: str,
+    span: Span | None,
+    file: str,
+    cure: str = "",
+    legal: tuple[str, ...] = (),
+    exit_code: int = 0,
+) -> Finding:
+    """Return a finding at a position; without one it is about the whole file."""
+    if span is None:
+        return Finding(severity, kind, message, file, help=cure, legal=legal, exit_code=exit_code)
+    end = span.column + span.length
+    return Finding(severity, kind, message, span.file, span.line, span.column, end, cure, legal, exit_code, span)
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return distinct findings in the order of the text, those about whole files first."""
+    return tuple(sorted(dict.fromkeys(findings), key=lambda one: (one.file, one.line or 0, one.column or 0)))
+
+
+# What is wrong with TPC assembly: syntax, what the generation lacks, and what the linter finds.
+
+
+def assembly_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
+    """Yield the findings in a program, in no order; one with virtual registers is scheduled first."""
+    text, most = source.text, request.limits.max_statements
+    try:
+        target = chosen_target(text, source.file, request.target, request.prepare)
+        if has_virtual_registers(text):
+            schedule(text, source.file, target, most)
+            return
+        program = parse_assembly(text, target.dialect, source.file, most)
+        flow = Flow(program, target)
+        found, noticed = breaches(flow), notices(flow)
+    except CastsimError as error:
+        yield from of_errors(error, source.file)
+        return
+    yield from _undeclared_tensors(program, source.file)
+    for one in found:
+        yield _finding(one, Severity.ERROR if one.certain else Severity.WARNING, source.file)
+    for one in noticed:
+        yield _finding(one, Severity.NOTE, source.file)
+
+
+def _undeclared_tensors(program: TpcProgram, file: str) -> Iterator[Finding]:
+    """Yield tensors that a program uses without declaring them, if it declares any: a run would stop there."""
+    known = {each.number: each.name for each in program.declarations if isinstance(each, TensorDeclaration)}
+    legal = tuple(f"{number} ({name})" for number, name in known.items())
+    for bundle in program.bundles if known else ():
+        for each in filter(None, bundle.slots):
+            number = each.operand("tensor")
+            if isinstance(number, Immediate) and number.value not in known:
+                message = f"tensor {number.value} is not declared"
+                yield placed(Severity.ERROR, "tensor", message, each.span, file, legal=legal, exit_code=1)
+
+
+def _finding(found: LintFinding, severity: Severity, file: str) -> Finding:
+    return placed(severity, found.rule, found.message, found.span, file, exit_code=int(severity is Severity.ERROR))
+
+
+# Which language a file is in, and who checks that.
+
+_MODELS = "onnx"
+LANGUAGES = ("pto", "tpc", "c", "toml", "mlir", _MODELS)
+"""Languages of files; their suffixes, and `.s` for assembly."""
+
+_FROM_FILES = ("toml", _MODELS)
+"""Languages whose files may need others beside them, tables and constants, so a text alone is not enough."""
+
+_FROM_TEXT = tuple(name for name in LANGUAGES if name not in _FROM_FILES)
+
+_SUFFIXES = {**dict.fromkeys(ASSEMBLY_SUFFIXES, "tpc"), **{f".{name}": name for name in LANGUAGES}}
+
+
+@arguments_checked
+def check(
+    path: str | Path,
+    *,
+    target: str | Path | Target | None = None,
+    args: Mapping[str, int | float] | None = None,
+    language: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    options: Mapping[str, int | str] | None = None,
+    defines: Mapping[str, str] | None = None,
+    folders: Sequence[str | Path] = (),
+) -> tuple[Finding, ...]:
+    """Return all findings in a file, in the order of its text.
+
+    Args:
+        path: a `.pto`, `.tpc`, `.s`, `.toml`, `.mlir` or `.onnx` file; `-` reads standard input.
+        target: name or path of a target description, or a target; by default the one that the program names.
+        args: values of scalar arguments of `.pto` kernels.
+        language: one of `LANGUAGES`, for files whose suffix does not show it.
+        limits: maximum amount of work in a walk.
+        options: target options of programs, such as `toolchain`.
+        defines: macros of a kernel in C, texts by name.
+        folders: folders of its headers, in addition to its own.
+
+    Returns:
+        Findings; an unreadable file is a finding too.
+
+    Raises:
+        ReadError: the target or language is unknown, or the file's target lacks an option.
+    """
+    request = _request(target, args, limits, defines, folders)
+    refused: list[ReadError] = []
+
+    def with_chosen(plain: Target) -> Target:
+        try:
+            return with_options(plain, options or {})
+        except ReadError as error:
+            refused.append(error)
+            raise
+
+    request = replace(request, prepare=with_chosen) if options else request
+    file = "<stdin>" if str(path) == STDIN else str(path)
+    try:
+        spoken = _language(file, language)
+        if spoken in _FROM_FILES:
+            if file != str(path):
+                raise ReadError(f"{spoken} cannot be read from standard input", legal=_FROM_TEXT)
+            return in_order(_of_graph(Path(path), None, request) if spoken == _MODELS else _of_target(Path(path)))
+        findings = in_order(_findings(file, _text(path, file), spoken, request))
+    except CastsimError as error:
+        findings = (of_error(error, file),)
+    if refused:  # the option is wrong, not the file
+        raise refused[0]
+    return findings
+
+
+@arguments_checked
+def check_text(
+    name: str,
+    text: str,
+    *,
+    target: str | Path | Target | None = None,
+    args: Mapping[str, int | float] | None = None,
+    language: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    defines: Mapping[str, str] | None = None,
+    folders: Sequence[str | Path] = (),
+) -> tuple[Finding, ...]:
+    """Return all findings in a text; `name` is its name in messages, with a suffix that shows the language.
+
+    Args:
+        name: the name or path of a file; it need not exist.
+        text: content of the file.
+        target: see `check`, as for all following arguments.
+        args: values of scalar arguments of `.pto` kernels.
+        language: one of `LANGUAGES`, for names whose suffix does not show it.
+        limits: maximum amount of work in a walk.
+        defines: see `check`.
+        folders: folders of headers.
+
+    Returns:
+        Findings, as `check` returns them.
+
+    Raises:
+        ReadError: the target or language is unknown.
+    """
+    request = _request(target, args, limits, defines, folders)
+    spoken = _language(name, language)
+    if spoken in _FROM_FILES:
+        raise ReadError(f"{spoken} must be checked as a file, with `check`", legal=_FROM_TEXT)
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return in_order(_findings(name, plain, spoken, request))
+
+
+def _request(
+    target: str | Path | Target | None,
+    args: Mapping[str, int | float] | None,
+    limits: Limits,
+    defines: Mapping[str, str] | None,
+    folders: Sequence[str | Path],
+) -> LoadRequest:
+    found = LoadRequest(None if target is None else load_target(target), args=args or {}, limits=limits)
+    if not defines and not folders:
+        return found
+    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest  # noqa: PLC0415 - loads the compiler of C
+
+    return replace(found, launch=LaunchRequest(defines=defines or {}, folders=tuple(map(Path, folders))))
+
+
+def _language(file: str, given: str | None) -> str | None:
+    """Return the language of a file; None if the text decides it."""
+    if given is not None and given not in LANGUAGES:
+        raise ReadError(f"unknown language '{given}'", legal=LANGUAGES)
+    suffix = Path(file).suffix.lower()
+    found = given or _SUFFIXES.get(suffix)
+    if found is None and suffix:
+        raise ReadError(f"'{file}' is not in a language that can be checked", legal=[*_SUFFIXES])
+    return found
+
+
+def _text(path: str | Path, file: str) -> str:
+    data = read_bytes(path, "file")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise ReadError(f"'{file}': byte {error.start} is not UTF-8 text") from None
+
+
+def _findings(file: str, text: str, language: str | None, request: LoadRequest) -> Iterator[Finding]:
+    if language == "mlir":
+        yield from _of_graph(Path(file), text, request)
+    elif (source := _source(file, text, language, request)).language is Language.TILES:
+        yield from tile_findings(source, request)
+    elif source.language is Language.KERNEL:
+        yield from _kernel_findings(source, request)
+    else:
+        yield from assembly_findings(source, request)
+
+
+def _kernel_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
+    """Yield the findings in a kernel; legal C that cannot run is a warning."""
+    from castsim.running.c_kernels import compiled_kernel  # noqa: PLC0415 - only the language in use is loaded
+    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest, sequential  # noqa: PLC0415 - as above
+
+    try:
+        compiled = compiled_kernel(source, request)
+        sequential(compiled, LaunchRequest(), {})
+    except CastsimError as error:
+        yield from of_errors(error, source.file)
+        return
+    for each in compiled.blocked:
+        found = of_error(each, source.file)
+        yield placed(Severity.WARNING, "not run", found.message, each.span, source.file, legal=found.legal)
+    for text, span in compiled.notes.items():
+        yield placed(Severity.NOTE, "kernel", text, span, source.file)
+
+
+def _source(file: str, text: str, language: str | None, request: LoadRequest) -> Source:
+    if language is None:
+        return source_of(text, file, request.prefers_assembly)
+    return Source(file, Language(language), text)
+
+
+def _of_target(path: Path) -> Iterator[Finding]:
+    try:
+        (load_specification if is_specification(path) else load_target)(path)
+    except CastsimError as error:
+        yield from of_errors(error, str(path))
+
+
+def _of_graph(path: Path, text: str | None, request: LoadRequest) -> Iterable[Finding]:
+    found: Iterable[Finding] = language_module(GRAPH).findings_of(path, text, request)
+    return found
+
+
+# What is wrong with a `.pto` program, of tiles or of vector instructions: syntax, legality, order.
+#
+# Every function that can be run is walked for its target without values, also what could be read of one with statements
+# that cannot be. A statement that is refused is left out, with those that need what it defines, and the walk repeated
+# for what comes behind. Scalar arguments without a value are tried with several, and what is refused with all of these
+# is told.
+
+
+def without(function: pto.Function, place: Span) -> pto.Function | None:
+    """Return a function without the statement at a position and its users.
+
+    None if there is no such statement, or the function needs it.
+    """
+    body = function.body or ()
+    at = (place.line, place.column)
+    before = [node for node in nodes(body) if node.span.file == place.file and _start(node) <= at]
+    if not before:
+        return None
+    removed: set[int] = {id(max(before, key=_start))}
+    names: set[str] = set()
+    while True:
+        found = [node for node in nodes(body) if id(node) in removed or not names.isdisjoint(_names(node))]
+        if any(isinstance(node, Return | Yield | Condition) for node in found):
+            return None
+        defined = {name for node in found for name in _defined(node)}
+        if defined <= names and {id(node) for node in found} <= removed:
+            return replace(function, body=_kept(body, removed))
+        names |= defined
+        removed |= {id(node) for node in found}
+
+
+def _start(node: Operation) -> tuple[int, int]:
+    return node.span.line, node.span.column
+
+
+def _names(node: Operation) -> set[str]:
+    """Return every text in a statement outside its regions, including names of values."""
+    found: set[str] = set()
+    for each in fields(node):
+        held = getattr(node, each.name)
+        if isinstance(held, str):
+            found.add(held)
+        elif isinstance(held, tuple) and each.name not in REGION_FIELDS:
+            found |= {one for one in held if isinstance(one, str)}
+    return found
+
+
+def _defined(node: Operation) -> set[str]:
+    """Return the names that a statement defines for later statements."""
+    if isinstance(node, pto.Tcvt):
+        return {node.dst} if node.defines_dst else set()
+    if isinstance(node, pto.ScalarAccess):
+        return {node.value} if node.reads else set()
+    if isinstance(node, pto.TileOperation):
+        return set(node.outputs) if node.mnemonic in ALIASES else set()
+    found = set(getattr(node, "results", ()))
+    result = getattr(node, "result", None)
+    return found | ({result} if isinstance(result, str) else set())
+
+
+def _kept(body: Sequence[Operation], removed: set[int]) -> tuple[Operation, ...]:
+    found = []
+    for node in body:
+        if id(node) in removed:
+            continue
+        changed = {region: _kept(getattr(node, region), removed) for region in REGION_FIELDS if hasattr(node, region)}
+        found.append(replace(node, **changed) if changed else node)  # type: ignore[arg-type]  # regions of a node
+    return tuple(found)
+
+
+TRIED = (1, 2, 16)
+"""Values that are tried for a scalar argument without a value."""
+
+_MOST = 50
+"""Maximum number of statements of a function that are removed before its walks end."""
+
+_UNTOLD = (WarningKind.DEFAULT_READ, WarningKind.LEFT_OUT, WarningKind.UNTIMED)
+"""Warnings about a run, not about the program."""
+
+_FLOATS = ("f16", "bf16", "f32", "f64")
+
+Error = CastsimError | EngineError
+
+
+def tile_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
+    """Yield the findings in a program, in no order."""
+    try:
+        parsed = parse(source.text, source.file, max_statements=request.limits.max_statements, go_past_refused=True)
+    except CastsimError as error:
+        yield from of_errors(error, source.file)
+        return
+    for refused in parsed.refused:
+        yield from of_errors(refused.error, source.file)
+    yield from of_warnings(parsed.warnings, source.file)
+    parsed, partial = _with_rests(parsed)
+    chosen = entries(parsed)
+    if not chosen:
+        if not parsed.refused and not partial:
+            yield from of_errors(ReadError("no function to run", legal=("func.func @NAME(...) { ... }",)), source.file)
+        return
+    try:
+        target = target_of(parsed, source, replace(request, entry=chosen[0].name))
+    except CastsimError as error:
+        yield from of_errors(error, source.file)
+        return
+    for function in chosen:
+        whole = function.name not in partial
+        yield from _function_findings(parsed, function, source, target, request, whole=whole)
+
+
+def _with_rests(parsed: pto.Program) -> tuple[pto.Program, frozenset[str]]:
+    """Return a program with the readable parts of its refused functions, and the names of incomplete functions.
+
+    A function that calls an incomplete one is incomplete too.
+    """
+    rests = {one.name: one.rest for one in parsed.refused if one.rest is not None}
+    functions = sorted((*parsed.functions, *rests.values()), key=lambda one: (one.span.line, one.span.column))
+    refused = tuple(one for one in parsed.refused if one.rest is None)
+    partial: frozenset[str] = frozenset()
+    more = frozenset(rests)
+    while more - partial:
+        partial |= more
+        more = frozenset(one.name for one in functions if any(call.callee in partial for call in calls(one.body or ())))
+    return replace(parsed, functions=tuple(functions), refused=refused), partial
+
+
+@dataclass(frozen=True, slots=True)
+class _FunctionWalks:
+    """Results of the walks of a function: refusals, and from the last walk, warnings and violations of order."""
+
+    errors: tuple[Error, ...]
+    warnings: tuple[WarningText, ...] = ()
+    races: tuple[OrderFinding, ...] = ()
+    limit: LimitError | None = None
+    """Position at which a walk was given up."""
+
+
+def _function_findings(
+    parsed: pto.Program, function: pto.Function, source: Source, target: Target, request: LoadRequest, *, whole: bool
+) -> Iterator[Finding]:
+    try:
+        flat = inlined(parsed, function)
+    except CastsimError as error:
+        if all(error is not refused.error for refused in parsed.refused):
+            yield from of_errors(error, source.file)
+        return
+    unknown = {
+        one.name: one.type.name
+        for one in function.arguments
+        if isinstance(one.type, pto.ScalarType) and one.name not in request.args
+    }
+    missing = [name for name, kind in unknown.items() if kind not in _FLOATS]  # these decide no bounds
+    pointers = [one.name for one in function.arguments if in_buffer(one.type) and one.name not in request.args]
+    guesses = [
+        dict.fromkeys(pointers, 0) | dict.fromkeys(unknown, value) for value in (TRIED if missing else TRIED[:1])
+    ]
+    found = [
+        _walked(
+            parsed, flat, source, target, replace(request, args=_given(function, request.args) | guess), whole=whole
+        )
+        for guess in guesses
+    ]
+    for refusal in found[0].errors:
+        if all(_has(one.errors, refusal) for one in found[1:]):
+            yield from of_errors(refusal, source.file)
+    untold = (*_UNTOLD, WarningKind.UNDEFINED) if missing else _UNTOLD
+    yield from of_warnings((one for one in found[0].warnings if one.kind not in untold), source.file)
+    for race in found[0].races if not missing else ():
+        yield placed(Severity.ERROR, str(race.kind), race.message, race.spans[-1], source.file, race.missing, (), 1)
+    if found[0].limit is not None:
+        limit = found[0].limit
+        yield placed(Severity.WARNING, limit.kind, f"not checked further: {limit.message}", limit.span, source.file)
+    for name in pointers:
+        text = f"@{function.name}: %{name} is taken as the first byte of the buffer"
+        yield placed(Severity.NOTE, "not checked", text, function.span, source.file, f"--arg {name}=ADDRESS")
+    if missing and whole:
+        names = ", ".join(f"%{name}" for name in missing)
+        text = f"@{function.name}: order and bounds depend on {names}; no value was given"
+        cure = " ".join(f"--arg {name}=VALUE" for name in missing)
+        yield placed(Severity.NOTE, "not checked", text, function.span, source.file, cure)
+
+
+def _given(function: pto.Function, args: Mapping[str, int | float]) -> dict[str, int | float]:
+    """Return the given values of a function's arguments."""
+    names = {one.name for one in function.arguments} | core_numbers(function)
+    return {name: value for name, value in args.items() if name.partition("[")[0] in names}
+
+
+def _has(errors: tuple[Error, ...], wanted: Error) -> bool:
+    return any((one.message, one.span) == (wanted.message, wanted.span) for one in errors)
+
+
+def _walked(
+    parsed: pto.Program, function: pto.Function, source: Source, target: Target, request: LoadRequest, *, whole: bool
+) -> _FunctionWalks:
+    """Walk a function, and again without each refused statement.
+
+    Order is judged only for a `whole` function without refusals.
+    """
+    errors: list[Error] = []
+    left: pto.Function | None = function
+    walks = 0
+    while left is not None and walks < _MOST:
+        walks += 1
+        certain = True
+        try:
+            walking = walking_of_function(parsed, left, source, target, request)
+            if isinstance(walking, Walking):
+                certain = not reads_elements(walking)
+            program = walking.program() if isinstance(walking, Walking) else walking
+            issued = program.issue({}, RunOptions(values=False, races=REPORT, limits=request.limits))
+        except LimitError as error:
+            return _FunctionWalks(tuple(errors), limit=error)
+        except (CastsimError, EngineError) as error:
+            if _has(tuple(errors), error):
+                break
+            follows = isinstance(error, FollowUpError) or (not whole and isinstance(error, RaceError | EngineError))
+            if (certain or isinstance(error, IllegalError)) and not follows:
+                errors.append(error)
+            left = None if error.span is None else without(left, error.span)
+        else:
+            warnings, races = issued.loaded.executed.warnings if certain else (), issued.races or ()
+            if errors or not certain or not whole:  # what was left out may have been what gives bytes their values
+                warnings, races = tuple(one for one in warnings if one.kind is not WarningKind.UNDEFINED), ()
+            return _FunctionWalks(tuple(errors), warnings, races)
+    return _FunctionWalks(tuple(errors))

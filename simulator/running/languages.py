@@ -1,0 +1,40 @@
+"""The languages of programs that castsim's core does not read itself: which module runs a file, by its suffix."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from types import ModuleType
+
+from castsim.isa.reading import CPP_SUFFIXES
+
+GRAPHS = (".onnx", ".mlir", ".tosa")
+"""Suffixes of graphs, which `castsim graph` runs."""
+
+CPP, GRAPH, TILELANG = "kernels in C++", "graphs", "TileLang kernels"
+
+_MODULES = {
+    CPP: "castsim.languages.cpp_recording.kernels",
+    GRAPH: "castsim.tools.graphs.language",
+    TILELANG: "castsim.languages.tilelang.command",
+}
+"""The module of each language: its `execute_run(options, run)` is what `castsim run` does."""
+
+TILELANG_FORM = re.compile(r"(.+\.py)(?::(\w*))?")
+"""Form of a TileLang kernel: a Python file and one of its functions."""
+
+
+def language_of(program: str | None) -> str | None:
+    """Return the language of a program that the core does not read itself, by its name; None for all others."""
+    if program is None:
+        return None
+    if program.endswith(CPP_SUFFIXES):
+        return CPP
+    if program.endswith(GRAPHS):
+        return GRAPH
+    return TILELANG if TILELANG_FORM.fullmatch(program) else None
+
+
+def language_module(language: str) -> ModuleType:
+    """Return the module of a language."""
+    return import_module(_MODULES[language])

@@ -1,0 +1,138 @@
+"""The command `advise`: find changes that save cycles and keep every bit of the outputs, as diffs."""
+
+from __future__ import annotations
+
+import math
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from castsim.commands.kernels import bundles_of, launch_of, refuse_elsewhere
+from castsim.commands.option_parsers import assignments, positive, run_limits_of, scalars_of
+from castsim.commands.outcome import CommandOutcome, plain, stacked, write_out
+from castsim.isa.dataclass import replace
+from castsim.isa.errors import ReadError
+from castsim.isa.reading import Language, Source, read_source
+from castsim.reports.progress import stage_progress
+from castsim.running.languages import CPP, GRAPH, language_module, language_of
+from castsim.running.program_edits import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
+from castsim.tools.advise.advice_search import Advice, advice_on
+from castsim.tools.advise.documents import Advise
+from castsim.tools.advise.equivalence import original
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Find and check changes, and write the changed program if requested.
+
+    Raises:
+        CastsimError, EngineError: the program is refused as it is, or an option is invalid.
+    """
+    number = None if options.apply is None else positive("--apply", options.apply)
+    if (number is None) != (options.out is None):
+        raise ReadError("--apply N and --out FILE go together", legal=("--apply 1 -o FILE",))
+    refuse_elsewhere(options, options.program)
+    setting = RunConfig(
+        target=options.target,
+        entry=options.entry,
+        args=scalars_of(options),
+        inputs=assignments("--in", options.inputs),
+        options=assignments("--option", options.options),
+        ranges=ranges_of(options.ranges),
+        tries=TRIES if options.tries is None else positive("--tries", options.tries),
+        seconds=SECONDS if options.seconds is None else positive("--seconds", options.seconds),
+        limits=run_limits_of(options),
+    )
+    if language_of(options.program) == GRAPH:
+        raise ReadError(f"castsim advise takes a program; '{options.program}' is a graph", legal=("a .pto file",))
+    launch = launch_of(options)
+    if launch is not None:
+        source = bundles_of(options, launch, setting.args)
+        setting = replace(setting, args={}, target=None)
+    elif language_of(options.program) == CPP:
+        kernels = language_module(CPP)
+        recording = kernels.recording_of(options)
+        source = kernels.as_text(recording)
+        inputs = assignments("--in", kernels.without_arguments(options, recording).inputs)
+        setting = replace(setting, entry=None, args={}, inputs=inputs)
+    else:
+        source = _read(options)
+    with stage_progress(options) as progress:
+        advice = advice_on(original(source, setting), progress)
+    written = None if number is None else _applied(advice, number, options)
+    document = Advise.of(advice, applied=number, output=written)
+    return CommandOutcome(document, lambda _: _text(document, why=options.why))
+
+
+def _text(document: Mapping[str, Any], *, why: bool) -> RenderableType:
+    """Return the page as text, and the best change as a diff unless one was written; rejected changes with `why`."""
+    from rich.text import Text  # noqa: PLC0415 - only if printed
+
+    from castsim.reports.pages.answer_pages import answer_text  # noqa: PLC0415 - as above
+    from castsim.tools.advise.page import advise_page  # noqa: PLC0415 - as above
+
+    report = answer_text(advise_page(document if why else {**document, "rejected": []}))
+    if not document["offers"]:
+        more = "" if why or not document["rejected"] else "Next: --why lists the rejected changes and the reasons"
+        return stacked(report, plain(more)) if more else report
+    if document["output"]:
+        return report
+    diff = document["offers"][(document["applied"] or 1) - 1]["diff"]
+    return stacked(report, Text(f"\n{diff.rstrip()}", no_wrap=True, overflow="ignore"))
+
+
+def _read(options: Namespace) -> Source:
+    """Read the program.
+
+    Raises:
+        ReadError: it is a binary.
+    """
+    source = read_source(Path("/dev/stdin" if options.program == "-" else options.program), lambda: False)
+    if source.language is Language.BINARY:
+        raise ReadError(f"castsim advise edits text; '{options.program}' is a binary", legal=("castsim disasm",))
+    return source
+
+
+def ranges_of(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return the ranges that `--range NAME=LO:HI` gives.
+
+    Raises:
+        ReadError: a range is not two finite numbers in rising order.
+    """
+    found = {}
+    for name, text in assignments("--range", texts).items():
+        try:
+            low, high = (float(part) for part in text.split(":"))
+        except ValueError:
+            low = high = math.nan
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ReadError(f"--range {name}={text[:40]}: expected two numbers, LO:HI", legal=(f"--range {name}=-1:1",))
+        if low > high:
+            turned = ":".join(reversed(text.split(":")))
+            raise ReadError(f"--range {name}={text[:40]}: LO is above HI", legal=(f"--range {name}={turned[:40]}",))
+        found[name] = (low, high)
+    return found
+
+
+def _applied(advice: Advice, number: int, options: Namespace) -> Path | None:
+    """Write the program with a change; return the path.
+
+    Raises:
+        ReadError: the change does not exist, or is not proven and `--tried` was not given.
+    """
+    if number > len(advice.offers):
+        count = len(advice.offers)
+        raise ReadError(
+            f"--apply {number}: {'no change was found' if not count else f'{count} changes were found'}",
+            legal=() if not count else (f"1 to {count}",),
+        )
+    offer: Suggestion = advice.offers[number - 1]
+    if offer.how is not SuggestionEvidence.PROVEN and not options.tried:
+        raise ReadError(
+            f"--apply {number}: this change was tested on {offer.runs} inputs but is not proven",
+            legal=(f"--apply {number} --tried",),
+        )
+    return write_out(options.out, offer.change.text.encode(), options.program)

@@ -1,0 +1,77 @@
+"""Changes that save cycles of a run, for its page."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+
+from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
+from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.reading import Language, Source
+from castsim.reports.numbers import grouped
+from castsim.reports.pages.blocks import Block, Folded, Line, Listing, Text
+from castsim.running.program_edits import RunConfig
+from castsim.running.program_runs import Result
+from castsim.tools.advise.advice_search import Advice, advice_on
+from castsim.tools.advise.equivalence import original
+
+
+def blocks_of_run(options: Namespace, result: Result, *, is_read: bool) -> Sequence[Block]:
+    """Return what the page of a run says of changes; `is_read` marks a program whose text is that of a file."""
+    advice = _advice(options, result, is_read=is_read)
+    return () if advice is None else tuple(_offers(advice))
+
+
+_MOST_OFFERS = 3
+
+
+def _offers(advice: Advice | str) -> Iterator[Block]:
+    """Yield the best changes that were tried, each with its diff; otherwise why there is none or why none was tried."""
+    if isinstance(advice, str):
+        yield Text((Line(advice, "dim"),))
+        return
+    for offer in advice.offers[:_MOST_OFFERS]:
+        fewer = 100 * offer.gained / offer.cycles_before
+        gain = f"{grouped(offer.cycles)} cycles ({fewer:.1f} % fewer, {offer.evidence})"
+        yield Folded(f"{gain}: {offer.change.title}", (Listing(offer.change.reason, offer.diff.rstrip("\n")),))
+    if not advice.offers:
+        tried = f"None of the {advice.looked_at} changes tried" if advice.looked_at else "No known change"
+        more = " `castsim advise` tries more." if advice.unfinished else ""
+        yield Text((Line(f"{tried} saves cycles with the same outputs.{more}", "dim"),))
+
+
+_ADVICE_SECONDS = 1.0
+"""Processor time in seconds for proposing changes to a run that is shown, and again for checking them."""
+
+_MOST_ADVISED, _MOST_CHANGED_LINES = 20_000, 1000
+"""Maximum executions and lines of a program that is also changed: each change is read and run again, on both engines.
+"""
+
+
+def _advice(options: Namespace, result: Result, *, is_read: bool) -> Advice | str | None:
+    """Return the changes that save cycles of a run, or a sentence with the reason why none was tried.
+
+    None if the run itself is in doubt.
+    """
+    if result.untimed or result.races or result.stale_reads:
+        return None
+
+    loaded = result.loaded
+    changing = ("sync", "opaque", "declare", "machine", "unsafe_scratch", "max_cycles")
+    given = [name for name in changing if getattr(options, name) not in (None, [], False, "insert")]
+    if not is_read or not loaded.source:
+        return "Run `castsim advise` to try changes." if loaded.source else "A binary has no text to change."
+    if given:
+        return f"Changes are not tried on a run with --{given[0].replace('_', '-')}."
+    if len(result.timing.executions) > _MOST_ADVISED or loaded.source.count("\n") > _MOST_CHANGED_LINES:
+        return "The program is long: run `castsim advise` to try changes."
+    setting = RunConfig(
+        loaded.target, loaded.entry if loaded.target.has_tiles else None,
+        scalars_of(options),
+        assignments("--in", options.inputs), seconds=_ADVICE_SECONDS, limits=run_limits_of(options)
+    )  # fmt: skip
+    language = Language.TILES if loaded.target.has_tiles else Language.ASSEMBLY
+    try:
+        return advice_on(original(Source(loaded.file, language, loaded.source), setting))
+    except (CastsimError, EngineError) as error:
+        return f"castsim advise rejects the program: {str(error).partition(chr(10))[0]}"

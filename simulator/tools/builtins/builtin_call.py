@@ -1,0 +1,151 @@
+"""Execution of `castsim builtin NAME`: the assembly of a cast or a special function, and its values."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from castsim.commands.option_parsers import assignments, scalar
+from castsim.commands.outcome import CommandOutcome, plain
+from castsim.execution.input_data import ArgumentUse, make_inputs, read_input, write_array
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import FORMATS, Codes, Format, format_named
+from castsim.targets.tpc_compiler import FunctionKind, SpecialFunction
+from castsim.targets.vliw import VliwTarget
+from castsim.tools.builtins.report import (
+    DescriptorCall,
+    builtin_document,
+    builtin_text,
+    descriptor_text,
+    function_document,
+    function_text,
+)
+from castsim.tpc_compiler.builtin_calls import (
+    Builtin,
+    FunctionProgram,
+    call,
+    call_function,
+    descriptor_call,
+    emitted,
+    function_program,
+)
+from castsim.tpc_compiler.builtin_sequences import INPUT, OUTPUT
+
+
+def emit_or_call(options: Namespace, target: VliwTarget) -> CommandOutcome:
+    """Show the assembly of a builtin, and its results if there is an input.
+
+    Raises:
+        ReadError, IllegalError: see `castsim.tools.builtins.command.execute`.
+    """
+    found = emitted(options.name, target, rounding=options.rounding)
+    x, args = _given(options, found)
+    if x is None and options.out is not None:
+        raise ReadError("--out has nothing to write without --in", legal=("--in x=FILE.npy|random:SEED|zeros",))
+    result = None if x is None else call(found, x, args)
+    assembly = found.text(1, args or None) if result is None else result.text
+    files = {} if result is None else _written(options, {OUTPUT: result.outputs[OUTPUT]})
+    document = builtin_document(found, assembly, result, files)
+
+    return CommandOutcome(
+        document,
+        lambda _: plain(assembly) if options.emit else builtin_text(found, document, result),
+        code=1 if result is not None and result.stale_reads else 0,
+    )
+
+
+def _given(options: Namespace, found: Builtin) -> tuple[Codes | None, Mapping[str, int | float]]:
+    """Return the input array and the numbers; `--in` may also give numbers.
+
+    Raises:
+        ReadError: a name is unknown, a number cannot be parsed, or an input cannot be read.
+    """
+    named = found.built.signature.scalar
+    numbers = set() if named is None else {named[0]}
+    inputs = assignments("--in", options.inputs)
+    texts = assignments("--arg", options.args) | {name: inputs.pop(name) for name in numbers & inputs.keys()}
+    args = {name: scalar(name, text) for name, text in texts.items()}
+    source = found.built.signature.source
+    text = inputs.get(INPUT, "")
+    if text and text != "zeros" and not text.startswith("random:"):
+        return read_input(text, INPUT), args  # any number of calls
+    return make_inputs(inputs, {INPUT: _use((source.elements,), format_named(source.format))}).get(INPUT), args
+
+
+def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFunction) -> CommandOutcome:
+    """Show the assembly of a special function, and its results if there are operands.
+
+    Raises:
+        ReadError: an operand, table or number is invalid.
+        IllegalError: its instructions are not public and its values cannot be computed.
+    """
+    if options.rounding is not None:
+        raise ReadError(
+            f"--rounding applies only to casts; {row.builtin} uses the mode in the rounding register",
+            legal=("nothing",),
+        )
+    if row.kind is FunctionKind.DESCRIPTOR:
+        return _descriptor(options, target, row)
+    program = function_program(row, target)
+    operands, tables = _operands(options, program)
+    if not operands and (tables or options.out is not None):
+        legal = [f"--in {name}=FILE.npy|random:SEED|zeros" for name in program.operands]
+        raise ReadError("no operands to compute with", legal=legal)
+    result = call_function(program, operands, tables) if operands else None
+    files = {} if result is None else _written(options, result.outputs)
+    told = function_document(program, result, files)
+
+    return CommandOutcome(
+        told,
+        lambda _: plain(str(told["assembly"])) if options.emit else function_text(program, told, result),
+        code=1 if result is not None and result.stale_reads else 0,
+    )
+
+
+def _descriptor(options: Namespace, target: VliwTarget, row: SpecialFunction) -> CommandOutcome:
+    if options.out is not None:
+        raise ReadError(f"--out has nothing to write: {row.builtin} has no array", legal=("--json FILE",))
+    numbers = {**assignments("--in", options.inputs), **assignments("--arg", options.args)}
+    call = descriptor_call(row, target, {name: scalar(name, text) for name, text in numbers.items()})
+
+    return CommandOutcome(
+        DescriptorCall.of(call), lambda _: plain(call.text()) if options.emit else descriptor_text(call)
+    )
+
+
+def _operands(options: Namespace, program: FunctionProgram) -> tuple[dict[str, Codes], dict[str, Codes]]:
+    """Return the operands and the tables from the command line.
+
+    Raises:
+        ReadError: a name is unknown, or an input cannot be read.
+    """
+    inputs = assignments("--in", options.inputs)
+    lanes = program.target.registers.vector_bytes * 8 // FORMATS["f32"].bits
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(program.operands, (lanes,))
+    shapes |= {each.table: (each.entries, each.columns) for each in program.tables}
+    uses = {name: _use(shape) for name, shape in shapes.items()}
+    made = {n: text for n, text in inputs.items() if n not in uses or text == "zeros" or text.startswith("random:")}
+    found = make_inputs(made, uses)
+    found |= {name: read_input(text, name) for name, text in inputs.items() if name not in made}
+    for name, text in assignments("--arg", options.args).items():
+        if name not in program.operands or name in found:
+            raise ReadError(f"--arg {name} is not one of the missing operands", legal=program.operands)
+        found[name] = np.full((1,), np.float32(scalar(name, text)))
+    order = [name for name in program.operands if name in found]
+    return {name: found[name] for name in order}, {name: found[name] for name in found if name not in order}
+
+
+def _use(shape: tuple[int, ...], fmt: Format = FORMATS["f32"]) -> ArgumentUse:
+    elements = int(np.prod(shape))
+    return ArgumentUse(format=fmt, elements=elements, padded={elements}, shapes={shape}, needs_input=True, stored=False)
+
+
+def _written(options: Namespace, outputs: Mapping[str, Codes]) -> dict[str, Path]:
+    """Write the outputs if requested."""
+    files = {} if options.out is None else {name: Path(options.out) / f"{name}.npy" for name in outputs}
+    for name, path in files.items():
+        write_array(path, outputs[name])
+    return files

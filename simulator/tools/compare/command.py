@@ -1,0 +1,112 @@
+"""The command `compare`: compare your own conversion with a cast: first difference, distances, binades."""
+
+from __future__ import annotations
+
+import traceback
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from castsim.commands.option_parsers import assignments
+from castsim.commands.outcome import CommandOutcome
+from castsim.execution.input_data import read_array
+from castsim.isa.errors import CastsimError, ReadError, Span
+from castsim.isa.formats import Codes
+from castsim.isa.reading import read_text
+from castsim.tools.compare.report import comparison_document, comparison_text
+from castsim.tools.compare.user_conversions import Conversion, compare
+
+_LEGAL = ("FILE.py:FUNCTION", "FILE.npy")
+_MOST_SAMPLES = 1 << 26
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Compare the results of the file or the function with those of the cast.
+
+    Raises:
+        ReadError: an option is wrong, a file is neither an array nor Python, or a function is missing or fails.
+        IllegalError: the cast does not exist.
+    """
+    given = _given(options.given)
+    x = None if options.input is None else read_array(Path(options.input), "x")
+    if x is None and not callable(given):
+        raise ReadError("results need the inputs they were computed from", legal=("--in FILE.npy",))
+    found = compare(
+        x,
+        given,
+        options.src,
+        options.dst,
+        target=options.target,
+        rounding=options.rounding,
+        overflow=options.overflow,
+        saturation=options.saturation,
+        scratch=options.scratch,
+        options=assignments("--option", options.options) or None,
+        nan=options.nan,
+        samples=_number("--samples", options.samples, _MOST_SAMPLES),
+        seed=_number("--seed", options.seed, 1 << 63),
+    )
+
+    return CommandOutcome(comparison_document(found), lambda _: comparison_text(found), code=0 if found.equal else 1)
+
+
+def _number(option: str, text: str, most: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= most):
+        raise ReadError(f"{option} '{text[:40]}' is not a valid number here", legal=(f"0 .. {most}",))
+    return int(text)
+
+
+def _given(text: str) -> Codes | Conversion:
+    """Return the array of a file, or the function in one."""
+    if text.endswith(".npy"):
+        return read_array(Path(text), "y")
+    file, colon, name = text.rpartition(":")
+    if not colon or not file.endswith(".py") or not name.isidentifier():
+        raise ReadError(f"'{text}' is neither a results file nor a function", legal=_LEGAL)
+    return _function(Path(file), name)
+
+
+def _function(path: Path, name: str) -> Conversion:
+    """Execute a Python file and return one of its functions, whose failures name their line."""
+    source = read_text(path, "Python file")
+    space: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
+    try:
+        code = compile(source, str(path), "exec")
+    except (SyntaxError, ValueError) as error:
+        line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
+        shown = (source.splitlines() or [""])[min(line, source.count("\n") + 1) - 1] if source else ""
+        raise ReadError(f"invalid Python: {error.args[0]}", span=Span(str(path), line, max(1, column), shown)) from None
+    _guarded(path, "the file", lambda: exec(code, space))
+    found = space.get(name)
+    if not callable(found):
+        legal = [key for key, value in space.items() if callable(value) and not key.startswith("_")]
+        raise ReadError(f"{path} has no function '{name}'", legal=legal)
+    function: Callable[[Codes], ArrayLike] = found
+
+    def converted(x: Codes) -> ArrayLike:
+        made: list[ArrayLike] = []
+        with np.errstate(all="ignore"):
+            _guarded(path, name, lambda: made.append(function(x)))
+        return made[0]
+
+    return converted
+
+
+def _guarded(path: Path, what: str, work: Callable[[], object]) -> None:
+    """Run the user's code and report its exceptions as errors.
+
+    Raises:
+        ReadError: the code raised an exception; the message names the last line of the file in its traceback.
+    """
+    try:
+        work()
+    except CastsimError:
+        raise
+    except (Exception, SystemExit) as error:
+        frames = [each for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
+        span = Span(str(path), frames[-1].lineno or 1, 1, frames[-1].line or "") if frames else None
+        raise ReadError(f"{what} raised {type(error).__name__}: {error}", span=span) from None

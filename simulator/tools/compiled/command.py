@@ -1,0 +1,110 @@
+"""The command `compiled`: show how the TPC compiler makes casts of C and LLVM IR: chains, values, assembly."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from castsim.commands.cast import read_value
+from castsim.commands.option_parsers import refuse_given
+from castsim.commands.outcome import CommandOutcome, plain, stacked
+from castsim.isa.errors import ReadError
+from castsim.isa.reading import read_text
+from castsim.tools.compiled.report import (
+    CompiledAssembly,
+    CompiledHead,
+    CompiledText,
+    CompiledValues,
+    compiled_document,
+    compiled_text,
+    table_document,
+    table_text,
+)
+from castsim.tpc_compiler.c_table import cast_table
+from castsim.tpc_compiler.cast_comparison import casts_of_text, compare, source_format
+from castsim.tpc_compiler.compiled_casts import compile_cast, tpc_target
+
+if TYPE_CHECKING:
+    from castsim.tpc_compiler.compiled_casts import CompiledCast
+
+
+IR_SUFFIX = ".ll"
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Compile the cast, and run it on the values.
+
+    Raises:
+        ReadError: a type, form, mode or target is unknown, or a value is neither a number nor a code.
+        IllegalError: the target or the form lacks the pair, mode, number of elements or order.
+    """
+    if options.table:
+        if options.src is not None:
+            raise ReadError("--table lists all casts of a target; leave out SRC and DST")
+        return _table(options.target)
+    if options.src is not None and options.src.endswith(IR_SUFFIX):
+        return _text(options)
+    if options.dst is None:
+        raise ReadError("SRC and DST are needed (see `castsim compiled --help`)")
+    cast = compile_cast(
+        options.src,
+        options.dst,
+        options.target,
+        form=options.form,
+        rounding=options.rounding,
+        reading=options.reading,
+        order=options.order,
+    )
+    if not options.emit:
+        return _compared(cast, options.values)
+    assembly = cast.kernel.text()  # of one vector
+    document = {"schema_version": CompiledAssembly.VERSION, **CompiledHead.of(cast), "assembly": assembly}
+    return CommandOutcome(document, lambda _: plain(assembly.rstrip("\n")))
+
+
+def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
+    """Show the path, the results for the values, and where the accounts differ."""
+    fmt = source_format(cast)
+    sources = [read_value(text.strip(), fmt) for text in texts]
+    found = compare(cast, [source.code for source in sources])
+
+    document = {"schema_version": CompiledValues.VERSION, **compiled_document(found, sources)}
+    return CommandOutcome(document, lambda _: compiled_text(found, sources))
+
+
+def _text(options: Namespace) -> CommandOutcome:
+    """Show the casts of an LLVM IR text; all positional arguments after the file are values."""
+    why = "does not apply to LLVM IR text, which determines it"
+    refuse_given(options, ("form", "rounding", "reading"), why, usual=("as", "compiler"), legal=("--order",))
+    text_read = read_text(options.src, "LLVM IR")
+    found = casts_of_text(text_read, options.src, tpc_target(options.target), options.order)
+    places = [{"line": each.span.line, "column": each.span.column, "written": each.written} for each in found]
+    texts = [options.dst, *options.values] if options.dst is not None else []
+    if options.emit:
+        parts = [f"// {each.span}: {each.written}\n{each.cast.kernel.text()}" for each in found]
+        casts = [{**place, **CompiledHead.of(each.cast), "assembly": part} for place, each, part in
+                 zip(places, found, parts, strict=True)]  # fmt: skip
+        document = {"schema_version": CompiledText.VERSION, "casts": casts}
+        return CommandOutcome(document, lambda _: plain("".join(parts).rstrip("\n")))
+    shown = [_compared(each.cast, texts) for each in found]
+    documents = [{key: value for key, value in each.document.items() if key != "schema_version"} for each in shown]
+    casts = [{**place, **document} for place, document in zip(places, documents, strict=True)]
+
+    def text(width: int) -> Any:
+        pairs = zip(found, shown, strict=True)
+        return stacked(
+            *(
+                part
+                for one, two in pairs
+                for part in (plain(f"{one.span}: {one.written}", no_wrap=False), two.text(width))
+            )
+        )
+
+    return CommandOutcome({"schema_version": CompiledText.VERSION, "casts": casts}, text)
+
+
+def _table(target: str) -> CommandOutcome:
+    """Show the C-level casts of a generation."""
+    table = cast_table(tpc_target(target))
+
+    return CommandOutcome(table_document(table), lambda _: table_text(table))

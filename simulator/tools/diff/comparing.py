@@ -1,0 +1,687 @@
+"""`castsim.diff`: comparison of programs and results of runs; the difference as JSON and as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from castsim.execution.input_data import digest, read_array
+from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
+from castsim.execution.synchronisation.race_findings import REPORT, STOP
+from castsim.execution.timing import Cause
+from castsim.isa.dataclass import dataclass, field, replace
+from castsim.isa.errors import CastsimError, EngineError, ReadError, arguments_checked
+from castsim.isa.formats import Codes, Format, format_named
+from castsim.isa.reading import Source, read_bytes, source_from
+from castsim.numerics.codec import codes_from_array, value_of
+from castsim.reports.documents import CommandDocument, Document, Json, Keys, identifier, says
+from castsim.reports.numbers import bits_text, duration, grouped, json_value
+from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value
+from castsim.reports.schemas.recorded_runs import recorded_run
+from castsim.reports.terminal import composed, indented, table
+from castsim.running.loaded import LoadedProgram, LoadRequest
+from castsim.running.program_loading import load
+from castsim.running.program_runs import Result, run_loaded
+from castsim.targets.description import with_options
+from castsim.targets.loader import Target
+from castsim.tools.diff.differences import (
+    ComparisonError,
+    ElementDifference,
+    LineChange,
+    LineDifference,
+    LineSpan,
+    OutputDifference,
+    ProgramSide,
+    SideOutput,
+    SourceLineCost,
+    by_effect,
+    by_line,
+    difference,
+    side_of,
+)
+from castsim.tools.diff.differences import (
+    Difference as RunDifference,
+)
+
+if TYPE_CHECKING:
+    from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun
+    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
+
+
+# The JSON that `castsim run --json` wrote, read back as a side of a comparison.
+
+_CAUSES = {identifier(cause): cause for cause in Cause}
+
+
+def is_document(data: bytes, file: str) -> bool:
+    """Return whether a file is JSON rather than a program, by its suffix or else by its beginning."""
+    suffix = Path(file).suffix
+    return suffix == ".json" or (suffix not in (".pto", ".tpc", ".s") and data.lstrip()[:1] == b"{")
+
+
+def recorded_side(data: bytes, file: str, *, values: bool) -> ProgramSide:
+    """Return the run of a document as a side, with its outputs if `values`.
+
+    Elements of outputs are compared if the run's files still exist unchanged; otherwise only their digests.
+
+    Raises:
+        ReadError: not JSON, not the result of a run, another version, or an output that is not fully computed.
+    """
+    found = recorded_run(data, file)
+    if found.outputs_not_computed and values:
+        name = found.outputs_not_computed[0].name
+        raise ReadError(f"result '{file}': output '{name}' was not computed in full")
+    instructions = found.instructions or []
+    return ProgramSide(
+        file=file,
+        entry=found.entry,
+        target=found.target,
+        cycles=found.total_cycles,
+        seconds=found.seconds,
+        pipes={name: _causes(pipe.causes, file) for name, pipe in (found.pipes or {}).items()},
+        lines=_costs(found, file),
+        source=None,
+        executed=by_line((each.line, each.op) for each in instructions),
+        outputs=tuple(_output(each, file) for each in found.outputs) if values else (),
+        recorded=tuple(
+            LineSpan(each.line, each.op, each.pipe, each.start_cycle, each.end_cycle, each.executions)
+            for each in instructions
+        ),
+    )
+
+
+def _costs(found: RecordedRun, file: str) -> dict[int, SourceLineCost]:
+    cycles: dict[int, int | None] = {}
+    for each in found.instructions or ():
+        before = cycles.get(each.line, 0)
+        # Where one entry stands for many executions, their lengths are not all known.
+        known = before is not None and each.executions == 1
+        cycles[each.line] = (before or 0) + each.end_cycle - each.start_cycle if known else None
+    causes: dict[int, dict[Cause, int]] = {}
+    for line in found.kernel.lines if found.kernel else ():
+        if line.line is not None:
+            causes[line.line] = _causes(line.causes, file)
+    costs = {line: SourceLineCost(spent, causes.get(line)) for line, spent in cycles.items()}
+    for launches in found.launches:
+        for line in launches.lines:
+            if line.line is not None:
+                costs.setdefault(line.line, SourceLineCost(line.cycles, _causes(line.causes, file)))
+    return costs
+
+
+def _causes(found: Mapping[str, int], file: str) -> dict[Cause, int]:
+    strange = next((name for name in found if name not in _CAUSES), None)
+    if strange is not None:
+        raise ReadError(f"result '{file}': unknown cause of cycles '{strange[:40]}'", legal=_CAUSES)
+    return {_CAUSES[name]: cycles for name, cycles in found.items()}
+
+
+def _output(found: RecordedOutput, file: str) -> SideOutput:
+    try:
+        fmt = format_named(found.format)
+    except CastsimError as error:
+        raise ReadError(f"result '{file}': output '{found.name}': {error.message}", legal=error.legal) from None
+    shape = tuple(found.shape)
+    return SideOutput(found.name, fmt, shape, found.sha256, _codes(found, fmt, shape))
+
+
+def _codes(found: RecordedOutput, fmt: Format, shape: tuple[int, ...]) -> Codes | None:
+    """Return the elements of an output, None if its file is gone or has changed."""
+    if found.file is None:
+        return None
+    try:
+        array = read_array(Path(found.file), found.name)
+        known = array.shape == shape and digest(array) == found.sha256
+        return codes_from_array(array, fmt) if known else None
+    except CastsimError:
+        return None
+
+
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True, slots=True)
+class SideRequest:
+    """A side to compare, and how to run it if it is a program.
+
+    `inherited` are options of the other side, which apply here too unless this target lacks them.
+    """
+
+    program: str | Path | Result | Source
+    target: str | Path | Target | None = None
+    entry: str | None = None
+    options: Mapping[str, int | str] = field(default_factory=dict)
+    inherited: Mapping[str, int | str] = field(default_factory=dict)
+    inputs: Mapping[str, Codes | str] = field(default_factory=dict)
+    args: Mapping[str, int | float] = field(default_factory=dict)
+    opaque: Mapping[str, int] = field(default_factory=dict)
+    timing_only: bool = False
+    max_cycles: int = MAX_CYCLES
+    limits: Limits = DEFAULT_LIMITS
+    launch: LaunchRequest | None = None
+    """Tensors, index space and engines of a kernel in C."""
+
+    @property
+    def about_program(self) -> bool:
+        """Whether any option about running a program is set."""
+        said = (self.target, self.entry, self.options, self.inherited, self.inputs, self.args, self.opaque)
+        return any(each is not None and each != {} for each in said)
+
+    def differs_from(self, other: SideRequest) -> bool:
+        """Return whether any option distinguishes this side from the other."""
+        return (self.target, self.entry) != (other.target, other.entry) or self.options not in ({}, other.options)
+
+    def prepared(self, target: Target) -> Target:
+        """Return the target with the options set.
+
+        Raises:
+            ReadError: the target lacks an option, or a value is not legal.
+        """
+        known = {name: value for name, value in self.inherited.items() if name in target.options}
+        return with_options(target, {**known, **self.options})
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A loaded program with its text, or a finished side."""
+
+    request: SideRequest
+    loaded: LoadedProgram | None
+    text: str
+    side: ProgramSide | None
+
+
+@arguments_checked
+def diff(
+    a: str | Path | Result,
+    b: str | Path | Result | None = None,
+    *,
+    target: str | Path | Target | None = None,
+    target_b: str | Path | Target | None = None,
+    entry: str | None = None,
+    entry_b: str | None = None,
+    options: Mapping[str, int | str] | None = None,
+    options_b: Mapping[str, int | str] | None = None,
+    inputs: Mapping[str, Codes | str] | None = None,
+    args: Mapping[str, int | float] | None = None,
+    opaque: Mapping[str, int] | None = None,
+    timing_only: bool = False,
+    max_cycles: int = MAX_CYCLES,
+    max_walk: int | None = None,
+) -> RunDifference:
+    """Compare two runs: cycles in all, by pipe and by line, outputs bit by bit.
+
+    Args:
+        a: path of a program (`.pto`, `.tpc`, a binary) or of a `castsim run --json` document, or a result of `run`.
+        b: the same; None runs program `a` again, on another target or with other options.
+        target, entry, options: for both sides; `options` that the target of `b` lacks are dropped for it.
+        target_b, entry_b, options_b: for `b` alone.
+        inputs: arrays by argument name, or values of `--in`; each goes to the sides that have such an argument.
+        args, opaque, max_cycles, max_walk: see `castsim.run`.
+        timing_only: compute no values, and compare cycles only; inputs are not needed.
+
+    Returns:
+        `equal`, `cycles_a`, `cycles_b`, `slowdown_percent`, the `lines` that differ (with their cycles), the `pipes`
+        that differ (cycles by cause), and `outputs`: how many elements differ, the first ten with index and bits.
+
+    Raises:
+        ComparisonError: a side is refused or fails (its own error is the cause), or lacks data that the other has.
+        ReadError: neither program takes an input, or both sides are necessarily the same.
+    """
+    if b is None and target_b is None and not options_b and entry_b is None:
+        raise ReadError("the second program is missing", legal=("--target-b T", "--option-b NAME=VALUE"))
+    both = (inputs or {}, args or {}, opaque or {}, timing_only, max_cycles, Limits(max_walk=max_walk))
+    return diff_sides(
+        SideRequest(a, target, entry, options or {}, {}, *both),
+        SideRequest(
+            a if b is None else b, target if target_b is None else target_b, entry if entry_b is None else entry_b,
+            options_b or {}, options or {}, *both,
+        ),
+    )  # fmt: skip
+
+
+def diff_sides(a: SideRequest, b: SideRequest, stage: Callable[[str], None] = lambda _: None) -> RunDifference:
+    """Compare two sides; `stage` receives the current stage.
+
+    Raises:
+        ComparisonError, ReadError: see `diff`.
+    """
+    content = {str(each.program): _content(each) for each in (a, b) if not isinstance(each.program, Result | Source)}
+    first = _open(a, content, "side A")
+    if first.loaded is None:  # nobody has read the options that both were given
+        b = replace(b, options={**b.inherited, **b.options}, inherited={})
+    second = _open(b, content, "side B")
+    _check_takers(a, b, first, second)
+    programs = [each.loaded for each in (first, second) if each.loaded is not None]
+    _check_inputs({**a.inputs, **b.inputs}, programs)
+    return difference(_ran(first, "side A", stage), _ran(second, "side B", stage))
+
+
+def _check_takers(a: SideRequest, b: SideRequest, first: _Opened, second: _Opened) -> None:
+    """Reject options about programs if a side is only a result.
+
+    Raises:
+        ReadError: such an option was given.
+    """
+    if first.loaded is None and second.loaded is None and (a.about_program or b.about_program):
+        raise ReadError("both sides are results; targets, options, entries, inputs and arguments are for programs")
+    if second.loaded is None and b.differs_from(a):
+        raise ReadError("B is a result; a target, option or entry applies only to a program")
+
+
+def _content(request: SideRequest) -> bytes:
+    return read_bytes(str(request.program), "program or result")
+
+
+def _open(request: SideRequest, content: Mapping[str, bytes], who: str) -> _Opened:
+    if isinstance(request.program, Result):
+        found = request.program
+        return _Opened(request, None, "", _side(found, found.loaded.source, values=not request.timing_only))
+    if isinstance(request.program, Source):
+        recorded = request.program
+        return _named(who, lambda: _loaded(request, recorded))
+    data, file = content[str(request.program)], _file(request.program)
+    if is_document(data, file):
+        return _Opened(request, None, "", recorded_side(data, file, values=not request.timing_only))
+    prefers = LoadRequest(request.target).prefers_assembly
+    return _named(who, lambda: _loaded(request, source_from(data, Path(file), prefers)))
+
+
+def _file(program: str | Path) -> str:
+    return "/dev/stdin" if str(program) == "-" else str(program)
+
+
+def _loaded(request: SideRequest, source: Source) -> _Opened:
+    loaded = load(
+        source, request.target, request.entry, request.args, prepare=request.prepared, opaque=request.opaque,
+        limits=request.limits, launch=request.launch,
+    )  # fmt: skip
+    return _Opened(request, loaded, source.text, None)
+
+
+def _check_inputs(inputs: Iterable[str], programs: Iterable[LoadedProgram]) -> None:
+    known = list(dict.fromkeys(name for program in programs for name in program.arguments))
+    for name in inputs:
+        if name not in known:
+            raise ReadError(f"neither program has a tensor argument '{name}'", legal=known)
+
+
+def _ran(opened: _Opened, who: str, stage: Callable[[str], None]) -> ProgramSide:
+    """Run the program of a side that was not run yet."""
+    request, loaded = opened.request, opened.loaded
+    if loaded is None:
+        assert opened.side is not None
+        return opened.side
+    inputs = {name: value for name, value in request.inputs.items() if name in loaded.arguments}
+    result = _named(
+        who,
+        lambda: run_loaded(
+            loaded, inputs, timing_only=request.timing_only, max_cycles=request.max_cycles, stage=stage,
+            limits=request.limits, races=STOP if isinstance(request.program, str | Path) else REPORT,
+        ),
+    )  # fmt: skip
+    return _side(result, opened.text, values=not request.timing_only)
+
+
+def _side(result: Result, text: str, *, values: bool) -> ProgramSide:
+    """Return a run as a side, with its outputs if `values`.
+
+    Raises:
+        ComparisonError: an output is not fully computed.
+    """
+    for name in result.partial if values else ():
+        raise ComparisonError(
+            f"output '{name}' of {result.loaded.file} is incomplete: it depends on opaque operations",
+            legal=("--timing-only",),
+        )
+    return side_of(result, text, values=values)
+
+
+def _named(who: str, do: Callable[[], _Made]) -> _Made:
+    """Call a function for a side; errors name the side.
+
+    Raises:
+        ComparisonError: the call failed.
+    """
+    try:
+        return do()
+    except (CastsimError, EngineError) as error:
+        legal = error.legal if isinstance(error, CastsimError) else ()
+        found = ComparisonError(f"{error.message} ({who})", span=error.span, legal=legal)
+        found.further = getattr(error, "further", ())
+        raise found from error
+    except MemoryError as error:
+        raise ComparisonError(f"not enough memory ({who})") from error
+
+
+# The difference of two runs as JSON and as text: the answer, pipes, lines, outputs.
+
+
+class ComparedSide(Keys):
+    """A side of the comparison."""
+
+    file: str = says("The program, or the JSON of its run.")
+    entry: str | None = says("The function; null if there is none.")
+    target: str = says("Name of the target.")
+    seconds: Seconds | None = says("Its cycles at the target's frequency; null if no cycles are modelled.")
+    from_json: bool = says("Whether it was read from a JSON result.", lambda side: side.result is None)
+
+
+class LineThatDiffers(Keys):
+    """A line that differs in text or cycles."""
+
+    line_a: Line | None = says("Line of A; null if A lacks the line.")
+    line_b: Line | None = says("Line of B; null if B lacks the line.")
+    change: Literal["added", "removed", "changed", "renamed", "moved", "cycles"]
+    """Kind of change: `renamed` means equal but for names of values, `cycles` means equal text with other cycles."""
+    cycles_a: Cycles | None
+    """Cycles of A from start to end of its executions, added up; null if it takes none, or they are unknown."""
+    cycles_b: Cycles | None = says("Cycles of B.")
+    causes_a: dict[CauseName, Cycles] | None = says(of=lambda each: each.cost_a and each.cost_a.causes)
+    """Cycles that pipes spent on it in A, by cause; null as `cycles_a`, and if a JSON result lacks them."""
+    causes_b: dict[CauseName, Cycles] | None = says(
+        "Cycles of B by cause.", lambda each: each.cost_b and each.cost_b.causes
+    )
+    text_a: str | None = says(of=lambda each: each.a and each.a.text)
+    """The line of A without surrounding blanks, or its instructions if a side is a JSON result."""
+    text_b: str | None = says("Text of the line in B.", lambda each: each.b and each.b.text)
+
+
+class ElementThatDiffers(Keys):
+    """An element of an output that differs."""
+
+    index: list[int] = says("Index of the element.")
+    bits_a: Bits = says("Its code in A.")
+    bits_b: Bits = says("Its code in B.")
+    value_a: Value = says("The number in A.")
+    value_b: Value = says("The number in B.")
+
+
+class ComparedOutput(Keys):
+    """An output of both sides, or of one."""
+
+    name: str = says("Name in A, or in B if A has none.")
+    equal: bool = says("Whether it has the same format and bits; shapes with equal numbers of elements may differ.")
+    differing: Elements | None
+    """Number of elements whose bits differ; null if the sizes differ, one side lacks it, or only
+    digests are available."""
+    first: list[ElementThatDiffers] = says(
+        of=lambda each: [_element(one, each.a.format, each.b.format) for one in each.first if each.a and each.b]
+    )
+    """The first differing elements."""
+    name_a: str | None = says("Its name in A; null if A lacks it.", lambda each: each.a and each.a.name)
+    format_a: str | None = says("Name of its format in A; null if A lacks it.", lambda each: each.a and each.a.format)
+    shape_a: list[Elements] | None = says(of=lambda each: each.a and each.a.shape)
+    """Extent of each dimension in A; null as `name_a`."""
+    name_b: str | None = says("Its name in B; null if B lacks it.", lambda each: each.b and each.b.name)
+    format_b: str | None = says("Name of its format in B; null if B lacks it.", lambda each: each.b and each.b.format)
+    shape_b: list[Elements] | None = says(of=lambda each: each.b and each.b.shape)
+    """Extent of each dimension in B; null as `name_b`."""
+
+
+class PipeThatDiffers(Keys):
+    """A pipe whose cycles differ."""
+
+    pipe: Name = says("The pipe.")
+    causes_a: dict[CauseName, Cycles] = says("Its cycles in A by cause, without zeros; empty if A has no such pipe.")
+    causes_b: dict[CauseName, Cycles] = says("Cycles of the pipe in B by cause.")
+
+
+class Difference(CommandDocument, name="diff", version=2):
+    """Comparison of two runs. Nothing differs if `equal` is true and `lines` is empty."""
+
+    equal: bool = says("Whether cycles and outputs are the same; the text of the programs is ignored.")
+    cycles_a: Cycles | None = says("Cycles of A; null if none are modelled.")
+    cycles_b: Cycles | None = says("Cycles of B; null if none are modelled.")
+    slowdown_percent: Percent | None
+    """Percentage of additional cycles in B, negative for fewer; null without cycles, or if only A takes none."""
+    lines: list[LineThatDiffers] = says("The lines that differ in text or cycles, in the order of the programs.")
+    outputs: list[ComparedOutput] = says("All outputs; empty if no values were computed.")
+    pipes: list[PipeThatDiffers] = says("The pipes whose cycles differ.")
+    a: ComparedSide = says("Side A.")
+    b: ComparedSide = says("Side B.")
+
+
+def difference_document(found: RunDifference) -> Document:
+    """Return a difference as JSON: the lines and pipes that differ, and every output."""
+    return Difference.of(found)
+
+
+def difference_lines(lines: Iterable[LineDifference]) -> list[Json]:
+    """Return lines as JSON with the pipe cycles that each spends."""
+    return [{**LineThatDiffers.of(each), "spent_a": each.spent[0], "spent_b": each.spent[1]} for each in lines]
+
+
+def _element(each: ElementDifference, a: Format, b: Format) -> Document:
+    return ElementThatDiffers.of(
+        each,
+        bits_a=bits_text(each.bits_a, a),
+        bits_b=bits_text(each.bits_b, b),
+        value_a=json_value(value_of(each.bits_a, a), a),
+        value_b=json_value(value_of(each.bits_b, b), b),
+    )
+
+
+# The difference of two runs as text: the answer, pipes, lines, outputs.
+
+_ROWS = 40
+"""Maximum number of lines in the text; JSON has all."""
+
+_SYNCHRONISING = re.compile(r"^\s*(?:pto\.)?(?:set_flag|wait_flag|barrier|record_event|wait_event)\b")
+
+_NO_VALUES = "outputs: not compared, as no values were computed"
+
+
+@composed
+def difference_text(found: RunDifference, width: int) -> Iterator[RenderableType]:
+    """Yield the text of a difference for a terminal of `width` columns."""
+    yield from head_of(found)
+    if found.pipes:
+        yield Text()
+        yield _pipes(found)
+    if found.lines:
+        yield Text()
+        yield from _lines(found, width)
+    parts = list(output_parts(found))
+    if parts:
+        yield Text()
+        yield from parts
+
+
+def output_parts(found: RunDifference) -> Iterator[RenderableType]:
+    """Yield the lines on each differing output, with its first differing elements, and on unequal shapes."""
+    for output in found.outputs:
+        if not output.equal or (output.a and output.b and output.a.shape != output.b.shape):
+            yield from _output_text(output)
+
+
+def head_of(found: RunDifference) -> Iterator[Text]:
+    """Yield the names of both sides, and the comparison of their cycles and outputs."""
+    yield Text(f"A {_named_side(found.a)}")
+    yield Text(f"B {_named_side(found.b)}")
+    yield Text(_cycles(found), style="bold")
+    if not found.outputs:
+        yield Text(_NO_VALUES)
+        return
+    unequal = sum(not each.equal for each in found.outputs)
+    count = len(found.outputs)
+    if unequal:
+        yield Text(f"outputs: {unequal:,} of {count:,} differ{'s' * (unequal == 1)}", style="bold red")
+    else:
+        yield Text(f"outputs: {'the same' if count == 1 else f'all {count} the same'}, bit for bit")
+
+
+def _named_side(side: ProgramSide) -> str:
+    entry = "" if side.entry is None else f" @{side.entry}"
+    return f"{side.file}{entry} on {side.target}{', according to its JSON' * (side.result is None)}"
+
+
+def _cycles(found: RunDifference) -> str:
+    a, b = found.cycles_a, found.cycles_b
+    if a is None or b is None:
+        return "cycles: not modelled for this program"
+    if a == b:
+        return f"cycles: {grouped(a)}, the same"
+    by = speed_of(found)
+    return f"cycles: {grouped(a)} -> {grouped(b)} ({b - a:+,}){f', B takes {by}' if by else ''}{_seconds(found)}"
+
+
+def speed_of(found: RunDifference) -> str:
+    """Return the second side's cycles relative to the first side's in words; '' if equal or unknown.
+
+    Above 1.5x the ratio is clearer than a percentage and follows it.
+    """
+    a, b, percent = found.cycles_a, found.cycles_b, found.slowdown_percent
+    if not a or not b or percent is None or a == b:
+        return ""
+    cycles = f"{_decimal(abs(percent))} % {'fewer' if b < a else 'more'} cycles"
+    ratio = max(a, b) / min(a, b)
+    return cycles if ratio <= _CLEAR_RATIO else f"{cycles}, {ratio:,.1f}x {'faster' if b < a else 'slower'}"
+
+
+_CLEAR_RATIO = 1.5
+
+
+def _decimal(percent: float) -> str:
+    """Return a percentage with one decimal, or as many as a nonzero digit needs."""
+    return next((text for places in range(1, 9) if float(text := f"{percent:.{places}f}")), f"{percent:.8f}")
+
+
+def _seconds(found: RunDifference) -> str:
+    """Return the times of both sides if their clocks differ, because cycles alone cannot be compared then."""
+    a, b = found.a, found.b
+    if a.target == b.target or not a.seconds or not b.seconds:
+        return ""
+    return f"; {duration(a.seconds)} -> {duration(b.seconds)}"
+
+
+def _pipes(found: RunDifference) -> RenderableType:
+    made = table("pipe", "cause", ">cycles A", ">cycles B", ">B - A")
+    for pipe in found.pipes:
+        name = pipe.pipe
+        for cause in Cause:
+            a, b = pipe.causes_a.get(cause, 0), pipe.causes_b.get(cause, 0)
+            if a != b:
+                made.add_row(name, str(cause), grouped(a), grouped(b), f"{b - a:+,}")
+                name = ""
+    return made
+
+
+def _lines(found: RunDifference, width: int) -> Iterator[RenderableType]:
+    yield Text(f"lines that differ: {len(found.lines)}{'' if found.by_text else ', by the instructions in them'}")
+    waits = [each for each in found.lines if _only_waits(each)]
+    rows = [each for each in by_effect(found.lines) if not _only_waits(each)]
+    for each in rows[:_ROWS]:
+        yield Text(f"  {_place(each):<14} {each.change:<8} {_cost(each)}".rstrip(), no_wrap=True, overflow="ellipsis")
+        yield from _texts(each, width)
+    if waits:
+        yield Text(f"  flags, barriers and waits: {len(waits)} lines")
+    if len(rows) > _ROWS:
+        yield Text(f"  and {len(rows) - _ROWS} more (--json has all)")
+
+
+def _only_waits(each: LineDifference) -> bool:
+    """Return whether a line only synchronises on each side that has it, or waits longer on one side alone."""
+    if each.change is LineChange.CYCLES and not each.effect:
+        return True
+    texts = [statement.text for statement in (each.a, each.b) if statement is not None]
+    return all(_SYNCHRONISING.search(text) for text in texts)
+
+
+def _place(each: LineDifference) -> str:
+    a, b = each.line_a, each.line_b
+    return f"{'-' if a is None else a} -> {'-' if b is None else b}"
+
+
+def _cost(each: LineDifference) -> str:
+    a, b = each.spent
+    if a is None and b is None:
+        return ""
+    if a is None or b is None:
+        only = a if b is None else b
+        return f"{_counted(only or 0)} {'in A' if b is None else 'in B'}"
+    if a == b:
+        return f"{_counted(a)} on both"
+    return f"{grouped(a)} -> {grouped(b)} pipe cycles ({b - a:+,})"
+
+
+def _counted(cycles: int) -> str:
+    return f"{grouped(cycles)} pipe cycle{'s' * (cycles != 1)}"
+
+
+def _texts(each: LineDifference, width: int) -> Iterator[Text]:
+    """Yield the texts of a line, with a sign where they differ; a long common beginning is left out."""
+    if each.a is not None and each.b is not None and each.change in (LineChange.CHANGED, LineChange.RENAMED):
+        first, second = _excerpts(each.a.text, each.b.text, max(width - 8, 20))
+        yield _quoted("-", first, "red")
+        yield _quoted("+", second, "green")
+        return
+    statement = each.b or each.a
+    sign, style = {LineChange.ADDED: ("+", "green"), LineChange.REMOVED: ("-", "red")}.get(each.change, (" ", "dim"))
+    if statement is not None:
+        yield _quoted(sign, _shortened(statement.text, max(width - 8, 20)), style)
+
+
+def _quoted(sign: str, text: str, style: str) -> Text:
+    return Text(f"      {sign} {text}", style=style, no_wrap=True, overflow="ignore")
+
+
+def _excerpts(first: str, second: str, room: int) -> tuple[str, str]:
+    """Return two excerpts of equal length, starting shortly before the first difference."""
+    if max(len(first), len(second)) <= room:
+        return first, second
+    same = next((n for n, pair in enumerate(zip(first, second, strict=False)) if len(set(pair)) > 1), len(first))
+    start = max(0, min(same - room // 3, max(len(first), len(second)) - room))
+    if not start:
+        return _shortened(first, room), _shortened(second, room)
+    return _shortened(f"...{first[start + 3 :]}", room), _shortened(f"...{second[start + 3 :]}", room)
+
+
+def _shortened(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 3]}..."
+
+
+def _output_text(each: OutputDifference) -> Iterator[RenderableType]:
+    a, b = each.a, each.b
+    name = each.name if a is None or b is None or a.name == b.name else f"{a.name} (B: {b.name})"
+    if a is None or b is None:
+        only, whole = ("B", b) if a is None else ("A", a)
+        yield Text(f"output {name}: only {only} has this output, {_form(whole)}", style="bold")
+        return
+    form = _form(a) if _form(a) == _form(b) else f"{_form(a)} -> {_form(b)}"
+    if each.differing is None:
+        why = (
+            "the numbers of elements differ"
+            if prod(a.shape) != prod(b.shape)
+            else "the digests differ; the elements are not known"
+        )
+        yield Text(f"output {name}: {form}, {why}", style="bold")
+        return
+    if each.equal:
+        yield Text(f"output {name}: {form}, the same bits in another shape")
+        return
+    elements = prod(a.shape)
+    yield Text(f"output {name}: {form}, {grouped(each.differing)} of {grouped(elements)} elements differ", style="bold")
+    if each.first:
+        rows = (
+            (_index(one.index), *_number(one.bits_a, a.format), *_number(one.bits_b, b.format)) for one in each.first
+        )
+        yield indented(table("index", ">bits A", ">value A", ">bits B", ">value B", rows=rows))
+
+
+def _form(output: SideOutput | None) -> str:
+    return "" if output is None else f"{output.format.name} [{' x '.join(map(str, output.shape))}]"
+
+
+def _index(index: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, index))}]"
+
+
+def _number(bits: int, fmt: Format) -> tuple[str, str]:
+    return bits_text(bits, fmt), str(json_value(value_of(bits, fmt), fmt))

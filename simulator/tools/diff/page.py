@@ -1,0 +1,117 @@
+"""The page of two runs side by side: cycles, lines, two timelines over one axis, outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from castsim.isa.dataclass import replace
+from castsim.reports.pages.answer_pages import (
+    titled_section,
+)
+from castsim.reports.pages.blocks import (
+    Bars,
+    Block,
+    Figure,
+    Figures,
+    Lanes,
+    Packed,
+    Page,
+    PageSection,
+    ResultsView,
+    Tone,
+    cause_series,
+    text_blocks,
+)
+from castsim.reports.pages.run_timeline import interval_columns, run_timeline, timeline_lanes
+from castsim.tools.diff.comparing import difference_document, difference_lines, head_of, output_parts, speed_of
+from castsim.tools.diff.differences import Difference, ProgramSide, by_effect
+
+if TYPE_CHECKING:
+    pass
+
+
+# The timelines of two runs over one axis: operations of those that ran now, executions of those read from JSON.
+
+_MOST = 100_000
+"""Maximum number of executions in a timeline of a JSON result."""
+
+_DIFF_TIMELINES_TONES = (Tone("instruction, from the end of the one before on its pipe", "busy"),)
+
+
+def timelines(found: Difference) -> Iterator[Lanes]:
+    """Yield the timelines of both sides on the scale of the longer one; empty if the cycles are unknown."""
+    if found.cycles_a is None or found.cycles_b is None:
+        return
+    end = max(found.cycles_a, found.cycles_b)
+    for letter, side in (("A", found.a), ("B", found.b)):
+        lanes = _recorded(side) if side.result is None else timeline_lanes(side.result, run_timeline(side.result))
+        yield replace(lanes, caption=f"{letter}, {side.file} on {side.target}: {side.cycles} cycles", end=end)
+
+
+def _recorded(side: ProgramSide) -> Lanes:
+    """Return the executions in a JSON result, a row for each pipe.
+
+    Many begin when their instruction is sent, and wait in the pipe's queue; each is shown from the end of the previous
+    one.
+    """
+    rows: dict[str, list[tuple[int, int, int, int]]] = {}
+    numbers: dict[tuple[int, str, str], int] = {}
+    # Flags are sent before what they wait for ends, and end with it: among equal ends the order of the program decides.
+    spans = sorted(islice(side.spans(), _MOST + 1), key=lambda span: span.end)
+    for span in spans[:_MOST]:
+        row = rows.setdefault(span.pipe, [])
+        start = max(span.start, row[-1][1]) if row else span.start
+        item = numbers.setdefault((span.line, span.text, span.pipe), len(numbers) + 1)
+        if start < span.end:
+            row.append((start, span.end, 0, item))
+    columns = interval_columns(rows.values(), 0)
+    columns["texts"] = [[text, f"line {line}", f"pipe {pipe}"] for line, text, pipe in numbers]
+    notes = (f"The first {_MOST} executions.",) if len(spans) > _MOST else ()
+    return Lanes("", "cycles", 0, side.cycles or 0, tuple(rows), _DIFF_TIMELINES_TONES, Packed(columns), notes=notes)
+
+
+# The page of two runs side by side: cycles, lines, two timelines over one axis, outputs.
+
+_TIMELINES = "timelines"
+
+
+def page_of(found: Difference) -> Page:
+    """Return the page of a difference."""
+    lanes = tuple(timelines(found))
+    sections = [titled_section("Summary", Figures(tuple(_diff_page_figures(found))), *text_blocks(head_of(found)))]
+    if found.lines:
+        columns = {"lines": difference_lines(by_effect(found.lines)), "timelines": _TIMELINES if lanes else ""}
+        caption = "" if found.by_text else "By the instructions in them; the text of both programs is not known."
+        sections.append(PageSection("lines", "Lines that differ", (ResultsView("changes", caption, Packed(columns)),)))
+    sections.append(PageSection(_TIMELINES, "Timelines", lanes))
+    sections.append(titled_section("Pipes", *_pipes(found)))
+    sections.append(titled_section("Outputs", *text_blocks(output_parts(found))))
+    a, b = found.a, found.b
+    title = f"{a.file} and {b.file}" if a.file != b.file else a.file
+    subtitle = f"castsim diff, A on {a.target}, B on {b.target}"
+    return Page("diff", title, subtitle, tuple(each for each in sections if each.blocks), difference_document(found))
+
+
+def _diff_page_figures(found: Difference) -> Iterator[Figure]:
+    a, b = found.cycles_a, found.cycles_b
+    differing = [what for what, same in (("cycles", a == b), ("outputs", found.outputs_equal)) if not same]
+    note = f"{' and '.join(differing)} differ" if differing else "in cycles and outputs"
+    yield Figure("equal", "yes" if found.equal else "no", note=note)
+    if a is not None and b is not None:
+        yield Figure("A", a, "cycles")
+        yield Figure("B", b, "cycles", speed_of(found))
+    yield Figure("lines that differ", len(found.lines))
+    if found.outputs:
+        unequal = sum(not each.equal for each in found.outputs)
+        yield Figure("outputs that differ", unequal, note=f"of {len(found.outputs)}")
+
+
+def _pipes(found: Difference) -> Iterator[Block]:
+    sides: tuple[tuple[str, ProgramSide], ...] = (("A", found.a), ("B", found.b))
+    pipes = dict.fromkeys((*found.a.pipes, *found.b.pipes))
+    bars = [(f"{pipe}, {letter}", side.pipes.get(pipe, {})) for pipe in pipes for letter, side in sides]
+    series = cause_series([causes for _, causes in bars])
+    if series:
+        yield Bars("Cycles of each pipe by cause", "cycles", tuple(name for name, _ in bars), series)

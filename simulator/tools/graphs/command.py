@@ -1,0 +1,85 @@
+"""The command `graph`: run an ONNX model or TOSA text node by node, and compare every element."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from castsim.commands.option_parsers import assignments, limits_of, output_folder, positive, scalars_of
+from castsim.commands.outcome import CommandOutcome, write_program
+from castsim.commands.run_views import check_file, write_page
+from castsim.engines import ENGINES
+from castsim.execution.input_data import write_array
+from castsim.files import file_name, file_names
+from castsim.isa.errors import ReadError
+from castsim.lowering.lowering_answers import setting_of
+from castsim.reports.progress import stage_progress
+from castsim.targets.loader import load_target
+from castsim.tools.graphs.graph_execution import MOST_ELEMENTS, make_tensors, read_graph, run_graph
+from castsim.tools.graphs.graph_text import graph_document, graph_text
+from castsim.tools.graphs.page import graph_page
+
+if TYPE_CHECKING:
+    from castsim.tools.graphs.graph_execution import GraphRun
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Run the graph.
+
+    Raises:
+        ReadError: an option is wrong, or a file cannot be read or written.
+        IllegalError: a node is not supported.
+    """
+    if options.engine is not None and options.engine not in ENGINES:
+        raise ReadError(f"engine '{options.engine}' is not available", legal=ENGINES)
+    html: str | None = getattr(options, "html", None)  # that of `castsim run`
+    if html is not None:
+        check_file("--html", html)
+    target, held = load_target(options.target), assignments("--option", options.options)
+    setting_of(target, held)  # refused before the graph is read
+    most = MOST_ELEMENTS if options.max_elements is None else positive("--max-elements", options.max_elements)
+    graph = read_graph(Path(options.program), options.tosa_version)
+    names = [port.name for port in graph.inputs]
+    sizes = scalars_of(options, [str(extent) for port in graph.inputs for extent in port.shape])
+    inputs = make_tensors(graph, assignments("--in", options.inputs, names), sizes, most)
+    folder, programs = output_folder(options.out), output_folder(options.emit, "--emit")
+    with stage_progress(options) as progress:
+        found = run_graph(graph, target, inputs, progress, options.engine, held, limits_of(options), most)
+    files = _write_outputs(found, folder)
+    emitted = _write_programs(found, programs)
+
+    document = graph_document(found, files, emitted)
+    if html is not None:
+        write_page(html, graph_page(found, files, emitted, document))
+
+    accepted = found.conforms or (options.accept_samples and not found.refuted)
+    return CommandOutcome(document, lambda _: graph_text(found, files, emitted), code=0 if accepted else 1)
+
+
+def _write_outputs(found: GraphRun, folder: Path | None) -> Mapping[str, Path]:
+    if folder is None:
+        return {}
+    files = {name: folder / f"{plain}.npy" for name, plain in file_names(found.outputs).items()}
+    for name, path in files.items():
+        write_array(path, found.outputs[name].array)
+    return files
+
+
+def _write_programs(found: GraphRun, folder: Path | None) -> Mapping[tuple[str, int], Path]:
+    """Write the programs, numbered in the order in which they ran.
+
+    Raises:
+        ReadError: a file cannot be written.
+    """
+    if folder is None:
+        return {}
+    files: dict[tuple[str, int], Path] = {}
+    for node in found.nodes:
+        for place, stage in enumerate(node.stages):
+            number = f"{len(files):03d}"
+            path = folder / f"{number}_{file_name(node.node.name)}_{place}{stage.program.suffix}"
+            write_program(path, stage.program.text)
+            files[node.node.name, place] = path
+    return files

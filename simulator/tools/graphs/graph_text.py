@@ -1,0 +1,300 @@
+"""The text report of a graph that ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from castsim.lowering.lowering_answers import Answer, Setting, options_text
+from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.lower import PlanEntry, chain_text, counterexample_text, evidence_text, option_text
+from castsim.reports.numbers import bits_text, clock, duration
+from castsim.reports.run_report import output_of
+from castsim.reports.schemas.keys import Bits, Column, Cycles, Elements, Line, Name, Output, Scalar, Seconds
+from castsim.reports.targets import specification_words
+from castsim.reports.terminal import composed, indented, table
+from castsim.tools.graphs.kernel_runner import KernelRun, NodeVerdict, OutputComparison, WrongElement, number_of
+
+if TYPE_CHECKING:
+    from castsim.tools.graphs.graph_execution import GraphRun, NodeRun
+
+# A graph that ran, as JSON, and what its text shares with it.
+
+CONVENTIONS = (
+    "each node is one program or several; cycles are for whole programs with their loads and stores, run one "
+    "after the other, without launch overhead",
+    "tensors are flattened and padded with zeros to whole tiles or registers; tiles are not double-buffered",
+)
+"""The note on reading cycles."""
+
+
+class WitnessSource(Keys):
+    """An element from which a wrong one was computed."""
+
+    format: str = says("Name of its format.", lambda pair: pair[0])
+    bits: Bits = says("Its code.", lambda pair: bits_text(pair[1], pair[0]))
+
+
+def witness_text(witness: WrongElement) -> str:
+    """Return a wrong element in words: its index, its sources, the actual and the expected value."""
+    place = f"[{', '.join(map(str, witness.index))}]"
+    sources = ", ".join(f"{number_of(code, fmt)} ({fmt.name} {bits_text(code, fmt)})" for fmt, code in witness.sources)
+    came = f"{number_of(witness.result, witness.format)} ({bits_text(witness.result, witness.format)})"
+    text = f"{place}: " + (f"from {sources}: " if sources else "") + came
+    if witness.expected is None:
+        return f"{text}, which the specification does not accept"
+    expected = f"{number_of(witness.expected, witness.format)} ({bits_text(witness.expected, witness.format)})"
+    return f"{text} instead of {expected}"
+
+
+class Witness(Keys):
+    """A wrong element."""
+
+    index: list[int] = says("Index of the element.")
+    sources: list[WitnessSource] = says("The elements that determine it.")
+    result_bits: Bits = says("Its code.", lambda wrong: bits_text(wrong.result, wrong.format))
+    expected_bits: Bits | None = says(
+        of=lambda wrong: None if wrong.expected is None else bits_text(wrong.expected, wrong.format)
+    )
+    """The right code; null if a set of results is right."""
+    text: str = says("The difference in words.", witness_text)
+
+
+class Comparison(Keys):
+    """Comparison of results with expected values."""
+
+    output: str = says("Name of the tensor.")
+    against: str = says("The reference of the comparison.")
+    elements: Elements = says("Number of compared elements.")
+    undefined: Elements = says("Number of elements for which any result is valid.")
+    wrong: Elements = says("Number of wrong elements.")
+    passed: Elements = says("Number of elements that are not judged, because they depend on wrong ones.")
+    because_of_nodes: list[str] = says("The nodes with these wrong elements.", "because")
+    witness: Witness | None = says("The first wrong element; null if there is none.")
+
+
+class NodeProgram(Keys):
+    """A program of a node."""
+
+    title: str = says("Description of the program.")
+    instructions: list[str] = says("Its instructions.")
+    cycles: Cycles = says("Its cycles, including loads and stores.")
+    elements: Elements = says("Number of elements of the tensor.")
+    elements_with_filling: Elements = says(
+        "Number of elements after padding to whole tiles or registers.", "program.elements"
+    )
+    tiles: int = says("Number of tiles or registers.", "program.tiles")
+    options: dict[Name, Scalar] = says(of=lambda stage: dict(stage.settings))
+    """The target options that the program needs."""
+    file: str | None = says("The output file; null if none was written.")
+    run: str = says("The command that runs it.")
+
+
+class Node(Keys):
+    """A node of the graph."""
+
+    name: str = says("Its name.", "node.name")
+    operator: str = says("Its operator.", "node.op")
+    line: Line | None = says(of=lambda node: node.node.span and node.node.span.line)
+    """Line of the source; null if the source is not text."""
+    column: Column | None = says(of=lambda node: node.node.span and node.node.span.column)
+    """Column of the source; null if the source is not text."""
+    verdict: NodeVerdict = says("The verdict on the node.")
+    refusal: str | None = says("The reason why it cannot be lowered; null if it can.")
+    unjudged: str | None = says("The reason why it is not judged; null if it is.")
+    cycles: Cycles | None = says("Cycles of its programs.")
+    shapes: list[list[Elements]] = says("Shapes of its results.")
+    options: dict[Name, Scalar] = says(of=lambda node: dict(settings_of(node)))
+    """The target options that its programs need."""
+    options_chosen: list[str] = says(
+        of=lambda node: [] if node.answer is None else [name for name, _ in node.answer.chosen]
+    )
+    """The options among them that the search chose."""
+    plan: PlanEntry | None = says("The lowering of a cast; null for other operators.", "answer")
+    programs: list[NodeProgram] = says("Its programs.")
+    comparisons: list[Comparison] = says("The elements of this run.")
+    trial: list[Comparison] = says("The comparison for every code that it may read.")
+    remarks: list[str] = says("Remarks.")
+
+
+def seconds_of(found: GraphRun) -> float:
+    """Return the time of all programs at the target's frequency."""
+    return float(Fraction(found.cycles, found.target.frequency.megahertz * 10**6))
+
+
+class Graph(CommandDocument, name="graph", version=3):
+    """A graph that was lowered and ran."""
+
+    graph: str = says("The file.", "graph.file")
+    name: str = says("Name of the graph.", "graph.name")
+    specification: str = says("Name and version, `onnx@21`.", lambda found: f"{found.graph.spec}@{found.graph.version}")
+    target: str = says("Name of the target.")
+    conforms: bool = says("Whether every node is proven or exhaustively tried.")
+    agrees: bool = says("Whether no element of this run is wrong.")
+    total_cycles: Cycles = says("Cycles of all programs.", "cycles")
+    seconds: Seconds = says("Time of all programs at the target's frequency.", seconds_of)
+    conventions: list[str] = says("Conventions of the cycles.", lambda _: CONVENTIONS)
+    nodes: list[Node] = says("The nodes, in the order of execution.")
+    outputs: list[Output] = says("The outputs of the graph.")
+    whole_graph: list[Comparison] = says("The comparisons of the outputs with those of the whole graph.", "comparisons")
+    whole_graph_unjudged: str | None = says("The reason why the outputs are not judged; null if they are.", "unjudged")
+
+
+def graph_document(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> Document:
+    """Return the run as JSON; `files` are the outputs' files, `emitted` the programs' files by node and index."""
+    return Graph.of(
+        found,
+        nodes=[_graph_node(node, emitted) for node in found.nodes],
+        outputs=[output_of(name, tensor.codes, tensor.format.name, files) for name, tensor in found.outputs.items()],
+    )
+
+
+def _graph_node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Document:
+    written = [emitted.get((node.node.name, place)) for place in range(len(node.stages))]
+    programs = [
+        NodeProgram.of(stage, file=file, run=run_command(stage, file))
+        for stage, file in zip(node.stages, written, strict=True)
+    ]
+    return Node.of(node, programs=programs)
+
+
+def settings_of(node: NodeRun) -> Setting:
+    """Return the target options of the programs of a node."""
+    return tuple(dict.fromkeys(setting for stage in node.stages for setting in stage.settings))
+
+
+def run_command(stage: KernelRun, file: Path | None) -> str:
+    """Return the command that runs a program; FILE if it was not written."""
+    options = f" {options_text(stage.settings)}" if stage.settings else ""
+    inputs = "".join(f" --in {name}=random:{seed}" for seed, name in enumerate(stage.program.inputs))
+    return f"castsim run {'FILE' if file is None else quote(str(file))}{options}{inputs}"
+
+
+_INSTRUCTIONS = 12
+"""Maximum number of listed instructions of a kernel; longer ones are only counted."""
+
+_DETAILED = 64
+"""Maximum number of nodes described in detail, in addition to differing and refused ones, which always are."""
+
+
+@composed
+def graph_text(
+    found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]
+) -> Iterator[RenderableType]:
+    """Yield the report; `files` are the outputs' files, `emitted` the programs' files by node and index."""
+    graph = found.graph
+    spec = specification_words(f"{graph.spec}@{graph.version}")
+    yield Text(f"{graph.file}: {graph.name}, {spec}, on {found.target.name}: {headline(found)}")
+    yield Text("")
+    rows = (
+        (node.node.name, node.node.op, str(len(node.stages)), f"{node.cycles:,}", node.verdict.value)
+        for node in found.nodes
+    )
+    yield indented(table("node", "operator", ">programs", ">cycles", "verdict", rows=rows))
+    time = f"{duration(seconds_of(found))} at {clock(found.target)}"
+    yield Text(f"\ntotal: {found.cycles:,} cycles, {time}")
+    yield from (indented(Text(line)) for line in CONVENTIONS)
+    shown = [node for place, node in enumerate(found.nodes) if place < _DETAILED or _is_wrong(node)]
+    for node in shown:
+        yield from _node(node, emitted)
+    if len(shown) < len(found.nodes):
+        more = len(found.nodes) - len(shown)
+        yield Text(f"\nand {more} more nodes, none of which differs; --json has them all")
+    if found.comparisons:
+        yield Text("\noutputs of the whole graph")
+        yield from (indented(Text(_compared(each))) for each in found.comparisons)
+    if found.unjudged is not None:
+        yield Text(f"\noutputs of the whole graph are not compared: {found.unjudged}")
+    for name, path in files.items():
+        yield Text(f"{name} written to {path}")
+    yield from (Text(f"programs written to {folder}") for folder in {path.parent for path in emitted.values()})
+
+
+def headline(found: GraphRun) -> str:
+    """Return the summary of all nodes."""
+    if found.conforms:
+        return "every node is proven or exhaustively tried"
+    if found.refuted:
+        return "not every node conforms"
+    count, tried = len(found.nodes), sum(not node.verdict.certain for node in found.nodes)
+    proven = f"{count - tried} of {count} nodes proven for all inputs; {tried} checked on this input only"
+    return "; ".join([*_agreement(found.judged), proven])
+
+
+def _agreement(judged: Sequence[OutputComparison]) -> Iterator[str]:
+    """Yield the summary of the comparisons without a wrong element."""
+    if judged and not any(each.wrong for each in judged):
+        specified, undefined = (sum(getattr(each, name) for each in judged) for name in ("specified", "undefined"))
+        yield f"all {specified:,} {'specified ' if undefined else ''}elements agree"
+        if undefined:
+            yield f"{undefined:,} {'inputs have' if undefined > 1 else 'input has'} no specified result"
+
+
+def _is_wrong(node: NodeRun) -> bool:
+    return node.refusal is not None or node.verdict is NodeVerdict.DIFFERS
+
+
+def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Iterator[RenderableType]:
+    if not (node.stages or node.refusal or node.remarks):
+        return
+    place = f"{node.node.span}: " if node.node.span else ""
+    yield Text(f"\n{place}{node.node.name} ({node.node.op})")
+    if node.refusal is not None:
+        yield indented(Text(f"not run: {node.refusal}"))
+    if node.answer is not None:
+        yield from _answer(node.answer)
+    else:
+        yield from (indented(Text(line)) for line in _stages(node))
+    for number, stage in enumerate(node.stages):
+        if stage.settings:
+            yield indented(Text(f"run it with: {run_command(stage, emitted.get((node.node.name, number)))}"))
+    yield from (indented(Text(_compared(each))) for each in node.comparisons)
+    yield from (indented(Text(f"all codes: {_compared(each)}")) for each in node.trial)
+    yield from (indented(Text(remark)) for remark in node.remarks)
+
+
+def _answer(answer: Answer) -> Iterator[RenderableType]:
+    plan = answer.plan
+    yield indented(Text(f"{answer.kind.value}, {plan.claim}: {chain_text(plan.chain) or 'a copy'}"))
+    yield from (indented(Text(option_text(plan.target, name, value))) for name, value in answer.settings)
+    if plan.evidence is not None:
+        yield indented(Text(evidence_text(plan, plan.evidence)))
+    if plan.counterexample is not None:
+        yield from counterexample_text(plan.counterexample, plan)
+
+
+def _stages(node: NodeRun) -> list[str]:
+    lines = []
+    for stage in node.stages[:3]:
+        shown = list(stage.instructions[:_INSTRUCTIONS])
+        if len(stage.instructions) > _INSTRUCTIONS:
+            shown.append(f"and {len(stage.instructions) - _INSTRUCTIONS} more")
+        lines.append(
+            f"{stage.title}: {stage.cycles:,} cycles for {stage.elements:,} elements: {', '.join(shown) or 'a copy'}"
+        )
+    if len(node.stages) > 3:
+        rest = node.stages[3:]
+        programs = "program" if len(rest) == 1 else "programs"
+        lines.append(f"and {len(rest)} more {programs}: {sum(stage.cycles for stage in rest):,} cycles")
+    return lines
+
+
+def _compared(found: OutputComparison) -> str:
+    kind = "specified elements" if found.undefined else "elements"
+    if found.wrong:
+        verb = f"are outside what {found.against} accepts" if found.sets else f"differ from the {found.against}"
+        text = f"{found.output}: {found.wrong:,} of {found.specified:,} {kind} {verb}"
+    else:
+        verb = f"are what {found.against} accepts" if found.sets else f"agree with the {found.against}"
+        text = f"{found.output}: all {found.specified:,} {kind} {verb}"
+    if found.undefined:
+        text += f"; {found.undefined:,} {'inputs have' if found.undefined > 1 else 'input has'} no specified result"
+    if found.because:
+        text += f", as node {' and node '.join(found.because)} has elements that differ from it and are not wrong"
+    return text if found.witness is None else f"{text}; the first at {witness_text(found.witness)}"

@@ -1,0 +1,93 @@
+"""The command `tosa`: compute the helper functions of the TOSA specification: scales, look-ups, TABLE."""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.commands.outcome import CommandOutcome, plain
+from castsim.execution.input_data import read_array
+from castsim.isa.errors import ReadError, closest
+from castsim.lowering import tosa_operators as tosa
+from castsim.targets.loader import load_target
+from castsim.tools.graphs.vector_program import TableRun, table_on
+
+_SCALES = ("apply_scale_32", "apply_scale_16")
+_LOOKUPS = ("apply_lookup_s", "TABLE")
+FUNCTIONS = ("reciprocal_scale", *_SCALES, *_LOOKUPS)
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Compute a function.
+
+    Raises:
+        ReadError: the function is unknown, an argument is not an integer or missing, or an option or table is wrong.
+        IllegalError: arguments that make the result unpredictable.
+    """
+    name = options.function
+    if name not in FUNCTIONS:
+        raise ReadError(f"unknown function '{name[:40]}'", legal=closest(name, FUNCTIONS))
+    if options.double_round and name != _SCALES[0]:
+        raise ReadError(f"--double-round applies only to {_SCALES[0]}")
+    if (options.table is not None) != (name in _LOOKUPS):
+        raise ReadError(f"{name} {'needs' if name in _LOOKUPS else 'has no'} --table", legal=_LOOKUPS)
+    if options.target is not None and name != _LOOKUPS[1]:
+        raise ReadError(f"--target applies only to {_LOOKUPS[1]}")
+    values = [_integer(text) for text in options.values]
+    rows = list(_rows(name, values, options))
+    made = None if options.target is None else _looked_up(values, options)
+    if made is not None:
+        rows = [(given, [int(result)]) for (given, _), result in zip(rows, made.results, strict=True)]
+    document = {"function": name, "results": [{"arguments": given, "result": result} for given, result in rows]}
+
+    def text(_: int) -> Any:
+        lines = [_line(name, given, result) for given, result in rows]
+        cycles = [] if made is None else [f"by look-ups of {options.target}: {made.cycles} cycles"]
+        return plain("\n".join([*lines, *cycles]))
+
+    return CommandOutcome(document, text)
+
+
+def _looked_up(values: list[int], options: Namespace) -> TableRun:
+    table = read_array(Path(options.table), "table")
+    dtype = np.int8 if table.dtype == np.int8 else np.int16
+    return table_on(np.array(values, dtype), table, load_target(options.target))
+
+
+def _line(name: str, given: list[int], result: list[int]) -> str:
+    shown = f"multiplier {result[0]}, shift {result[1]}" if len(result) > 1 else str(result[0])
+    return f"{name}({', '.join(map(str, given))}) = {shown}"
+
+
+def _rows(name: str, values: list[int], options: Namespace) -> list[tuple[list[int], list[int]]]:
+    if name == "reciprocal_scale":
+        return [([value], list(tosa.reciprocal_scale(value))) for value in values]
+    if name in _SCALES:
+        if len(values) != 3:
+            raise ReadError(f"{name} takes three numbers, not {len(values)}", legal=("VALUE MULTIPLIER SHIFT",))
+        scale: Callable[..., int] = getattr(tosa, name)
+        return [(values, [scale(*values, **({"double_round": True} if options.double_round else {}))])]
+    table = read_array(Path(options.table), "table")
+    found: NDArray[Any]
+    if name == _LOOKUPS[0]:
+        found = tosa.apply_lookup_s(table, np.array(values, np.int64))
+    else:
+        dtype = np.int8 if table.dtype == np.int8 else np.int16
+        limits = np.iinfo(dtype)
+        outside = [value for value in values if not limits.min <= value <= limits.max]
+        if outside:
+            raise ReadError(f"{outside[0]} is not an {limits.dtype}", legal=(f"{limits.min} to {limits.max}",))
+        found = tosa.table(np.array(values, dtype), table)
+    return [([value], [int(result)]) for value, result in zip(values, found, strict=True)]
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"[+-]?\d{1,18}", text.strip(), re.ASCII):
+        raise ReadError(f"'{text[:40]}' is not an integer", legal=("-3", "1073741824"))
+    return int(text)

@@ -1,0 +1,90 @@
+"""The command `sweep`: estimate or simulate every point of a grid, and write a Parquet file."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from castsim.commands.option_parsers import refuse_both, workers_of
+from castsim.commands.outcome import STDOUT, CommandOutcome
+from castsim.commands.run_views import check_file, check_page, refuse_same, resume_hint, write_page
+from castsim.files import LEDGER
+from castsim.isa.errors import ReadError
+from castsim.reports.documents import Document
+from castsim.reports.progress import stage_progress
+from castsim.tools.sweep.documents import SweepResults
+from castsim.tools.sweep.studies import sweep
+from castsim.tools.sweep.text import sweep_text
+
+_OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".html", ".npy", ".txt")
+"""Suffixes of other file formats, in lower case: a user of one expects that format."""
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Sweep, or draw the results of a sweep; the exit code is 1 if a row failed.
+
+    Raises:
+        ReadError: an option, the specification, the ledger or the scheduler is wrong.
+        EngineError: a worker runs another version or dies.
+        KeyboardInterrupt: SIGINT or SIGTERM arrived; the ledger contains all finished points.
+    """
+    if options.report is not None or options.html is not None:
+        return _drawn(options)
+    _check(options)
+    workers = None if options.workers is None else workers_of(options).count
+    with resume_hint(f"{options.out}{LEDGER}"), stage_progress(options, rate="points") as progress:
+        found = sweep(
+            options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
+        )
+    return CommandOutcome(
+        SweepResults.of(found, out=found.path, resumed_chunks=found.resumed),
+        lambda _: sweep_text(found),
+        code=1 if found.failed else 0,
+    )
+
+
+def _drawn(options: Namespace) -> CommandOutcome:
+    """Draw the results of a sweep."""
+    if options.report is None:
+        raise ReadError(f"--html {options.html} draws the results of --report", legal=("--report FILE.parquet",))
+    if options.html is None:
+        raise ReadError(f"--report {options.report} needs --html, the page that shows it", legal=("--html PAGE.html",))
+    given = {"SPEC": options.specification, "--out": options.out, "--workers": options.workers,
+             "--scheduler": options.scheduler}  # fmt: skip
+    for name, value in given.items():
+        if value is not None:
+            raise ReadError(
+                f"--report {options.report} --html {options.html} only draw existing results; leave out {name} {value}",
+                legal=("castsim sweep --report FILE.parquet --html PAGE.html",),
+            )
+    check_page(options, {"--report": options.report})
+    document = _write_page(options.report, options.html)
+    return CommandOutcome(document, lambda _: f"html: written to {options.html}")
+
+
+def _write_page(report: str, html: str) -> Document:
+    """Draw the page of a file of results, and return its JSON document.
+
+    Raises:
+        ReadError: the file has no results, or the page cannot be written.
+    """
+    from castsim.tools.sweep.page import sweep_page  # noqa: PLC0415 - pyarrow is an extra
+
+    try:
+        page, document = sweep_page(Path(report), html)
+    except ReadError as error:
+        raise ReadError(f"--report {error.message}", legal=error.legal) from None
+    write_page(html, page)
+    return document
+
+
+def _check(options: Namespace) -> None:
+    usage = ("castsim sweep SPEC.toml --out FILE.parquet", "castsim sweep --report FILE.parquet --html PAGE.html")
+    if options.specification is None or options.out is None:
+        raise ReadError("castsim sweep needs a specification and --out", legal=usage)
+    if Path(options.out).suffix.lower() in _OTHER_SUFFIXES:
+        raise ReadError(f"--out {options.out}: results are written as Parquet", legal=("--out FILE.parquet",))
+    refuse_both(options)
+    check_file("--out", options.out)
+    if options.json not in (None, STDOUT):
+        refuse_same("--json", options.json, {"--out": options.out, "the ledger beside --out": f"{options.out}{LEDGER}"})

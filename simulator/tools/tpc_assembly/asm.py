@@ -1,0 +1,126 @@
+"""The command `asm`: assemble text to a binary, or to canonical text."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from castsim.commands.option_parsers import HEADERS, refuse
+from castsim.commands.outcome import CommandOutcome, plain, write_out
+from castsim.isa.errors import IllegalError, ReadError, Span
+from castsim.isa.reading import ASSEMBLY_SUFFIXES, KERNEL_SUFFIX, STDIN, TILE_SUFFIX, read_bytes
+from castsim.isa.tpc.assembler import assemble, disassemble
+from castsim.isa.tpc.encoding_tables import Encoding
+from castsim.isa.tpc.parser import canonical_text, parse, target_declared_in
+from castsim.machines.vliw import tpc_target
+from castsim.reports.documents import json_of
+from castsim.reports.listing import Assembled, assembled_text
+from castsim.running.languages import GRAPHS
+from castsim.targets.loader import load_target
+from castsim.targets.tpc_encoding import encoding_of
+from castsim.targets.vliw import VliwTarget
+
+# Files of TPC assembly and binaries, as the commands read and write them, and the targets that run them.
+
+
+def read_assembly(name: str, command: str, tiles: str) -> tuple[str, str]:
+    """Return the name of an assembly file for messages, and its text.
+
+    `tiles` is the remark for a tile program, which this command does not accept.
+
+    Raises:
+        ReadError: the file is missing, unreadable or not text, or its suffix is that of another language.
+    """
+    legal = [f"a {suffix} file" for suffix in ASSEMBLY_SUFFIXES]
+    if name.endswith(TILE_SUFFIX):
+        raise ReadError(f"castsim {command} takes TPC assembly; the tile program '{name}' {tiles}", legal=legal)
+    if name.endswith(GRAPHS):
+        raise ReadError(f"castsim {command} takes TPC assembly; '{name}' is a graph for `castsim graph`", legal=legal)
+    file, data = named_bytes(name)
+    try:
+        return file, data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ReadError(
+            f"program '{file}': byte {error.start} is not UTF-8 text; is it a binary? `castsim disasm` reads those",
+            legal=legal,
+        ) from None
+
+
+def named_bytes(name: str) -> tuple[str, bytes]:
+    """Return the name of a file for messages, and its bytes; `-` is standard input.
+
+    Raises:
+        ReadError: the file is missing, unreadable or too large.
+    """
+    return "<stdin>" if name == STDIN else name, read_bytes(name, "program")
+
+
+def encoded_target(name: str, place: Span | None = None) -> tuple[VliwTarget, Encoding]:
+    """Return a target that runs TPC programs, and its encoding; `place` is the position that names it in a text.
+
+    Raises:
+        ReadError, TargetDataError: see `castsim.targets.load_target`.
+        IllegalError: the target does not run TPC programs.
+    """
+    try:
+        loaded = load_target(name)
+    except (ReadError, IllegalError) as error:
+        raise (error if place is None else error.at(place)) from None
+    target = tpc_target(loaded, f"{loaded.name} has no TPC assembly", place)
+    return target, encoding_of(target)
+
+
+if TYPE_CHECKING:
+    from castsim.isa.tpc.encoding_tables import Encoding
+    from castsim.targets.vliw import VliwTarget
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Assemble the text, or rewrite it in canonical form.
+
+    Raises:
+        ReadError, IllegalError: an option or the text is wrong, or an instruction has no encoding.
+        TargetDataError: a bad target description.
+    """
+    if options.file.endswith(KERNEL_SUFFIX):
+        return _kernel(options)
+    refuse(options, HEADERS, options.file, (KERNEL_SUFFIX,))
+    file, text = read_assembly(options.file, "asm", "is text for `castsim run`, and has no binary form")
+    target, encoding = _target(options.target, text, file)
+    if options.text:
+        canonical = canonical_text(text, target.dialect, file)
+        written = write_out(options.out, canonical.encode(), options.file)
+        return CommandOutcome(
+            {"file": file, "target": target.name, "text": canonical, "output": json_of(written)},
+            lambda _: plain(canonical) if written is None else f"{written}: canonical text",
+        )
+    assembled = assemble(parse(text, target.dialect, file), encoding)
+    written = write_out(options.out, assembled.code, options.file)
+    document = Assembled.of(assembled, file=file, target=target, output=written)
+
+    def shown(_: int) -> Any:
+        return assembled_text(assembled, disassemble(assembled.code, encoding, file), target.name, written)
+
+    return CommandOutcome(document, shown)
+
+
+def _kernel(options: Namespace) -> CommandOutcome:
+    """Compile a kernel in C, to bundles or to one instruction a line."""
+    from castsim.commands.kernels import compiled_of  # noqa: PLC0415 - as below
+    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest, scheduled_kernel, text_of  # noqa: PLC0415 - loads a compiler
+
+    source, compiled = compiled_of(options, options.file)
+    shown = text_of(compiled, LaunchRequest(), {}) if options.text else scheduled_kernel(compiled).text
+    written = write_out(options.out, shown.encode(), options.file)
+    document = {"file": source.file, "target": compiled.target.name, "text": shown, "output": json_of(written)}
+    return CommandOutcome(document, lambda _: plain(shown.rstrip("\n")) if written is None else f"{written}: assembly")
+
+
+def _target(given: str | None, text: str, file: str) -> tuple[VliwTarget, Encoding]:
+    """Return the requested target, or else the one that the text declares, and its encoding."""
+    if given is not None:
+        return encoded_target(given)
+    declared = target_declared_in(text, file)
+    if declared is None:
+        raise ReadError(f"program '{file}' declares no target; choose one with --target")
+    return encoded_target(declared.name, declared.span)

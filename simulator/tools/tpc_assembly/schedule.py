@@ -1,0 +1,73 @@
+"""The command `schedule`: pack instructions into bundles, and allocate registers."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from castsim.commands.option_parsers import statements_of
+from castsim.commands.outcome import CommandOutcome, plain, write_out
+from castsim.isa.tpc.parser import print_instruction
+from castsim.machines.vliw import chosen_target
+from castsim.tools.tpc_assembly.asm import read_assembly
+from castsim.tools.tpc_assembly.documents import Schedule as ScheduleDocument
+from castsim.tpc_compiler.scheduling import BundleCount, Scheduled, schedule
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Schedule the text.
+
+    Raises:
+        ReadError: the text cannot be read, names no target, or already has bundles.
+        IllegalError: the target lacks an instruction, or has too few registers.
+    """
+    file, text = read_assembly(options.file, "schedule", "is scheduled by `castsim run` itself")
+    target = chosen_target(text, file, options.target)
+    found = schedule(text, file, target, statements_of(options), longer=options.longer_text)
+    written = write_out(options.out, found.text.encode(), options.file)
+    document = {
+        "schema_version": ScheduleDocument.VERSION,
+        "file": file,
+        "target": target.name,
+        "output": None if written is None else str(written),
+        "method": found.method,
+        "bundles": {"static": found.length.static, "executed": found.length.executed},
+        "padding": {"static": found.padding.static, "executed": found.padding.executed},
+        "registers": {name: list(registers) for name, registers in found.registers.items()},
+        "removed": [
+            {"line": each.span.line, "instruction": print_instruction(each.instruction)} for each in found.removed
+        ],
+        "spilled": list(found.spilled),
+        "program": found.text,
+    }
+    remarks = _remarks(found, written=written is not None)
+    if remarks and options.json is None and not options.quiet:
+        print(remarks, file=sys.stderr)
+    shown = found.text.rstrip("\n") if written is None else f"{written}: {_length(found)}"
+    return CommandOutcome(document, lambda _: plain(shown))
+
+
+def _remarks(found: Scheduled, *, written: bool) -> str:
+    """Return remarks on a program; they are limited to its length if standard output holds the program."""
+    lines = [] if written else [_length(found)]
+    if found.spilled:
+        names = ", ".join(found.spilled)
+        lines.append(f"spilled, because more registers were needed at once than are free: {names}")
+    if found.removed:
+        places = ", ".join(str(each.span.line) for each in found.removed)
+        lines.append(f"left out, because nothing reads their virtual registers: the instructions of lines {places}")
+    return "\n".join(lines)
+
+
+def _length(found: Scheduled) -> str:
+    """Return a sentence about the lengths."""
+    return f"{_bundles(found.length)}; padded with NOP: {_bundles(found.padding)}"
+
+
+def _bundles(length: BundleCount) -> str:
+    executed = (
+        "how many are executed is not known before the run"
+        if length.executed is None
+        else f"{length.executed} executed"
+    )
+    return f"{length.static} bundles, {executed}"

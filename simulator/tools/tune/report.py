@@ -1,0 +1,239 @@
+"""Reports on advice about a program, on a search of tile shapes and choices, and on a sweep."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.numbers import grouped
+from castsim.reports.schemas.keys import Bytes, Cycles, Name, Sha256
+from castsim.reports.terminal import composed, indented, table
+from castsim.tools.tune.candidates import ChoiceKind, ChoiceRow
+from castsim.tools.tune.studies import Tuning
+
+if TYPE_CHECKING:
+    pass
+
+_KINDS = {ChoiceKind.TILE: "tile", ChoiceKind.ARGUMENT: "arg", ChoiceKind.OPTION: "option"}
+
+
+class TuningAxis(Keys):
+    """A choice with its values."""
+
+    name: str = says("Its name.")
+    kind: str = says("Kind of the choice: tile, arg, option or target.")
+    values: list[int | float | str] = says("The possible values.")
+
+
+class TuningRow(Keys):
+    """A point of the space."""
+
+    choices: dict[Name, int | float | str] = says("The value of each choice.", lambda row: dict(row.choices))
+    cycles: Cycles | None = says("Cycles; null if it was not simulated or fails.")
+    at_least: Cycles = says("A lower bound of the cycles; 0 if none is known.")
+    cycles_per_element: float | None = says("Cycles per element of the outputs; null without cycles.")
+    buffer_bytes: Bytes | None
+    """Size of the range of the tile buffer that the program touches; null if it is unknown."""
+    bound_by: str | None = says("The pipe with most cycles of work; null without cycles.")
+    pareto: bool = says("Whether no simulated point has fewer cycles or bytes and no more of the other.")
+    outputs: dict[Name, Sha256] = says(of=lambda row: dict(row.outputs))
+    """Digest of the elements of each output; empty if no values were computed."""
+    reason: str | None = says(
+        "The reason why it fails; null if it does not, or was not tried.", lambda row: row.reason or None
+    )
+
+
+class TuningDifference(Keys):
+    """A point whose outputs differ from those of the best point."""
+
+    choices: dict[Name, int | float | str] = says("The value of each choice.", lambda pair: dict(pair[0].choices))
+    outputs: list[str] = says("The names of the outputs that differ.", lambda pair: pair[1])
+
+
+class Tune(CommandDocument, name="tune"):
+    """The tile shapes and choices of a kernel, ranked."""
+
+    program: str = says("The program.", "study.source.file")
+    space: list[TuningAxis] = says("The choices.", "study.space.axes")
+    conditions: list[str] = says(of=lambda found: [each.text for each in found.study.space.conditions])
+    """The conditions on combinations of choices."""
+    combinations: int = says("Combinations of all values.", "study.space.combinations")
+    left_out: int = says("Number of combinations excluded by a condition.")
+    points: int = says("Number of remaining combinations.", lambda found: len(found.rows))
+    simulated: int = says("Number of points with cycles.", lambda found: len(found.simulated))
+    refused: int = says("Number of points that fail.", lambda found: len(found.misfits))
+    best_is_proven: bool = says(of=lambda found: found.best is not None and not found.faster_possible)
+    """Whether no other point can have fewer cycles."""
+    pareto_is_proven: bool = says(of=lambda found: found.best is not None and not found.unsettled)
+    """Whether no other point can be on the front."""
+    best: TuningRow | None = says("The point with fewest cycles; null if all fail.")
+    command: str | None = says("The command that runs it; null if all fail.")
+    outputs_equal: bool | None = says(of=lambda found: not found.differing if found.study.inputs else None)
+    """Whether all simulated points give the same bits; null if no inputs were given."""
+    differing: list[TuningDifference] = says("Points whose outputs differ.")
+    rows: list[TuningRow]
+    """All points: simulated ones by cycles, then the others by lower bounds, then those that do not run."""
+
+
+def tuning_document(found: Tuning) -> Document:
+    """Return all results, rows in the order of the ranking."""
+    front, best = {row.number for row in found.pareto}, found.best
+    return Tune.of(
+        found,
+        best=None if best is None else row_entry(best, front),
+        command=None if best is None else command_of(found, best),
+        rows=[row_entry(row, front) for row in found.rows],
+    )
+
+
+def row_entry(row: ChoiceRow, front: set[int]) -> Document:
+    """Return a row as JSON; `front` are the numbers of the rows on the front."""
+    return TuningRow.of(row, pareto=row.number in front)
+
+
+def command_of(found: Tuning, row: ChoiceRow) -> str:
+    """Return the command that runs a point."""
+
+    study = found.study
+    words = ["castsim", "run", study.source.file]
+    for kind, option in _KINDS.items():
+        words += [word for name, value in study.chosen(row.choices, kind).items()
+                  for word in (f"--{option}", f"{name}={value}")]  # fmt: skip
+    words += [word for name, given in study.args.items() for word in ("--arg", f"{name}={given}")]
+    words += [word for name, given in study.options.items() for word in ("--option", f"{name}={given}")]
+    target = next(iter(study.chosen(row.choices, ChoiceKind.TARGET).values()), study.target)
+    if target is not None:
+        words += ["--target", str(target) if isinstance(target, str | Path | int | float) else target.name]
+    words += ["--entry", study.entry] if study.entry else []
+    words += ["--sync", study.sync] if study.sync != "insert" else []
+    given = [
+        word for name, value in study.inputs.items() if isinstance(value, str) for word in ("--in", f"{name}={value}")
+    ]
+    return shlex.join([*words, *(given or ["--timing-only"])])
+
+
+# The outcome of a search of tile shapes and choices for people: the answer, the ranking, what is left open.
+
+_SHOWN = 20
+"""Rows of a table."""
+
+
+@composed
+def tuning_text(found: Tuning, width: int) -> Iterator[RenderableType]:
+    """Yield the report; a `*` marks the points that no other point beats in both cycles and bytes."""
+    del width
+    answer, *settled = answer_lines(found)
+    yield Text(answer)
+    if found.best is not None:
+        command, *settled = settled
+        yield Text(f"  {command}", no_wrap=True, overflow="ignore")  # to be copied
+    yield Text("")
+    if found.best is not None:
+        yield from (indented(_ranking(found)), Text(""), Text(_legend(found)))
+    yield from map(Text, settled)
+    if found.waiting:
+        yield from (Text(""), indented(_waiting(found)))
+    if found.misfits:
+        yield from (Text(""), indented(_misfits(found)))
+
+
+def answer_lines(found: Tuning) -> list[str]:
+    """Return the answer, the command that runs the best point if there is one, and what is proven and compared."""
+    command = [] if found.best is None else [command_of(found, found.best)]
+    return [_tuned(found), *command, *(line for line in (*_proof(found), *_outputs(found)) if line)]
+
+
+def _tuned(found: Tuning) -> str:
+    best = found.best
+    if best is None:
+        return f"None of the {len(found.rows):,} points of {found.study.source.file} runs."
+    per = "" if best.cycles_per_element is None else f" ({best.cycles_per_element:.4f} cycles per element)"
+    used = "" if best.buffer_bytes is None else f", {grouped(best.buffer_bytes)} bytes of buffer"
+    return f"Best: {choices_text(best)}: {_known(best.cycles)} cycles{per}{used}"
+
+
+def choices_text(row: ChoiceRow) -> str:
+    """Return the choices of a row in one line."""
+    return ", ".join(f"{name}={value}" for name, value in row.choices.items())
+
+
+def _ranking(found: Tuning) -> RenderableType:
+    names = [axis.name for axis in found.study.space.axes]
+    numbers = (">cycles", ">at least", ">per element", ">buffer bytes")
+    rows = table(">rank", *names, *numbers, "bound by", "front")
+    front = {row.number for row in found.pareto}
+    for rank, row in enumerate(found.simulated, 1):
+        if rank > _SHOWN and row.number not in front:
+            continue
+        rows.add_row(
+            str(rank), *(str(row.choices[name]) for name in names), _known(row.cycles), _known(row.at_least or None),
+            "-" if row.cycles_per_element is None else f"{row.cycles_per_element:.4f}", _known(row.buffer_bytes),
+            row.bound_by or "-", "*" if row.number in front else "",
+        )  # fmt: skip
+    return rows
+
+
+def _legend(found: Tuning) -> str:
+    more = len(found.simulated) - _SHOWN
+    rest = f" {more:,} slower points that are not on the front: --json has them." if more > 0 else ""
+    return f"*: Pareto-optimal among the simulated points in cycles and bytes.{rest}"
+
+
+def _proof(found: Tuning) -> Sequence[str]:
+    """Return a sentence about what the search has proven and what remains open."""
+    points, done = len(found.rows), len(found.simulated)
+    left = f" --where excludes {found.left_out:,} combinations." if found.left_out else ""
+    lines = [f"{points:,} points, {done:,} simulated, {len(found.misfits):,} do not run.{left}"]
+    if not found.waiting or found.best is None:
+        return lines
+    faster, open_ = len(found.faster_possible), len(found.unsettled)
+    if faster:
+        lines.append(
+            f"Not settled: the lower bounds of {faster:,} points that were not simulated leave room for fewer cycles; "
+            "simulate them with --simulate all or a larger K."
+        )
+    elif open_:
+        lines.append(
+            f"Proven best: all other points take at least as many cycles. {open_:,} of them might be on the front."
+        )
+    else:
+        lines.append("Proven by lower bounds: no other point has fewer cycles or is on the front.")
+    return lines
+
+
+def _outputs(found: Tuning) -> Sequence[str]:
+    if found.best is None:
+        return ()
+    if not found.study.inputs:
+        return ("Outputs were not compared: pass inputs with --in.",)
+    if not found.differing:
+        return ("Outputs: the same bits at all simulated points.",)
+    lines = [f"Outputs differ from those of the best at {len(found.differing):,} simulated points:"]
+    lines += [f"  {choices_text(row)}: {', '.join(names)}" for row, names in found.differing[:_SHOWN]]
+    return lines
+
+
+def _waiting(found: Tuning) -> RenderableType:
+    waiting = found.waiting[:_SHOWN]
+    rows = ((choices_text(row), _known(row.at_least or None), _known(row.buffer_bytes)) for row in waiting)
+    return table("not simulated", ">at least", ">buffer bytes", rows=rows)
+
+
+def _misfits(found: Tuning) -> RenderableType:
+    return table("does not run", "reason", rows=((choices_text(row), row.reason) for row in found.misfits[:_SHOWN]))
+
+
+def _known(value: int | None) -> str:
+    return "-" if value is None else grouped(value)
+
+
+# The outcome of a sweep.
+
+
+# Advice as a document.
