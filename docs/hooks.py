@@ -86,13 +86,14 @@ def _csv_tables(path: Path) -> str:
 
 def options() -> str:
     """Return a section per command: what it does, and its arguments and options, with anchors and meanings."""
-    from castsim.commands.command_line import COMMANDS, declaration  # noqa: PLC0415
+    from castsim.commands.feature import shipped_features  # noqa: PLC0415
     from castsim.commands.shared_options import OptionParser  # noqa: PLC0415 - only this page needs castsim
 
     lines = []
-    for command, summary in COMMANDS.items():
+    for feature in shipped_features():
+        command, summary = feature.name, feature.summary
         parser = OptionParser(prog=f"castsim {command}", add_help=False)
-        declaration(command)[1](parser)
+        feature.declare(parser)
         lines += ["", f"## castsim {command}", "", f"{html.escape(summary[:1].upper() + summary[1:])}.", "", "<dl>"]
         for action in parser._actions:
             name = action.option_strings[-1] if action.option_strings else str(action.dest)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
-import dis
 import re
 import subprocess
 import sys
@@ -15,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from castsim.commands.command_line import COMMANDS
+from castsim.commands.feature import COMMANDS, shipped_features
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("isa", "targets", "simulator")
@@ -108,7 +106,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
     [
         ("simpy", ("castsim.engines",)),
         ("pydantic", ("castsim.targets", "castsim.reports.schemas")),
-        ("rich", ("castsim.reports", "castsim.commands", "castsim.__main__")),
+        ("rich", ("castsim.reports", "castsim.commands", "castsim.tools", "castsim.languages")),
         ("numba", ("castsim.numerics", "castsim.engines.fast_dataflow.compiled_machine")),
         ("numpy", (*(f"castsim.{name}" for name in ROOMS), "castsim.isa.formats")),
         ("gfloat", ()),
@@ -137,7 +135,7 @@ def test_engines_never_import_values_and_values_never_import_engines() -> None:
 def test_lower_layers_do_not_know_the_command_line() -> None:
     for path in SOURCES:
         module = module_of(path)
-        if not module.startswith(("castsim.commands", "castsim.__main__")):
+        if not module.startswith(("castsim.commands", "castsim.__main__", "castsim.tools", "castsim.languages")):
             assert not any(name.startswith("castsim.commands") for name in imports(path)), module
 
 
@@ -221,19 +219,47 @@ def test_imports_within_functions_are_few() -> None:
     assert len(found) <= LAZY_IMPORTS, len(found)
 
 
-def test_commands_are_declared_by_their_parser_alone() -> None:
-    """`declare` runs without its module: it knows no name of it. What commands share imports no command."""
-    folder = ROOT / "simulator" / "commands"
-    commands = {f"castsim.commands.{name}" for name in COMMANDS}
-    assert commands <= {module_of(path) for path in folder.glob("*.py")}
-    for path in folder.glob("*.py"):
-        if module_of(path) in commands:
-            module = compile(path.read_text(encoding="utf-8"), str(path), "exec", dont_inherit=True)
-            (code,) = (each for each in module.co_consts if getattr(each, "co_name", None) == "declare")
-            known = {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
-            assert known <= set(dir(builtins)), path
+DECLARING = (
+    "castsim.commands.feature",
+    "castsim.commands.shared_options",
+    "castsim.reports.sections",
+    "castsim.isa.errors",
+)
+"""What a declaration may import of castsim."""
+
+REQUIRED = {
+    "languages.ascendc": {"languages.cpp_recording"},
+    "languages.pto_cpp": {"languages.cpp_recording"},
+}
+"""Features that a feature needs."""
+
+
+def test_features_are_read_without_what_they_run() -> None:
+    """A help and a start import the declarations alone; what commands share imports no command."""
+    executing = {feature.module for feature in shipped_features()}
+    assert executing <= {module_of(path) for path in SOURCES}
+    for path in SOURCES:
+        if module_of(path) in {"castsim.commands.feature", *COMMANDS.values()}:
+            assert all(name.startswith(DECLARING) for name in imports(path) if name.startswith("castsim")), path
+        elif module_of(path).startswith("castsim.commands.") and module_of(path) not in executing:
+            assert not imports(path) & executing, path
+
+
+def feature_folder(module: str) -> str | None:
+    """The folder of a tool or language, None for the core."""
+    parts = module.split(".")
+    return ".".join(parts[1:3]) if len(parts) > 2 and parts[1] in ("tools", "languages") else None
+
+
+def test_the_core_imports_no_feature() -> None:
+    """Neither at once nor later. `castsim` itself names the functions of features for Python."""
+    for path in SOURCES:
+        own = feature_folder(module_of(path))
+        used = {feature_folder(name) for name in imports(path)} - {None, own}
+        if own is None:
+            assert not used or module_of(path) == "castsim", (path, used)
         else:
-            assert not imports(path) & commands, path
+            assert used <= REQUIRED.get(own, set()), (path, used)
 
 
 def test_no_module_without_a_subject() -> None:

@@ -11,9 +11,9 @@ from ascendc_runs import ELEMENTS, SIZE, Calls, Lanes, random_sources
 from pto_cpp_runs import needs_compiler
 
 import castsim
-from castsim import ascendc
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.reading import table_rows
+from castsim.languages import ascendc
 from castsim.languages.ascendc.call_words import MODES
 
 pytestmark = needs_compiler

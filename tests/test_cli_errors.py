@@ -13,7 +13,7 @@ from cli_programs import NARROW, SLIM, TCVT, TLOAD, WIDE, before, changed, writt
 from command_output import err_of, file_of, refusal
 
 from castsim.__main__ import main
-from castsim.commands.command_line import COMMANDS
+from castsim.commands.feature import COMMANDS
 from castsim.targets.loader import SHIPPED
 
 Capture = pytest.CaptureFixture[str]

@@ -15,7 +15,6 @@ import sys
 import tomllib
 import webbrowser
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +26,8 @@ from held_documents import hold
 from castsim import __version__
 from castsim.__main__ import main
 from castsim.commands import command_line
-from castsim.commands.command_line import COMMANDS
 from castsim.commands.failure import report_failure
+from castsim.commands.feature import COMMANDS, shipped_features
 from castsim.execution.run_limits import MAX_COMPUTED, MAX_ELEMENTS, MAX_WALK
 from castsim.isa.errors import MAX_STATEMENTS
 from castsim.tools.graphs.graph_execution import MOST_ELEMENTS
@@ -49,7 +48,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["--version"], *([name, "--help"] for name in command_line.COMMANDS)])
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)])
 def test_help_and_version_import_nothing_heavy(argv: list[str], laid_out: Path) -> None:
     script = (
         "import sys; from castsim.__main__ import main; code = main(sys.argv[1:]); "
@@ -88,9 +87,9 @@ def test_short_ways_to_help_and_version(typed: list[str], as_if: list[str], caps
 
 def test_help_names_every_command_and_the_version_is_told(capsys: Capture) -> None:
     out = out_of(capsys, ["--help"])
-    assert all(f"\n  {name} " in out for name in command_line.COMMANDS)
+    assert all(f"\n  {name} " in out for name in COMMANDS)
     assert [line[2:].split()[1] for line in out.split("Start with:")[1].split("\n\n")[0].splitlines() if line] == [
-        "targets", "run", "check", "cast", "advise",
+        "run", "check", "cast", "targets", "advise",
     ]  # fmt: skip
     for group in (
         "Run and look",
@@ -426,10 +425,8 @@ UNSURE = ("graph model.onnx",)
 
 def examples() -> list[str]:
     """Return the command lines of all help texts."""
-    modules = (import_module(f"castsim.commands.{name}") for name in COMMANDS)
-    lines = [
-        line.strip() for module in modules for line in (module.__doc__ or "").partition("examples:")[2].split("\n")
-    ]
+    texts = [feature.text for feature in shipped_features()]
+    lines = [line.strip() for text in texts for line in text.partition("examples:")[2].split("\n")]
     found = [line.removeprefix("castsim ") for line in lines if line.startswith("castsim ")]
     if importlib.util.find_spec("tilelang") is None:
         found = [line for line in found if "kernel.py:" not in line]

@@ -16,8 +16,9 @@ from measured_record import MEASURED, read, rows
 
 from castsim import __version__
 from castsim.__main__ import main
-from castsim.commands.command_line import COMMANDS, parser_of
+from castsim.commands.command_line import parser_of
 from castsim.commands.completion import SHELLS, words_of
+from castsim.commands.feature import COMMANDS
 from castsim.isa.formats import FORMATS
 from castsim.reports.pages.grammars import FILES, written
 from castsim.targets.loader import specification_names, target_names
@@ -251,7 +252,7 @@ def test_the_extension_names_its_files() -> None:
 def test_launches_have_the_attributes_that_the_adapter_reads() -> None:
     package = json.loads((VSCODE / "package.json").read_text(encoding="utf-8"))
     (debugger,) = package["contributes"]["debuggers"]
-    read = (ROOT / "simulator" / "commands" / "editor" / "debug_adapter.py").read_text(encoding="utf-8")
+    read = (ROOT / "simulator" / "tools" / "debugger" / "debug_adapter.py").read_text(encoding="utf-8")
     attributes = debugger["configurationAttributes"]["launch"]["properties"]
     assert [name for name in attributes if f'"{name}"' not in read] == []
 

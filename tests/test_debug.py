@@ -7,7 +7,6 @@ import random
 import re
 import subprocess
 import sys
-from importlib import import_module
 from io import StringIO
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from debug_programs import PROGRAMS, debug_words, digest, digested, launch
 
 import castsim
 from castsim.__main__ import main
+from castsim.commands.feature import feature_of
 from castsim.isa.errors import LimitError, ReadError
 from castsim.numerics.codec import codes_from_array
 from castsim.running import step_recording
@@ -461,7 +461,7 @@ def test_hostile_names_stay_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_the_examples_of_the_help(kernel: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     """Those of the help that read commands; the one that serves an editor is tests/test_debug_adapter.py's."""
-    text = (import_module("castsim.tools.debugger.command").__doc__ or "").partition("examples:")[2]
+    text = feature_of("debug").text.partition("examples:")[2]
     lines = [line.split() for line in text.splitlines() if line.strip() and "--dap" not in line]
     assert len(lines) == 3
     (kernel.parent / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_exp_goya.tpc").read_text())

@@ -24,7 +24,7 @@ from page_parts import FILES, MADE
 
 import castsim
 from castsim.__main__ import main
-from castsim.commands.command_line import COMMANDS, declaration
+from castsim.commands.feature import COMMANDS, shipped_features
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.timing import Cause
 from castsim.isa.pto.micro_forms import LEGACY, PREFIX, ROWS
@@ -314,9 +314,10 @@ def test_every_public_name_is_on_the_page_of_python(site):
 @needs_mkdocs
 def test_the_page_of_the_command_line_explains_every_option(site):
     text = (site / "cli.html").read_text()
-    for name in COMMANDS:
+    for feature in shipped_features():
+        name = feature.name
         parser = OptionParser(prog=name, add_help=False)
-        declaration(name)[1](parser)
+        feature.declare(parser)
         for action in parser._actions:
             anchor = f"{name}-{(action.option_strings or [action.dest])[-1].strip('-')}"
             assert re.search(rf'<dt id="{re.escape(anchor)}">.*?</dt>\s*<dd>\w?[^<]{{3,}}\.</dd>', text), anchor

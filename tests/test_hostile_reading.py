@@ -20,6 +20,7 @@ from rich.text import Text
 
 from castsim import run
 from castsim.__main__ import kept_interrupts, main
+from castsim.commands.feature import feature_of
 from castsim.execution.input_data import MAX_HEADER_BYTES, random_codes, read_array
 from castsim.files import file_names, is_coloured, whole_file
 from castsim.isa.errors import IllegalError, ReadError, Span, escaped
@@ -424,7 +425,7 @@ def input_of(path: Path) -> str:
 @pytest.fixture(scope="module")
 def commands() -> Iterator[Commands]:
     names = ("run", "lint", "targets", "accuracy", "graph")
-    with forked_commands([f"castsim.commands.{name}" for name in names] + ["onnx"]) as found:
+    with forked_commands([found.module for name in names if (found := feature_of(name))] + ["onnx"]) as found:
         yield found
 
 

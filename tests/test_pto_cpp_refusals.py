@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from pto_cpp_runs import KERNELS, needs_compiler, recorded, written
 
-from castsim import pto_cpp
 from castsim.__main__ import main
 from castsim.execution.run_limits import Limits
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, ReadError, TileError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.languages import pto_cpp
 from castsim.languages.pto_cpp import Request, record, run
 
 TILES = """

@@ -12,7 +12,6 @@ from castsim import run
 from castsim.evidence import measured_rows as measured
 from castsim.execution import input_data, run_limits
 from castsim.execution.input_data import read_array
-from castsim.exploration import sweep_specification, tuning_candidates
 from castsim.isa import reading, value_expressions
 from castsim.isa.errors import CastsimError, SourceText, Span
 from castsim.isa.pto.pto_parser import parse
@@ -24,9 +23,11 @@ from castsim.running.loaded import LoadRequest
 from castsim.targets import csv_tables
 from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
-from castsim.tools.editor import debug_adapter as messages
+from castsim.tools.debugger import debug_adapter as messages
 from castsim.tools.graphs.tosa_reader import read_tosa
 from castsim.tools.sweep import specification as axes
+from castsim.tools.sweep import specification as sweep_specification
+from castsim.tools.tune import candidates as tuning_candidates
 from castsim.tpc_compiler.tpc_c import code, source_text
 
 ROOT = Path(__file__).parent.parent

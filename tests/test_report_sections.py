@@ -17,7 +17,7 @@ from command_output import out_of
 from work_model import TARGETS
 
 from castsim.__main__ import main
-from castsim.commands.run import declare
+from castsim.commands.feature import feature_of
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
@@ -104,7 +104,7 @@ def test_a_new_report_is_one_file(program, pairs, with_casts, capsys):
 
 def test_run_lists_the_reports_that_there_are(with_casts, capsys):
     parser = OptionParser()
-    declare(parser)
+    feature_of("run").declare(parser)
     assert "kernel, made_up_casts" in " ".join(parser.format_help().split())
     assert main(["run", str(PROGRAMS / "f32_to_f16.pto"), "--report", "casts"]) == 2
     assert "legal: run, full, kernel, made_up_casts" in capsys.readouterr().err
@@ -124,7 +124,7 @@ def test_sections_with_data_are_those_documented():
 
 def test_the_options_of_sections_are_options_of_run():
     parser = OptionParser()
-    declare(parser)
+    feature_of("run").declare(parser)
     known = {option for action in parser._actions for option in action.option_strings}
     named = [option for name in NAMES for option in section(name).options]
     assert set(named) <= known

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from castsim.__main__ import main
-from castsim.commands.command_line import COMMANDS
+from castsim.commands.feature import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 SMALL = ROOT / "programs" / "f32_to_f16.pto"

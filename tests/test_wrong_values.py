@@ -12,7 +12,8 @@ import pytest
 from command_output import err_of, file_of
 
 from castsim.__main__ import main
-from castsim.commands.command_line import COMMANDS, parser_of
+from castsim.commands.command_line import parser_of
+from castsim.commands.feature import COMMANDS
 
 Capture = pytest.CaptureFixture[str]
 PROGRAMS = Path(__file__).parent.parent / "programs"

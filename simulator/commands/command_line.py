@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from castsim import __version__
-from castsim.commands.feature import GROUPS, SHIPPED, feature_of, shipped_features
+from castsim.commands.feature import COMMANDS, GROUPS, feature_of, shipped_features
 from castsim.commands.shared_options import OptionParser
 
 if TYPE_CHECKING:
@@ -228,7 +228,9 @@ def parser_of(name: str, defaults: Namespace = NOTHING_GLOBAL) -> Parser:
 def _feature(name: str) -> Feature:
     found = feature_of(name)
     if found is None:
-        raise _refusal(f"unknown command '{name}' (see `castsim --help`)", legal=_near(name, SHIPPED) or tuple(SHIPPED))
+        raise _refusal(
+            f"unknown command '{name}' (see `castsim --help`)", legal=_near(name, COMMANDS) or tuple(COMMANDS)
+        )
     return found
 
 
@@ -247,7 +249,7 @@ def whole_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.Argum
         feature.declare(parser)
         declare_global(parser, NOTHING_GLOBAL)
     told = commands.add_parser("help", help="print the help of a command", description="print the help of a command")
-    told.add_argument("of", metavar="COMMAND", nargs="?", choices=tuple(SHIPPED), help="the command")
+    told.add_argument("of", metavar="COMMAND", nargs="?", choices=tuple(COMMANDS), help="the command")
     return main, found
 
 

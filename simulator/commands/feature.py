@@ -44,7 +44,7 @@ class Feature(NamedTuple):
 GROUPS = ("run and look", "casts and specifications", "improve", "TPC tools", "evidence", "editors and scripts")
 """The groups of the help, in its order."""
 
-SHIPPED = {
+COMMANDS = {
     "run": "castsim.commands.core",
     "view": "castsim.tools.traces",
     "debug": "castsim.tools.debugger",
@@ -97,14 +97,14 @@ def feature_of(name: str) -> Feature | None:
     Raises:
         CastsimError: the package of the command cannot be imported, or gives no feature of that name.
     """
-    if name in SHIPPED:
-        return next(each for each in _features_in(SHIPPED[name]) if each.name == name)
+    if name in COMMANDS:
+        return next(each for each in _features_in(COMMANDS[name]) if each.name == name)
     return _of_packages(name)
 
 
 def shipped_features() -> tuple[Feature, ...]:
     """Return the features that castsim ships, in the order of the help."""
-    return tuple(next(each for each in _features_in(home) if each.name == name) for name, home in SHIPPED.items())
+    return tuple(next(each for each in _features_in(home) if each.name == name) for name, home in COMMANDS.items())
 
 
 def _features_in(module: str) -> tuple[Feature, ...]:

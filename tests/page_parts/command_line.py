@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from castsim.commands.command_line import COMMANDS
+from castsim.commands.feature import shipped_features
 from page_parts.markdown import code, prose, table
 
 
 def commands() -> str:
     """Return a row per command: what it does; docs/hooks.py lists the options on the site."""
-    return table(("command", "what it does"), ((code(name), prose(summary)) for name, summary in COMMANDS.items()))
+    return table(("command", "what it does"), ((code(each.name), prose(each.summary)) for each in shipped_features()))
