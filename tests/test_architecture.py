@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import remove_feature
 
 from castsim.commands.feature import COMMANDS, shipped_features
 
@@ -260,6 +261,21 @@ def test_the_core_imports_no_feature() -> None:
             assert not used or module_of(path) == "castsim", (path, used)
         else:
             assert used <= REQUIRED.get(own, set()), (path, used)
+
+
+def test_the_core_names_features_in_tables_only() -> None:
+    """So that a folder, its rows and its tests are all that there is of a feature: tests/remove_feature.py takes it out."""
+    tables = {*(ROOT / name for name in remove_feature.TABLES), ROOT / "simulator" / "__init__.py"}
+    named = re.compile(r"\b(?:" + "|".join(map(re.escape, remove_feature.features())) + r")\b")
+    core = [path for path in SOURCES if feature_folder(f"{module_of(path)}.") is None]
+    assert not [path for path in core if path not in tables and named.search(path.read_text(encoding="utf-8"))]
+
+
+def test_what_features_need_is_taken_out_with_it() -> None:
+    needing = {
+        name: {each for each, needed in REQUIRED.items() if name in needed} for name in remove_feature.features()
+    }
+    assert {name: {*remove_feature.NEEDING.get(name, ())} for name in needing} == needing
 
 
 def test_no_module_without_a_subject() -> None:

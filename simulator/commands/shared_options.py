@@ -1,7 +1,6 @@
 """Options that several commands share, one row each: spelling, placeholder and help.
 
-Numbers in the help repeat those of `castsim.execution.run_limits` and `castsim.tools.graphs.graph_execution`,
-because a help may not import the modules that define them.
+Numbers in the help repeat those of the modules that define them, because a help may not import these.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import re
 from importlib import import_module
 from types import ModuleType
 
+from castsim.isa.errors import ReadError
 from castsim.isa.reading import CPP_SUFFIXES
 
 GRAPHS = (".onnx", ".mlir", ".tosa")
@@ -36,5 +37,11 @@ def language_of(program: str | None) -> str | None:
 
 
 def language_module(language: str) -> ModuleType:
-    """Return the module of a language."""
+    """Return the module of a language.
+
+    Raises:
+        ReadError: this installation lacks it.
+    """
+    if language not in _MODULES:
+        raise ReadError(f"this castsim was installed without {language}")
     return import_module(_MODULES[language])
