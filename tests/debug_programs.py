@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from sample_arguments import command
 
 from castsim.commands import command_line
-from castsim.running import stepper as traces
-from castsim.running.step_recording import Reach, StepRecording
-from castsim.running.stepper import SteppedLaunch, Stepper
+from castsim.tools.debugger import stepper as traces
 from castsim.tools.debugger.command import launch_of
+from castsim.tools.debugger.step_recording import Reach, StepRecording
+from castsim.tools.debugger.stepper import SteppedLaunch, Stepper
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 _KEPT = ("--in", "--arg", "--option", "--target", "--entry")

@@ -264,7 +264,7 @@ def test_the_core_imports_no_feature() -> None:
 
 
 def test_the_core_names_features_in_tables_only() -> None:
-    """So that a folder, its rows and its tests are all that there is of a feature: tests/remove_feature.py takes it out."""
+    """A folder, its rows and its tests are all that there is of a feature: tests/remove_feature.py takes it out."""
     tables = {*(ROOT / name for name in remove_feature.TABLES), ROOT / "simulator" / "__init__.py"}
     named = re.compile(r"\b(?:" + "|".join(map(re.escape, remove_feature.features())) + r")\b")
     core = [path for path in SOURCES if feature_folder(f"{module_of(path)}.") is None]

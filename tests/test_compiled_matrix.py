@@ -21,8 +21,8 @@ from castsim.isa.formats import format_named
 from castsim.isa.tpc.program import Slot
 from castsim.numerics.codec import codes_from_array
 from castsim.targets.tpc_compiler import LoweringKind, c_types
+from castsim.tools.compiled.compiled_casts import CompiledCast, MatrixEntry, compile_cast, entries
 from castsim.tpc_compiler.cast_building import Order
-from castsim.tpc_compiler.compiled_casts import CompiledCast, MatrixEntry, compile_cast, entries
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 

@@ -21,10 +21,10 @@ from castsim.__main__ import main
 from castsim.commands.feature import feature_of
 from castsim.isa.errors import LimitError, ReadError
 from castsim.numerics.codec import codes_from_array
-from castsim.running import step_recording
-from castsim.running.stepper import SteppedLaunch, Stepper
-from castsim.running.stops import parse_condition, parse_selection
+from castsim.tools.debugger import step_recording
+from castsim.tools.debugger.stepper import SteppedLaunch, Stepper
 from castsim.tools.debugger.stepping import element_lines, stop_line
+from castsim.tools.debugger.stops import parse_condition, parse_selection
 
 SAMPLES = (
     "f32_to_f16_pipelined.pto", "a5_e2m1_to_bf16_rows.pto", "f16_s4_round_trip.pto", "f32_to_i16_partial.pto",

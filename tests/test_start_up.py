@@ -66,11 +66,11 @@ CASES = {
     "estimate f32 f16 16x256 --target a2a3": ("castsim.tools.advise.advice_search", *ASSEMBLY[:2], *PLANNING),
     "scratch f32 i16 --rows 8 --cols 64 --row-stride 64 --target a2a3": (*RUNNING, *ASSEMBLY, *PLANNING),
     "lower f16 i8 --spec tosa --target a5": (
-        *ASSEMBLY, "castsim.lowering.conformance", "castsim.tpc_compiler.compiled_casts",
+        *ASSEMBLY, "castsim.lowering.conformance", "castsim.tools.compiled.compiled_casts",
     ),
     "lower f16 i8 --spec tosa --target gaudi2": (
         "castsim.machines.strided", "castsim.machines.vector_function", "castsim.tpc_compiler.builtin_calls",
-        "castsim.tpc_compiler.compiled_casts", "castsim.lowering.conformance",
+        "castsim.tools.compiled.compiled_casts", "castsim.lowering.conformance",
     ),
     "run programs/f32_to_f16.pto --timing-only": (*ASSEMBLY, *PLANNING),
     "run programs/f32_to_f16.pto --timing-only --quiet": (*ASSEMBLY, *PLANNING, *REPORTS),

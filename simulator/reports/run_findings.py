@@ -214,7 +214,7 @@ class LintKeys(Keys):
 def _lint_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
     if report.findings is not None:
-        from castsim.reports.listing import lint_section  # noqa: PLC0415 - as above
+        from castsim.reports.lint import lint_section  # noqa: PLC0415 - as above
 
         yield from (Text(), *lint_section(report.findings))
 

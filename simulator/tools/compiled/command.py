@@ -10,6 +10,8 @@ from castsim.commands.option_parsers import refuse_given
 from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import read_text
+from castsim.tools.compiled.cast_comparison import casts_of_text, compare, source_format
+from castsim.tools.compiled.compiled_casts import compile_cast, tpc_target
 from castsim.tools.compiled.report import (
     CompiledAssembly,
     CompiledHead,
@@ -21,11 +23,9 @@ from castsim.tools.compiled.report import (
     table_text,
 )
 from castsim.tpc_compiler.c_table import cast_table
-from castsim.tpc_compiler.cast_comparison import casts_of_text, compare, source_format
-from castsim.tpc_compiler.compiled_casts import compile_cast, tpc_target
 
 if TYPE_CHECKING:
-    from castsim.tpc_compiler.compiled_casts import CompiledCast
+    from castsim.tools.compiled.compiled_casts import CompiledCast
 
 
 IR_SUFFIX = ".ll"

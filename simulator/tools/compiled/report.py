@@ -17,10 +17,10 @@ from castsim.reports.numbers import bits_text, json_value, number_document
 from castsim.reports.schemas.keys import Bits, Bundles, Number, Value
 from castsim.reports.terminal import composed, table
 from castsim.targets.description import Status
+from castsim.tools.compiled.cast_comparison import AccountMismatch, Column, ResultComparison, source_format
+from castsim.tools.compiled.compiled_casts import MatrixEntry, SourceForm, entries
 from castsim.tpc_compiler.c_table import CompiledCastTable
 from castsim.tpc_compiler.cast_building import Order
-from castsim.tpc_compiler.cast_comparison import AccountMismatch, Column, ResultComparison, source_format
-from castsim.tpc_compiler.compiled_casts import MatrixEntry, SourceForm, entries
 
 
 class Hop(Keys):

@@ -25,10 +25,10 @@ from castsim.commands.outcome import CommandOutcome, tell
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 from castsim.reports.documents import Document
 from castsim.running.languages import CPP, GRAPH, language_module, language_of
-from castsim.running.stepper import SteppedLaunch, Stepper
-from castsim.running.stops import Breakpoint, parse_selection
 from castsim.tools.debugger.debug_adapter import serve, serve_port
+from castsim.tools.debugger.stepper import SteppedLaunch, Stepper
 from castsim.tools.debugger.stepping import Stop, element_lines, operation_text, pipe_lines, source_lines, stop_line
+from castsim.tools.debugger.stops import Breakpoint, parse_selection
 
 if TYPE_CHECKING:
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest

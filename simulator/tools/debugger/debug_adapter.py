@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 from castsim.reports.documents import Document, Json
-from castsim.running.stepper import SteppedLaunch, Stepper
-from castsim.running.stops import Breakpoint, ProgramName, Selection, parse_selection
+from castsim.tools.debugger.stepper import SteppedLaunch, Stepper
 from castsim.tools.debugger.stepping import element_value, line_text, operation_text, stop_line
+from castsim.tools.debugger.stops import Breakpoint, ProgramName, Selection, parse_selection
 
 # Messages of the Debug Adapter Protocol: JSON with a header that says how long it is.
 #

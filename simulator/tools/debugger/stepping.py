@@ -12,8 +12,8 @@ from castsim.numerics.codec import value_of
 from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.numbers import bits_text
 from castsim.reports.schemas.keys import Cycles, Line
-from castsim.running.stepper import Stepper
-from castsim.running.stops import Selection, Shown
+from castsim.tools.debugger.stepper import Stepper
+from castsim.tools.debugger.stops import Selection, Shown
 
 _AROUND = 3
 """Number of lines shown before and after the current one."""

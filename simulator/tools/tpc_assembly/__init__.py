@@ -122,7 +122,7 @@ FEATURES = (
         "check assembly against the issue rules without running it",
         _lint,
         "castsim.tools.tpc_assembly.lint",
-        documents=("castsim.reports.listing:Lint",),
+        documents=("castsim.tools.tpc_assembly.listing:Lint",),
     ),
     Feature(
         "latency",
@@ -130,7 +130,7 @@ FEATURES = (
         "show the latency in bundles between two instructions, and its reason",
         _latency,
         "castsim.tools.tpc_assembly.latency",
-        documents=("castsim.reports.listing:Latency",),
+        documents=("castsim.tools.tpc_assembly.listing:Latency",),
     ),
     Feature(
         "schedule",
@@ -146,7 +146,7 @@ FEATURES = (
         "remove lane moves around element-wise work",
         _unswizzle,
         "castsim.tools.tpc_assembly.unswizzle",
-        documents=("castsim.reports.listing:Unswizzled",),
+        documents=("castsim.tools.tpc_assembly.listing:Unswizzled",),
     ),
     Feature(
         "asm",
@@ -155,8 +155,8 @@ FEATURES = (
         _asm,
         "castsim.tools.tpc_assembly.asm",
         documents=(
-            "castsim.reports.listing:Assembled",
-            "castsim.reports.listing:CanonicalText",
+            "castsim.tools.tpc_assembly.listing:Assembled",
+            "castsim.tools.tpc_assembly.listing:CanonicalText",
         ),
     ),
     Feature(
@@ -165,6 +165,6 @@ FEATURES = (
         "disassemble a binary to a listing, or to text that assembles to the same bytes",
         _disasm,
         "castsim.tools.tpc_assembly.disasm",
-        documents=("castsim.reports.listing:Disassembled",),
+        documents=("castsim.tools.tpc_assembly.listing:Disassembled",),
     ),
 )

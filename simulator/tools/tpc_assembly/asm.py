@@ -14,11 +14,11 @@ from castsim.isa.tpc.encoding_tables import Encoding
 from castsim.isa.tpc.parser import canonical_text, parse, target_declared_in
 from castsim.machines.vliw import tpc_target
 from castsim.reports.documents import json_of
-from castsim.reports.listing import Assembled, assembled_text
 from castsim.running.languages import GRAPHS
 from castsim.targets.loader import load_target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
+from castsim.tools.tpc_assembly.listing import Assembled, assembled_text
 
 # Files of TPC assembly and binaries, as the commands read and write them, and the targets that run them.
 

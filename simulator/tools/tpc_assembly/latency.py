@@ -14,9 +14,9 @@ from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import Bundle, Slot
 from castsim.machines.vliw import tpc_target
 from castsim.machines.vliw.latency_bound import PairDistance, SlottedInstruction, pair_distance
-from castsim.reports.listing import Latency, pair_entry, pair_text
 from castsim.targets.loader import load_target
 from castsim.tools.tpc_assembly.asm import named_bytes
+from castsim.tools.tpc_assembly.listing import Latency, pair_entry, pair_text
 
 _ARROW = " -> "
 _COLUMN = len(_ARROW)

@@ -13,9 +13,10 @@ from castsim.isa.tpc.program import TpcProgram
 from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.lint_checking import RULES, breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
-from castsim.reports.listing import Lint, lint_section, notice_section
+from castsim.reports.lint import lint_section, notice_section
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_assembly.asm import read_assembly
+from castsim.tools.tpc_assembly.listing import Lint
 
 _Own = Callable[[tuple[LintFinding, ...]], tuple[LintFinding, ...]]
 

@@ -8,9 +8,9 @@ from castsim.commands.option_parsers import limits_of
 from castsim.commands.outcome import CommandOutcome, write_out
 from castsim.isa.errors import ReadError
 from castsim.machines.vliw import chosen_target
-from castsim.reports.listing import Unswizzled, unswizzle_text
 from castsim.tools.tpc_assembly.asm import read_assembly
-from castsim.tpc_compiler.swizzle_elimination import compared
+from castsim.tools.tpc_assembly.listing import Unswizzled, unswizzle_text
+from castsim.tools.tpc_assembly.swizzle_elimination import compared
 
 
 def execute(options: Namespace) -> CommandOutcome:

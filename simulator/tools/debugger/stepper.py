@@ -29,7 +29,9 @@ from castsim.machines.mechanisms import machine_of
 from castsim.running.loaded import Inputs, LoadedProgram
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
-from castsim.running.step_recording import (
+from castsim.targets.description import with_options
+from castsim.targets.loader import Target
+from castsim.tools.debugger.step_recording import (
     BUFFER,
     Bytes,
     ElementPlace,
@@ -40,7 +42,7 @@ from castsim.running.step_recording import (
     part_place,
     tile_place,
 )
-from castsim.running.stops import (
+from castsim.tools.debugger.stops import (
     Breakpoint,
     Breakpoints,
     ScalarVisits,
@@ -52,8 +54,6 @@ from castsim.running.stops import (
     regions_of,
     selected,
 )
-from castsim.targets.description import with_options
-from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest

@@ -25,20 +25,7 @@ from castsim.machines.vliw.assembled import Ran, assemble, execute
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.lint_checking import lint
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
-from castsim.tpc_compiler.c_table import HopMethod, PathHop
-from castsim.tpc_compiler.cast_building import hop_in_swizzle, in_lane, takes_group
-from castsim.tpc_compiler.code_generation import (
-    NOTHING,
-    EmittedInstruction,
-    Line,
-    Sequence,
-    SequenceRegister,
-    allocate,
-    arranged,
-    printed,
-    text_of,
-)
-from castsim.tpc_compiler.swizzle_analysis import (
+from castsim.tools.tpc_assembly.swizzle_analysis import (
     Analysis,
     ProgramPiece,
     Term,
@@ -53,6 +40,19 @@ from castsim.tpc_compiler.swizzle_analysis import (
     pieces,
     plans_of,
     registers_written,
+)
+from castsim.tpc_compiler.c_table import HopMethod, PathHop
+from castsim.tpc_compiler.cast_building import hop_in_swizzle, in_lane, takes_group
+from castsim.tpc_compiler.code_generation import (
+    NOTHING,
+    EmittedInstruction,
+    Line,
+    Sequence,
+    SequenceRegister,
+    allocate,
+    arranged,
+    printed,
+    text_of,
 )
 
 # Element-wise work written anew, in the order that conversions of all lanes leave: no element is moved for order.

@@ -27,7 +27,7 @@ from castsim.machines.vector_function.vector_registers import PredicateRegister,
 from castsim.machines.vliw.machine import VliwCore
 from castsim.numerics.codec import decode_to_float64, parse_number
 from castsim.running.loaded import Loaded
-from castsim.running.step_recording import UNKNOWN, Bytes, ElementPlace, dense, packed_bits
+from castsim.tools.debugger.step_recording import UNKNOWN, Bytes, ElementPlace, dense, packed_bits
 
 # The names of a program and where what they name lies, operation by operation.
 

@@ -15,16 +15,16 @@ from rich.text import Text
 
 from castsim.isa.tpc.assembler import AssembledBinary, Disassembly, ListedLine
 from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.lint import Notice
 from castsim.reports.schemas.keys import Bundles, Bytes, Cycles, Hexadecimal, Line, LintEntry, Name
-from castsim.reports.terminal import composed, indented, table
+from castsim.reports.terminal import composed, table
 from castsim.targets.description import Fact
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import DistanceRule, stage_name
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.latency_bound import PairDistance
-    from castsim.machines.vliw.lint_flow import LintFinding
-    from castsim.tpc_compiler.swizzle_elimination import Compared
+    from castsim.tools.tpc_assembly.swizzle_elimination import Compared
 
 
 class Assembled(CommandDocument, name="asm"):
@@ -191,15 +191,6 @@ def _change(pair: tuple[int, int]) -> str:
 _PAGE = "docs/reference/tpc.md"
 
 
-class Notice(Keys):
-    """A notice of the linter, which is not a rule violation."""
-
-    kind: str = says("Subject of the notice.", "rule")
-    bundle: int = says("Number of the bundle, from 0.")
-    line: Line = says("Line of the source.", "span.line")
-    message: str = says("The notice in words.")
-
-
 class Lint(CommandDocument, name="lint"):
     """Findings of the linter."""
 
@@ -341,32 +332,3 @@ def _fact(target: VliwTarget, rule: DistanceRule) -> Fact | None:
 
 
 # Findings of the linter; a run with --lint shows the same.
-
-
-def lint_section(found: tuple[LintFinding, ...]) -> Iterator[RenderableType]:
-    """Yield the findings of the linter."""
-    certain = [each for each in found if each.certain]
-    possible = [each for each in found if not each.certain]
-    if certain:
-        yield Text(f"lint: {_findings(certain)}", style="bold yellow")
-        yield from map(_finding_line, certain)
-    else:
-        yield Text("lint: no certain issues" if possible else "lint: no issues found")
-    if possible:
-        yield Text(f"possible, depending on path, predicates or start values: {_findings(possible)}", style="dim")
-        yield from map(_finding_line, possible)
-
-
-def notice_section(found: tuple[LintFinding, ...]) -> Iterator[RenderableType]:
-    """Yield the notices of the linter, which are not rule violations; empty if there are none."""
-    if found:
-        yield Text(f"notices: {len(found)}", style="dim")
-    yield from map(_finding_line, found)
-
-
-def _findings(found: list[LintFinding]) -> str:
-    return f"{len(found)} finding{'s' if len(found) > 1 else ''}"
-
-
-def _finding_line(found: LintFinding) -> RenderableType:
-    return indented(Text(f"line {found.span.line}, bundle {found.bundle}: {found.rule}: {found.message}"))
