@@ -190,3 +190,60 @@ def test_a_what_if(copy: Copy, tmp_path: Path) -> None:
     for target in (str(file), "a2a3"):
         said = copy.run("run", str(program), "--target", target, "--timing-only", "--what-if", "free-launch-of-all")
         assert "free-launch-of-all" in said
+
+
+COMMAND = '''"""A command of another package."""
+
+from castsim.commands.feature import Feature
+from castsim.commands.outcome import CommandOutcome
+
+
+def _declare(parser):
+    """NAME is greeted.
+
+    examples:
+      castsim greet world
+    """
+    parser.add_argument("name", metavar="NAME", help="who is greeted")
+
+
+def execute(options):
+    return CommandOutcome({"greeted": options.name}, lambda width: f"hello {options.name}")
+
+
+GREET = Feature("greet", "improve", "greet somebody", _declare, "greeting")
+'''
+
+
+def packaged(folder: Path, module: str, entry: str) -> None:
+    """Install a package of one module, whose entry point adds a command."""
+    (folder / "greeting.py").write_text(module, encoding="utf-8")
+    about = folder / "greeting-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text(f"[castsim.features]\n{entry}\n", encoding="utf-8")
+
+
+def test_a_command_of_another_package(copy: Copy) -> None:
+    assert "`castsim.features`" in PAGE.read_text(encoding="utf-8")
+    packaged(copy.folder, COMMAND, "greet = greeting:GREET")
+    assert copy.run("greet", "world") == "hello world\n"
+    assert '"greeted": "world"' in copy.run("greet", "world", "--quiet", "--json", "-")
+    assert "castsim greet world" in copy.run("help", "greet")
+    assert copy.touched == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "entry", "message"),
+    [
+        ("raise OSError('no disk')", "greet = greeting:GREET", "the package greeting cannot be loaded: no disk"),
+        (COMMAND, "hello = greeting:GREET", "is no feature of that name: greeting:GREET"),
+        ("GREET = 1", "greet = greeting:GREET", "is no feature of that name: greeting:GREET"),
+    ],
+)
+def test_a_command_of_another_package_that_is_wrong(copy: Copy, module: str, entry: str, message: str) -> None:
+    packaged(copy.folder, module, entry)
+    with pytest.raises(AssertionError) as refused:
+        copy.run(entry.split()[0], "world")
+    assert message in str(refused.value)
+    assert "Traceback" not in str(refused.value)
