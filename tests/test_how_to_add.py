@@ -244,6 +244,6 @@ def test_a_command_of_another_package(copy: Copy) -> None:
 def test_a_command_of_another_package_that_is_wrong(copy: Copy, module: str, entry: str, message: str) -> None:
     packaged(copy.folder, module, entry)
     with pytest.raises(AssertionError) as refused:
-        copy.run(entry.split()[0], "world")
+        copy.run(entry.split(maxsplit=1)[0], "world")
     assert message in str(refused.value)
     assert "Traceback" not in str(refused.value)

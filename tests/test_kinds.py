@@ -31,7 +31,7 @@ FRONT_ENDS = (
     "simulator/languages/cpp_recording/",
     "simulator/languages/pto_cpp/",
     "simulator/languages/tilelang/",
-    "simulator/tpc_compiler/tpc_c/",
+    "simulator/languages/tpc_c/",
 )
 """Readers of whole languages."""
 
@@ -42,7 +42,7 @@ READERS = {
     "simulator/running/languages.py": "reads names of files",
     "simulator/commands/kernels.py": "reads names of files",
     "simulator/tools/tpc_assembly/lint.py": "reads names of files",
-    "simulator/running/c_kernels.py": "reads names of files",
+    "simulator/languages/tpc_c/kernels.py": "reads names of files",
     "simulator/tools/debugger/stops.py": "reads names of values in program text",
     "simulator/tools/editor/actions.py": "reads lines of program text",
     "simulator/tools/editor/navigation.py": "reads names and words of program text",

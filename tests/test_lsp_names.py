@@ -25,7 +25,7 @@ from castsim.tools.editor.completion import shown, signatures
 from castsim.tools.editor.navigation import LEGEND, CIndex, _edit, _packed
 from castsim.tools.editor.program_slice import EditedText, Settings
 from castsim.tools.editor.symbols import AssemblyIndex, SymbolKind, TileIndex
-from castsim.tpc_compiler.tpc_c.language import names_in
+from castsim.tpc_compiler.c_language import names_in
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 PROGRAMS = Path(__file__).parent.parent / "programs"

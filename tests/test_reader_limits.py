@@ -17,8 +17,9 @@ from castsim.isa.errors import CastsimError, SourceText, Span
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.reading import Language, Source
 from castsim.isa.tpc.parser import parse as parse_assembly
+from castsim.languages.tpc_c import code, source_text
+from castsim.languages.tpc_c.kernels import compiled_kernel
 from castsim.machines.vliw import assembled
-from castsim.running.c_kernels import compiled_kernel
 from castsim.running.loaded import LoadRequest
 from castsim.targets import csv_tables
 from castsim.targets.loader import load_target
@@ -28,7 +29,6 @@ from castsim.tools.graphs.tosa_reader import read_tosa
 from castsim.tools.sweep import specification as axes
 from castsim.tools.sweep import specification as sweep_specification
 from castsim.tools.tune import candidates as tuning_candidates
-from castsim.tpc_compiler.tpc_c import code, source_text
 
 ROOT = Path(__file__).parent.parent
 PAGE = "\n".join(

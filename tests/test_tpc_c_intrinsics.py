@@ -14,10 +14,11 @@ import pytest
 
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.languages.tpc_c.launching import tensor_given
+from castsim.running.loaded import LaunchRequest
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
-from castsim.tpc_compiler.tpc_c.language import GENERATIONS, constants
-from castsim.tpc_compiler.tpc_c.launching import LaunchRequest, tensor_given
+from castsim.tpc_compiler.c_language import GENERATIONS, constants
 
 pytest.importorskip("pcpp")
 ROWS = Path(__file__).parent / "vectors" / "tpc_c_intrinsics.csv"

@@ -11,9 +11,10 @@ from tpc_text import plain, target
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc.parser import canonical_text
-from castsim.tpc_compiler.tpc_c.code import Value
-from castsim.tpc_compiler.tpc_c.compiling import Compiler
-from castsim.tpc_compiler.tpc_c.language import (
+from castsim.languages.tpc_c.code import Value
+from castsim.languages.tpc_c.compiling import Compiler
+from castsim.languages.tpc_c.source_text import Parsed
+from castsim.tpc_compiler.c_language import (
     BOOL,
     FLOAT,
     INDEX,
@@ -31,7 +32,6 @@ from castsim.tpc_compiler.tpc_c.language import (
     type_named,
     vector_of,
 )
-from castsim.tpc_compiler.tpc_c.source_text import Parsed
 
 Row = Mapping[str, str]
 MOST_TYPES = 8000

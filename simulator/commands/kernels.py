@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +21,9 @@ from castsim.commands.option_parsers import (
 )
 from castsim.isa.formats import Codes
 from castsim.isa.reading import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source, read_source
-from castsim.running.loaded import LoadRequest
+from castsim.running.languages import C, language_module
+from castsim.running.loaded import LaunchRequest, LoadRequest
 from castsim.targets.description import with_options
-
-if TYPE_CHECKING:
-    from castsim.tpc_compiler.tpc_c.compiling import Compiled
-    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
 
 def launch_of(options: Namespace, *programs: str | None) -> LaunchRequest | None:
@@ -50,9 +47,7 @@ def is_kernel(program: str | None) -> bool:
 
 
 def _launch_asked(options: Namespace) -> LaunchRequest:
-    from castsim.running.c_kernels import launch_request  # noqa: PLC0415 - loads the compiler
-
-    return launch_request(
+    found: LaunchRequest = language_module(C).launch_request(
         assignments("--tensor", options.tensors),
         options.index_space,
         positive("--tpcs", options.tpcs) if options.tpcs else 1,
@@ -61,34 +56,31 @@ def _launch_asked(options: Namespace) -> LaunchRequest:
         macros_of(options),
         headers_of(options)[0],
     )
+    return found
 
 
 def _headers_asked(options: Namespace) -> LaunchRequest:
-    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest  # noqa: PLC0415 - loads the compiler
-
     return LaunchRequest(defines=macros_of(options), folders=headers_of(options)[0])
 
 
-def compiled_of(options: Namespace, path: str) -> tuple[Source, Compiled]:
+def compiled_of(options: Namespace, path: str) -> tuple[Source, Any]:
     """Return a kernel in C, compiled for the target in the options."""
-    from castsim.running.c_kernels import compiled_kernel  # noqa: PLC0415 - loads the compiler
-
     source = read_source(Path(path), lambda: False)
-    return source, compiled_kernel(source, LoadRequest(options.target, launch=_headers_asked(options)))
+    request = LoadRequest(options.target, launch=_headers_asked(options))
+    return source, language_module(C).compiled_kernel(source, request)
 
 
 def bundles_of(options: Namespace, launch: LaunchRequest, arguments: Mapping[str, int | float]) -> Source:
     """Return the bundles of a kernel in C on its first engine as an assembly program.
 
     Raises:
-        ReadError, IllegalError: see `castsim.running.c_kernels.load_kernel`.
+        ReadError, IllegalError: the kernel cannot be compiled.
     """
-    from castsim.isa.tpc.parser import print_program  # noqa: PLC0415 - as below
-    from castsim.running.c_kernels import load_kernel  # noqa: PLC0415 - loads the compiler
+    from castsim.isa.tpc.parser import print_program  # noqa: PLC0415 - few commands name a kernel
 
     changes = assignments("--option", options.options)
     request = LoadRequest(options.target, None, arguments, lambda target: with_options(target, changes), launch=launch)
-    loaded = load_kernel(read_source(Path(options.program), lambda: False), request)
+    loaded = language_module(C).load_kernel(read_source(Path(options.program), lambda: False), request)
     return Source(f"{loaded.entry}.tpc", Language.ASSEMBLY, print_program(loaded.launch.engines[0]))
 
 

@@ -41,7 +41,7 @@ from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
 from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.lint_checking import breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
-from castsim.running.languages import GRAPH, language_module
+from castsim.running.languages import GRAPH, C, language_module
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
 from castsim.targets.csv_tables import read_toml
@@ -341,7 +341,7 @@ def _request(
     found = LoadRequest(None if target is None else load_target(target), args=args or {}, limits=limits)
     if not defines and not folders:
         return found
-    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest  # noqa: PLC0415 - loads the compiler of C
+    from castsim.running.loaded import LaunchRequest  # noqa: PLC0415 - loads the compiler of C
 
     return replace(found, launch=LaunchRequest(defines=defines or {}, folders=tuple(map(Path, folders))))
 
@@ -371,27 +371,9 @@ def _findings(file: str, text: str, language: str | None, request: LoadRequest) 
     elif (source := _source(file, text, language, request)).language is Language.TILES:
         yield from tile_findings(source, request)
     elif source.language is Language.KERNEL:
-        yield from _kernel_findings(source, request)
+        yield from language_module(C).findings_of(source, request)
     else:
         yield from assembly_findings(source, request)
-
-
-def _kernel_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
-    """Yield the findings in a kernel; legal C that cannot run is a warning."""
-    from castsim.running.c_kernels import compiled_kernel  # noqa: PLC0415 - only the language in use is loaded
-    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest, sequential  # noqa: PLC0415 - as above
-
-    try:
-        compiled = compiled_kernel(source, request)
-        sequential(compiled, LaunchRequest(), {})
-    except CastsimError as error:
-        yield from of_errors(error, source.file)
-        return
-    for each in compiled.blocked:
-        found = of_error(each, source.file)
-        yield placed(Severity.WARNING, "not run", found.message, each.span, source.file, legal=found.legal)
-    for text, span in compiled.notes.items():
-        yield placed(Severity.NOTE, "kernel", text, span, source.file)
 
 
 def _source(file: str, text: str, language: str | None, request: LoadRequest) -> Source:

@@ -12,21 +12,24 @@ from castsim.isa.reading import CPP_SUFFIXES
 GRAPHS = (".onnx", ".mlir", ".tosa")
 """Suffixes of graphs, which `castsim graph` runs."""
 
-CPP, GRAPH, TILELANG = "kernels in C++", "graphs", "TileLang kernels"
+C, CPP, GRAPH, TILELANG = "kernels in C", "kernels in C++", "graphs", "TileLang kernels"
 
 _MODULES = {
+    C: "castsim.languages.tpc_c.kernels",
     CPP: "castsim.languages.cpp_recording.kernels",
     GRAPH: "castsim.tools.graphs.language",
     TILELANG: "castsim.languages.tilelang.command",
 }
-"""The module of each language: its `execute_run(options, run)` is what `castsim run` does."""
+"""The module of each language: its `execute_run(options, run)` is what `castsim run` does, but for C, which loads as
+program text does.
+"""
 
 TILELANG_FORM = re.compile(r"(.+\.py)(?::(\w*))?")
 """Form of a TileLang kernel: a Python file and one of its functions."""
 
 
 def language_of(program: str | None) -> str | None:
-    """Return the language of a program that the core does not read itself, by its name; None for all others."""
+    """Return the language of a program that `castsim run` leaves to it, by its name; None for all others."""
     if program is None:
         return None
     if program.endswith(CPP_SUFFIXES):

@@ -35,13 +35,34 @@ if TYPE_CHECKING:
     from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.machines.vliw.machine import VliwCore
-    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
     Bytes = NDArray[np.uint8]
 
 
 Inputs: TypeAlias = "Mapping[str, Codes | str]"
 """Arrays, or values of `--in`, by argument name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorGiven:
+    """A tensor of a launch: direction, format, and sizes with the fastest dimension first."""
+
+    direction: str
+    format: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRequest:
+    """The launch of a kernel in C: tensors by name, members of the index space, engines, macros, folders of headers."""
+
+    tensors: Mapping[str, TensorGiven] = field(default_factory=dict)
+    index_space: tuple[int, ...] = ()
+    engines: int = 1
+    defines: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[Path, ...] = ()
+    accumulators: str = "source"
+    """The order in which loops with `loop_unroll` add floats: that of the source, or that of the vendor's compiler."""
 
 
 @dataclass(frozen=True, slots=True)

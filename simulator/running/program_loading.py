@@ -57,6 +57,7 @@ from castsim.isa.pto.value_types import element_format, held_format
 from castsim.isa.reading import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.machines.vliw import targets_running
+from castsim.running.languages import C, language_module
 from castsim.running.loaded import (
     ExecutionResult,
     Inputs,
@@ -77,8 +78,8 @@ from castsim.targets.vliw import VliwTarget
 if TYPE_CHECKING:
     from castsim.machines.vliw.assembled import AssembledProgram
     from castsim.machines.vliw.lint_flow import LintFinding
+    from castsim.running.loaded import LaunchRequest
     from castsim.running.micro import MicroProgram
-    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
 
 # Tile programs: walked and lowered as they are read, since no value decides their path.
@@ -644,7 +645,6 @@ def _reader(language: Language) -> Callable[[Source, LoadRequest], LoadedProgram
     if language is Language.TILES:
         return load_tiles
     if language is Language.KERNEL:
-        from castsim.running.c_kernels import load_kernel  # noqa: PLC0415 - only the language in use is loaded
-
-        return load_kernel
+        loader: Callable[[Source, LoadRequest], LoadedProgram] = language_module(C).load_kernel
+        return loader
     return load_bundles

@@ -21,6 +21,7 @@ from castsim.isa.errors import MAX_STATEMENTS, EngineError, ReadError, Span, War
 from castsim.isa.formats import Codes
 from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LaunchSlice, machine_of
+from castsim.running.languages import C, language_module
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.program_loading import load
 from castsim.targets.description import CORES, with_options
@@ -291,9 +292,9 @@ def run(
     changes = {name: value for name, value in named if value is not None}
     launch = None
     if Path(program).suffix == KERNEL_SUFFIX:
-        from castsim.running.c_kernels import launch_request  # noqa: PLC0415 - loads the compiler of C
-
-        launch = launch_request(tensors or {}, index_space, tpcs, accumulators, inputs, defines, folders)
+        launch = language_module(C).launch_request(
+            tensors or {}, index_space, tpcs, accumulators, inputs, defines, folders
+        )
     elif tensors or index_space or tpcs != 1 or accumulators or defines or folders:
         message = f"'{program}' is not a C kernel: leave out tensors, index space, engines, sums, macros and folders"
         raise ReadError(message, legal=(f"a {KERNEL_SUFFIX} file",))

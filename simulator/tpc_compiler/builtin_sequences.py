@@ -598,7 +598,7 @@ def _missing(name: str, spellings: list[str], target: VliwTarget) -> CastsimErro
     bare = _bare(name)
     near = difflib.get_close_matches(bare, shortest, _NEAR, _SIMILARITY) or _alike(bare, shortest)
     legal = [*(shortest[each] for each in near), f"castsim builtin --target {target.name}"]
-    from castsim.tpc_compiler.tpc_c.language import call_named  # noqa: PLC0415 - only an unknown name needs it
+    from castsim.tpc_compiler.c_language import call_named  # noqa: PLC0415 - only an unknown name needs it
 
     intrinsic = "; it is an intrinsic of TPC-C, which kernels call" if call_named(name) else ""
     return ReadError(f"unknown builtin '{name}'{intrinsic}", legal=legal)

@@ -31,7 +31,7 @@ from castsim.tools.debugger.stepping import Stop, element_lines, operation_text,
 from castsim.tools.debugger.stops import Breakpoint, parse_selection
 
 if TYPE_CHECKING:
-    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
+    from castsim.running.loaded import LaunchRequest
 
 
 # The commands of `castsim debug`, typed or read from standard input.

@@ -145,7 +145,7 @@ class Arguments:
 
 
 if TYPE_CHECKING:
-    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
+    from castsim.running.loaded import LaunchRequest
 
 # What an editor shows of a stopped program: scopes, and below them names, rows and elements, page by page.
 

@@ -56,7 +56,7 @@ from castsim.tools.debugger.stops import (
 )
 
 if TYPE_CHECKING:
-    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
+    from castsim.running.loaded import LaunchRequest
 
 
 # A recorded run: its operations with their cycles, the memories at its start, and what each operation changes.

@@ -51,7 +51,7 @@ from castsim.tools.diff.differences import (
 
 if TYPE_CHECKING:
     from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun
-    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
+    from castsim.running.loaded import LaunchRequest
 
 
 # The JSON that `castsim run --json` wrote, read back as a side of a comparison.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
+from castsim.commands.kernels import compiled_of
 from castsim.commands.option_parsers import HEADERS, refuse
 from castsim.commands.outcome import CommandOutcome, plain, write_out
 from castsim.isa.errors import IllegalError, ReadError, Span
@@ -14,7 +15,7 @@ from castsim.isa.tpc.encoding_tables import Encoding
 from castsim.isa.tpc.parser import canonical_text, parse, target_declared_in
 from castsim.machines.vliw import tpc_target
 from castsim.reports.documents import json_of
-from castsim.running.languages import GRAPHS
+from castsim.running.languages import GRAPHS, C, language_module
 from castsim.targets.loader import load_target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
@@ -106,11 +107,8 @@ def execute(options: Namespace) -> CommandOutcome:
 
 def _kernel(options: Namespace) -> CommandOutcome:
     """Compile a kernel in C, to bundles or to one instruction a line."""
-    from castsim.commands.kernels import compiled_of  # noqa: PLC0415 - as below
-    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest, scheduled_kernel, text_of  # noqa: PLC0415 - loads a compiler
-
     source, compiled = compiled_of(options, options.file)
-    shown = text_of(compiled, LaunchRequest(), {}) if options.text else scheduled_kernel(compiled).text
+    shown = language_module(C).kernel_text(compiled, in_order=options.text)
     written = write_out(options.out, shown.encode(), options.file)
     document = {"file": source.file, "target": compiled.target.name, "text": shown, "output": json_of(written)}
     return CommandOutcome(document, lambda _: plain(shown.rstrip("\n")) if written is None else f"{written}: assembly")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable
 
+from castsim.commands.kernels import compiled_of
 from castsim.commands.option_parsers import HEADERS, refuse, statements_of
 from castsim.commands.outcome import CommandOutcome, stacked
 from castsim.isa.reading import KERNEL_SUFFIX
@@ -14,6 +15,7 @@ from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.lint_checking import RULES, breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.reports.lint import lint_section, notice_section
+from castsim.running.languages import C, language_module
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_assembly.asm import read_assembly
 from castsim.tools.tpc_assembly.listing import Lint
@@ -56,12 +58,6 @@ def _assembly(options: Namespace) -> tuple[str, VliwTarget, TpcProgram]:
 
 def _kernel(options: Namespace) -> tuple[str, VliwTarget, TpcProgram, _Own]:
     """Return a kernel's bundles, and a filter that keeps the findings about its own instructions."""
-    from castsim.commands.kernels import compiled_of  # noqa: PLC0415 - as below
-    from castsim.tpc_compiler.tpc_c.launching import (  # noqa: PLC0415 - loads a compiler
-        scheduled_kernel,
-        without_prints,
-    )
-
     source, compiled = compiled_of(options, options.program)
-    program = scheduled_kernel(compiled).program
-    return source.file, compiled.target, program, lambda found: without_prints(found, compiled.prints)
+    program, own = language_module(C).checked_kernel(compiled)
+    return source.file, compiled.target, program, own

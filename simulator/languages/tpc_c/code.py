@@ -12,11 +12,12 @@ import numpy as np
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.formats import format_named
+from castsim.languages.tpc_c.source_text import GLOBAL, LOCAL, Parsed
 from castsim.numerics.codec import codes_from_array
 from castsim.numerics.policy import abstract_policy
 from castsim.numerics.tiers import convert_codes
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.tpc_c.language import (
+from castsim.tpc_compiler.c_language import (
     GENERATIONS,
     VOID,
     Array,
@@ -33,7 +34,6 @@ from castsim.tpc_compiler.tpc_c.language import (
     first_generation,
     type_named,
 )
-from castsim.tpc_compiler.tpc_c.source_text import GLOBAL, LOCAL, Parsed
 
 _FILES = {Vector: "v", Mask: "vp", Index: "i"}
 WORD = 0xFFFFFFFF

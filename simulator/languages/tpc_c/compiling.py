@@ -9,8 +9,7 @@ from typing import Any
 
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, Span
-from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.tpc_c.code import (
+from castsim.languages.tpc_c.code import (
     SLOT,
     VOID_VALUE,
     CodeLine,
@@ -20,7 +19,7 @@ from castsim.tpc_compiler.tpc_c.code import (
     space_of,
     walked,
 )
-from castsim.tpc_compiler.tpc_c.expressions import (
+from castsim.languages.tpc_c.expressions import (
     MOST_CALLS,
     Expressions,
     LValue,
@@ -28,7 +27,10 @@ from castsim.tpc_compiler.tpc_c.expressions import (
     Print,
     Variable,
 )
-from castsim.tpc_compiler.tpc_c.language import (
+from castsim.languages.tpc_c.loops import ACCUMULATORS, Loops
+from castsim.languages.tpc_c.source_text import Parsed, parsed
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.c_language import (
     INT,
     TENSOR,
     VOID,
@@ -45,8 +47,6 @@ from castsim.tpc_compiler.tpc_c.language import (
     Void,
     type_named,
 )
-from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS, Loops
-from castsim.tpc_compiler.tpc_c.source_text import Parsed, parsed
 
 # Statements: declarations, branches, loops, functions written in place.
 
@@ -627,7 +627,7 @@ def compile_kernel(
     folders: Sequence[Path] = (),
     accumulators: str = ACCUMULATORS[0],
 ) -> Compiled:
-    """Compile a kernel for a target; `accumulators` is one of `castsim.tpc_compiler.tpc_c.loops.ACCUMULATORS`.
+    """Compile a kernel for a target; `accumulators` is one of `castsim.languages.tpc_c.loops.ACCUMULATORS`.
 
     Raises:
         ReadError: the text is not C, a name is unknown, or types do not fit; the message has the place.

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.tpc.forms import Feature
-from castsim.tpc_compiler.tpc_c.arithmetic import Arithmetic
-from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, WORD, Value
-from castsim.tpc_compiler.tpc_c.language import (
+from castsim.languages.tpc_c.arithmetic import Arithmetic
+from castsim.languages.tpc_c.code import VOID_VALUE, WORD, Value
+from castsim.tpc_compiler.c_language import (
     BOOL,
     INT,
     UNSIGNED,

@@ -9,23 +9,22 @@ import math
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.isa.dataclass import dataclass, field, replace
+from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.program import Bundle, File, Item, Register, RegisterDeclaration, TpcProgram
+from castsim.languages.tpc_c.code import Emitter, number_of
+from castsim.languages.tpc_c.compiling import Compiled, MainParameter
+from castsim.languages.tpc_c.expressions import PRINTED, PRINTED_VECTOR, Print
 from castsim.machines.vliw.semantics.convert import NoticeKind
+from castsim.running.loaded import LaunchRequest, TensorGiven
 from castsim.targets.tpc_compiler import function_tables
+from castsim.tpc_compiler.c_language import INT, Scalar
 from castsim.tpc_compiler.scheduling import Scheduled, schedule_program
-from castsim.tpc_compiler.tpc_c.code import Emitter, number_of
-from castsim.tpc_compiler.tpc_c.compiling import Compiled, MainParameter
-from castsim.tpc_compiler.tpc_c.expressions import PRINTED, PRINTED_VECTOR, Print
-from castsim.tpc_compiler.tpc_c.language import INT, Scalar
-from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS
 from castsim.tpc_compiler.virtual_registers import LabelPlace, SequentialProgram, WrittenInstruction, read_sequential
 
 if TYPE_CHECKING:
@@ -37,28 +36,6 @@ if TYPE_CHECKING:
 DIMENSIONS = 5
 _TENSOR = re.compile(r"(?:(in|out|inout):)?([a-z][a-z0-9_]*)(?:\[([^\]]*)\])?")
 _OFFSET, _SIZE = "%i.index_space_offset", "%i.index_space_size"
-
-
-@dataclass(frozen=True, slots=True)
-class TensorGiven:
-    """A tensor of a launch: direction, format, and sizes with the fastest dimension first."""
-
-    direction: str
-    format: str
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchRequest:
-    """A launch request: tensors by name, members of the index space, engines, macros, folders of headers."""
-
-    tensors: Mapping[str, TensorGiven] = field(default_factory=dict)
-    index_space: tuple[int, ...] = ()
-    engines: int = 1
-    defines: Mapping[str, str] = field(default_factory=dict)
-    folders: tuple[Path, ...] = ()
-    accumulators: str = ACCUMULATORS[0]
-    """The order in which loops with `loop_unroll` add floats: that of the source, or that of the vendor's compiler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,12 +251,6 @@ def in_words(error: CastsimError) -> CastsimError:
     """Return an error of the scheduler in terms of variables."""
     error.message = re.sub(r"%[a-z]+\.([A-Za-z_]\w*?)_(\d+)(?:\.\d)?\b", r"\1", error.message)
     return error
-
-
-__all__ = [
-    "Launch", "LaunchRequest", "TensorGiven", "launch", "members_given", "parts_of", "scheduled_kernel", "sequential",
-    "tensor_given", "text_of",
-]  # fmt: skip
 
 
 # What a kernel prints: the values that a run moves into the registers of printf, and the lines that they make.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,9 +14,23 @@ from castsim.execution import run_limits
 from castsim.execution.input_data import ArgumentUse, check_elements
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.isa.dataclass import dataclass, replace
-from castsim.isa.errors import ReadError, WarningKind, Warnings, WarningText
+from castsim.isa.errors import CastsimError, ReadError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Codes
 from castsim.isa.reading import Language, Source
+from castsim.isa.tpc.program import TpcProgram
+from castsim.languages.tpc_c.compiling import Compiled, compile_kernel
+from castsim.languages.tpc_c.launching import (
+    Launch,
+    Printing,
+    launch,
+    members_given,
+    scheduled_kernel,
+    sequential,
+    tensor_given,
+    text_of,
+    without_prints,
+)
+from castsim.languages.tpc_c.loops import ACCUMULATORS
 from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.assembled import AssembledProgram, Ran, execute
 from castsim.machines.vliw.findings import StaleReadKind
@@ -25,22 +39,21 @@ from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.semantics.convert import NoticeKind
-from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
+from castsim.running.checking import Finding, Severity, of_error, of_errors, placed
+from castsim.running.loaded import (
+    ExecutionResult,
+    Inputs,
+    LaunchRequest,
+    Loaded,
+    LoadRequest,
+    RunOptions,
+    TensorGiven,
+    WalkedWhenIssued,
+)
 from castsim.targets.description import with_cores
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.tpc_c.compiling import Compiled, compile_kernel
-from castsim.tpc_compiler.tpc_c.launching import (
-    Launch,
-    LaunchRequest,
-    Printing,
-    TensorGiven,
-    launch,
-    members_given,
-    tensor_given,
-    without_prints,
-)
-from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS
 
+_Own = Callable[[tuple[LintFinding, ...]], tuple[LintFinding, ...]]
 _Watch = Callable[[VliwCore, int], None]
 
 _DTYPES = {
@@ -191,7 +204,7 @@ def compiled_kernel(source: Source, request: LoadRequest) -> Compiled:
     """Compile a kernel, without a launch; without a target, for the newest generation.
 
     Raises:
-        ReadError, IllegalError: see `castsim.tpc_compiler.tpc_c.compiling.compile_kernel`.
+        ReadError, IllegalError: see `castsim.languages.tpc_c.compiling.compile_kernel`.
     """
     target = chosen_target("", source.file, request.target or NEWEST, request.prepare)
     wanted = request.launch or LaunchRequest()
@@ -245,3 +258,28 @@ def with_shapes(wanted: LaunchRequest, inputs: Mapping[str, Codes | str]) -> Lau
         if fmt is not None and 0 < array.ndim <= 5:
             found[name] = TensorGiven("", fmt, tuple(reversed(array.shape)))
     return replace(wanted, tensors=found)
+
+
+def findings_of(source: Source, request: LoadRequest) -> Iterator[Finding]:
+    """Yield the findings in a kernel; legal C that cannot run is a warning."""
+    try:
+        compiled = compiled_kernel(source, request)
+        sequential(compiled, LaunchRequest(), {})
+    except CastsimError as error:
+        yield from of_errors(error, source.file)
+        return
+    for each in compiled.blocked:
+        found = of_error(each, source.file)
+        yield placed(Severity.WARNING, "not run", found.message, each.span, source.file, legal=found.legal)
+    for text, span in compiled.notes.items():
+        yield placed(Severity.NOTE, "kernel", text, span, source.file)
+
+
+def kernel_text(compiled: Compiled, *, in_order: bool) -> str:
+    """Return a kernel's bundles as text, or its instructions in their order, one a line."""
+    return text_of(compiled, LaunchRequest(), {}) if in_order else scheduled_kernel(compiled).text
+
+
+def checked_kernel(compiled: Compiled) -> tuple[TpcProgram, _Own]:
+    """Return a kernel's bundles for the linter, and what leaves out the findings about its prints."""
+    return scheduled_kernel(compiled).program, lambda found: without_prints(found, compiled.prints)

@@ -8,9 +8,9 @@ from typing import Any
 
 from castsim.isa.dataclass import dataclass
 from castsim.isa.tpc.program import COMPARISONS
-from castsim.tpc_compiler.tpc_c.code import Value, assigned_in, leaves, member_text, names_of, walked
-from castsim.tpc_compiler.tpc_c.expressions import Expressions, Variable
-from castsim.tpc_compiler.tpc_c.language import INT, UNSIGNED, Array, Group, Scalar
+from castsim.languages.tpc_c.code import Value, assigned_in, leaves, member_text, names_of, walked
+from castsim.languages.tpc_c.expressions import Expressions, Variable
+from castsim.tpc_compiler.c_language import INT, UNSIGNED, Array, Group, Scalar
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 _MOST_UNROLLED = 64

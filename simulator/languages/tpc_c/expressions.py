@@ -8,9 +8,10 @@ from typing import Any
 
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import ReadError
-from castsim.tpc_compiler.tpc_c.arithmetic import OPERATORS
-from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, Declared, Value, member_text, names_of
-from castsim.tpc_compiler.tpc_c.language import (
+from castsim.languages.tpc_c.arithmetic import OPERATORS
+from castsim.languages.tpc_c.code import VOID_VALUE, Declared, Value, member_text, names_of
+from castsim.languages.tpc_c.library import Library
+from castsim.tpc_compiler.c_language import (
     BOOL,
     FLOAT,
     INDEX,
@@ -30,7 +31,6 @@ from castsim.tpc_compiler.tpc_c.language import (
     Void,
     common,
 )
-from castsim.tpc_compiler.tpc_c.library import Library
 
 _CHARACTERS = {"n": 10, "t": 9, "r": 13, "0": 0, "\\": 92, "'": 39, '"': 34}
 _FORMAT = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|l|ll)?[diouxXfeEgGcs]")

@@ -7,23 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
+from castsim.languages.tpc_c.code import WORD, Value, member_text
+from castsim.languages.tpc_c.intrinsics import Intrinsics, Tail
 from castsim.targets.description import Status
-from castsim.tpc_compiler.c_table import (
-    ElementVector,
-    HopMethod,
-    Path,
-    PathHop,
-    bits_of,
-    direct_hop,
-    path_of,
-    promotes,
-)
-from castsim.tpc_compiler.cast_building import Order, build, has_all_lanes
-from castsim.tpc_compiler.code_generation import Sequence as Steps
-from castsim.tpc_compiler.code_generation import SequenceRegister as Held
-from castsim.tpc_compiler.tpc_c.code import WORD, Value, member_text
-from castsim.tpc_compiler.tpc_c.intrinsics import Intrinsics, Tail
-from castsim.tpc_compiler.tpc_c.language import (
+from castsim.tpc_compiler.c_language import (
     BOOL,
     CLIP_FP,
     FLOAT,
@@ -43,6 +30,19 @@ from castsim.tpc_compiler.tpc_c.language import (
     type_named,
     words,
 )
+from castsim.tpc_compiler.c_table import (
+    ElementVector,
+    HopMethod,
+    Path,
+    PathHop,
+    bits_of,
+    direct_hop,
+    path_of,
+    promotes,
+)
+from castsim.tpc_compiler.cast_building import Order, build, has_all_lanes
+from castsim.tpc_compiler.code_generation import Sequence as Steps
+from castsim.tpc_compiler.code_generation import SequenceRegister as Held
 
 AGGREGATES = re.compile(r"(?:(u?int)_)?convert_([a-z]+\d+(?:_pair_t)?)_to_([a-z]+\d+(?:_pair_t)?)")
 _ROUNDINGS = "RHNE RZ RU RD SR CSR RHAZ SR_RNE"

@@ -9,8 +9,8 @@ import numpy as np
 
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.isa.tpc.program import COMPARISONS as SIGNS
-from castsim.tpc_compiler.tpc_c.code import WORD, Emitter, Value, base_of, member_text
-from castsim.tpc_compiler.tpc_c.language import (
+from castsim.languages.tpc_c.code import WORD, Emitter, Value, base_of, member_text
+from castsim.tpc_compiler.c_language import (
     BOOL,
     FLOAT,
     INT,
