@@ -42,7 +42,7 @@ READERS = {
     "simulator/running/languages.py": "reads names of files",
     "simulator/commands/kernels.py": "reads names of files",
     "simulator/tools/tpc_assembly/lint.py": "reads names of files",
-    "simulator/languages/tpc_c/kernels.py": "reads names of files",
+    "simulator/tpc_compiler/c_language.py": "reads names of functions",
     "simulator/tools/debugger/stops.py": "reads names of values in program text",
     "simulator/tools/editor/actions.py": "reads lines of program text",
     "simulator/tools/editor/navigation.py": "reads names and words of program text",

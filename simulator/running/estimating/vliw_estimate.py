@@ -1,7 +1,7 @@
 """Estimates of casts on chips whose casts are instructions on registers: a software-pipelined loop over vectors.
 
 Both tiles lie in local vector memory. A step loads the registers of one group of elements, converts them by the
-instructions of `castsim.tools.compiled.compiled_casts` in the order of all_lanes, and stores the result; steps follow
+instructions of the compiled cast in the order of all_lanes, and stores the result; steps follow
 each other as closely as slots and bundle rules allow, with registers renamed from step to step as in an unrolled loop.
 Nothing waits, so a kernel takes its bundles and the last store's effect. Rows that are not adjacent
 begin steps of their own; the size of local memory is not checked.
