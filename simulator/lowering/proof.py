@@ -37,6 +37,7 @@ from castsim.lowering.steps import (
     Reread,
     Scaled,
     apply,
+    converted,
     keeps_order,
     primitives_of,
     run_chain,
@@ -191,7 +192,7 @@ def _likely_starts(demand: Demand, wanted: Keys) -> tuple[Places, ...]:
     codes = np.arange(1 << dst.bits, dtype=code_dtype(dst))
     keys = order_keys(codes, dst)
     rising = np.argsort(keys, kind="stable")
-    places = place_of(convert_codes(codes[rising], dst, src, Policy(Rounding.FLOOR, Overflow.SATURATE)), src)
+    places = place_of(converted(codes[rising], dst, src, Policy(Rounding.FLOOR, Overflow.SATURATE)), src)
     index = np.minimum(np.searchsorted(keys[rising], wanted), codes.size - 1)
     step = np.uint64(1)
     here, before = places[index], places[np.maximum(index - 1, 0)]
@@ -450,7 +451,7 @@ def _is_reference(demand: Demand, chain: Chain, reference: Policy, substitutes: 
         return _tells_zero(demand, chain, substitutes)
     if steps and _by_low_bits(steps[0], demand, reference, substitutes):
         codes = np.arange(1 << _LOW_BITS, dtype=code_dtype(demand.src))
-        expected = convert_codes(codes, demand.src, demand.dst, reference)
+        expected = converted(codes, demand.src, demand.dst, reference)
         return np.array_equal(run_chain(chain, codes), expected)
     casts = [step for step in steps if isinstance(step, FormatCast)]
     if len(casts) < len(steps) or (casts and casts[0].src != demand.src):
@@ -596,7 +597,7 @@ def _nearest_reference(demand: Demand, chain: Chain) -> Policy:
         ]
 
     def disagreements(policy: Policy) -> int:
-        return int((convert_codes(codes, demand.src, demand.dst, policy) != results).sum())
+        return int((converted(codes, demand.src, demand.dst, policy) != results).sum())
 
     return min(candidates, key=disagreements)
 
