@@ -443,6 +443,17 @@ def search(
 
     All chains of that length are returned, one for every behaviour on the codes and every sequence of formats.
     """
+    key = id(catalogue), id(demand), codes.dtype.char, codes.tobytes(), steps
+    return _SEARCHES.of(key, lambda: _searched(catalogue, demand, codes, steps, progress), (catalogue, demand))
+
+
+_SEARCHES: Shared[list[Chain]] = Shared(64)
+"""Searches of one request's settings of options, of which the best are planned again to be proven."""
+
+
+def _searched(
+    catalogue: Catalogue, demand: Demand, codes: Codes, steps: int, progress: ProgressCallback
+) -> list[Chain]:
     judge = _JUDGES.of((id(demand), codes.dtype.char, codes.tobytes()), lambda: _Judge(demand, codes), demand)
     seen: set[tuple[str, bytes]] = set()
     frontier = _with_rereads(catalogue, [Prefix((), codes, demand.src, 0)], demand, inside=True)
