@@ -42,7 +42,6 @@ from castsim.isa.errors import ReadError
 from castsim.lowering.graphs.graph_execution import MOST_ELEMENTS, make_tensors, read_graph, run_graph
 from castsim.lowering.lowering_answers import setting_of
 from castsim.reports.graph_text import graph_document, graph_text
-from castsim.reports.pages.page_of_result import graph_page
 from castsim.reports.progress import stage_progress
 from castsim.targets.loader import load_target
 
@@ -101,6 +100,8 @@ def execute(options: Namespace) -> CommandOutcome:
 
     document = graph_document(found, files, emitted)
     if html is not None:
+        from castsim.reports.pages.page_of_result import graph_page  # noqa: PLC0415 - few graphs become pages
+
         write_page(html, graph_page(found, files, emitted, document))
 
     accepted = found.conforms or (options.accept_samples and not found.refuted)

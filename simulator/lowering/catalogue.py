@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.execution.synchronisation.race_findings import IGNORE
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
@@ -400,7 +401,7 @@ def cost_of(assembly: Assembly) -> ProgramCost:
     name = f"lowered{assembly.suffix}"
     cycles = _CYCLES.of(
         (id(assembly.target), assembly.suffix, _timed(assembly.text)),
-        lambda: run_loaded(load_text(assembly.text, name, assembly.target), {}, timing_only=True).cycles,
+        lambda: run_loaded(load_text(assembly.text, name, assembly.target), {}, timing_only=True, races=IGNORE).cycles,
         assembly.target,
     )
     return ProgramCost(cycles, assembly.elements, assembly.scratch_bytes, assembly.buffer_bytes, assembly.registers)
