@@ -11,9 +11,10 @@ import pytest
 from numerics_samples import samples
 
 import castsim
-from castsim.isa.formats import FORMATS, Saturation
+from castsim.isa.formats import FORMATS, Saturation, format_named
 from castsim.machines.casting import cast_on_target
-from castsim.machines.mechanisms import CastForm, machine_of
+from castsim.machines.mechanisms import CastAsked, CastForm, machine_of
+from castsim.machines.wrapping import WrappingLoop
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import native_dtype
 from castsim.targets.description import with_options
@@ -156,3 +157,28 @@ def test_a_description_that_changes_is_read_again(tmp_path: object) -> None:
         wanted = by_instructions(numbers.view(np.uint32), Asked("f32", "i32"), chip)
         np.testing.assert_array_equal(found.view(np.uint32), wanted)
         assert chip.option("integer_saturation_off_at_start") == int(low)
+
+
+@pytest.mark.parametrize("rounding", ["rint", "round", "floor", "ceil", "trunc"])
+def test_low_bits_by_machine_code_are_those_of_the_steps(rounding: str) -> None:
+    """The A5 casts f32 to i16 by i32, whose low bits it keeps; one loop does both, for every number that i32 has."""
+    from castsim.numerics import compiled  # noqa: F401, PLC0415 - machine code is used where numba is loaded
+
+    asked = CastAsked(format_named("f32"), format_named("i16"), rounding, Saturation.OFF)
+    chip = machine_of(load_target("a5")).element_cast(asked)
+    assert chip.wrapping is not None
+    generator, loop = np.random.default_rng(5), WrappingLoop(chip.run, chip.wrapping.rounding, asked.dst)
+    powers = np.exp2(np.arange(-150, 127, dtype=np.float64))
+    near = np.concatenate([powers, powers * 1.5, powers + 0.5, powers - 0.5, powers - 1]).astype(np.float32)
+    special = np.array([0x7F800000, 0x7FC00000, 0x7F800001, 0x4EFFFFFF, 0x4F000000, 0x3EFFFFFF, 0x3F000000], np.uint32)
+    codes = np.concatenate([near.view(np.uint32), special, generator.integers(0, 1 << 31, 1 << 18, np.uint32)])
+    codes = np.concatenate([codes, codes | np.uint32(1 << 31)])
+    results = np.empty(codes.size, np.uint16)
+    loop.run(codes, results)
+    assert loop.code is not None
+    assert np.array_equal(results, chip.run(codes))
+    numbers = codes.view(np.float32)[np.abs(codes.view(np.float32)) < 1 << 31].astype(np.float64)
+    away = np.trunc(numbers) + np.copysign(np.abs(numbers - np.trunc(numbers)) >= 0.5, numbers)
+    whole = away if rounding == "round" else getattr(np, rounding)(numbers)
+    held = np.abs(codes.view(np.float32)) < 1 << 31
+    assert np.array_equal(results[held], whole.astype(np.int64).astype(np.uint16))

@@ -22,12 +22,12 @@ from castsim.isa.formats import (
     Specials,
     format_named,
 )
+from castsim.lowering.steps import converted
 from castsim.lowering.tosa_operators import AcceptanceSets, Mask, one_of, order_keys
 from castsim.numerics.blocks import check_codes, code_dtype
 from castsim.numerics.cast import cast_codes, round_to_integral_codes
 from castsim.numerics.codec import decode_to_float64
 from castsim.numerics.policy import Policy, abstract_policy
-from castsim.numerics.tiers import convert_codes
 from castsim.targets.loader import load_specification
 from castsim.targets.specification import TEXT, Accept, AcceptanceRule, Beyond, Case, LegalCasts, Specification
 
@@ -406,7 +406,7 @@ def exact_policies(cast: SpecifiedCast, src: Format, dst: Format) -> tuple[Polic
 
 def _exact(codes: Codes, cast: SpecifiedCast, src: Format, dst: Format) -> AcceptanceSets:
     policies = exact_policies(cast, src, dst)
-    sets = one_of(dst, *(convert_codes(codes, src, dst, policy) for policy in policies))
+    sets = one_of(dst, *(converted(codes, src, dst, policy) for policy in policies))
     if not cast.rule.unclear_overflow:
         return sets
     assert isinstance(dst, FloatFormat)

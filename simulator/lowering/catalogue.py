@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.execution.synchronisation.race_findings import IGNORE
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
@@ -19,7 +20,6 @@ from castsim.lowering.sharing import Kept, Numbers, Shared
 from castsim.lowering.steps import Chain, Constants, FormatCast, Integral, LoweringStep, Reread, RereadForm, VectorForm
 from castsim.lowering.tosa_operators import order_keys
 from castsim.machines.registry import MachinePart
-from castsim.numerics.tiers import Tier
 from castsim.running.program_loading import load_text
 from castsim.running.program_runs import run_loaded
 from castsim.targets.loader import Target
@@ -142,7 +142,11 @@ class Catalogue:
 
     def leads(self, src: Format, dst: Format, steps: int) -> bool:
         """Return whether any chain of up to a number of instructions leads from one format to another."""
-        return self.holds(src) and dst.name in self._reached(src, steps)
+        return self.holds(src) and self.reaches(src, dst, steps)
+
+    def reaches(self, src: Format, dst: Format, steps: int) -> bool:
+        """Return `leads` for formats that instructions have."""
+        return dst.name in self._reached(src, steps)
 
     def _reached(self, src: Format, steps: int) -> frozenset[str]:
         """Return the formats that chains of up to so many instructions end in."""
@@ -397,7 +401,7 @@ def cost_of(assembly: Assembly) -> ProgramCost:
     name = f"lowered{assembly.suffix}"
     cycles = _CYCLES.of(
         (id(assembly.target), assembly.suffix, _timed(assembly.text)),
-        lambda: run_loaded(load_text(assembly.text, name, assembly.target), {}, timing_only=True).cycles,
+        lambda: run_loaded(load_text(assembly.text, name, assembly.target), {}, timing_only=True, races=IGNORE).cycles,
         assembly.target,
     )
     return ProgramCost(cycles, assembly.elements, assembly.scratch_bytes, assembly.buffer_bytes, assembly.registers)
@@ -418,9 +422,6 @@ def _timed(text: str) -> str:
 # A prefix is dropped when two codes whose satisfying results differ have become one and the same: nothing behind it can
 # tell them apart again. Of prefixes that give the same codes in the same format only one is followed. Both are sound on
 # the codes tried, so a chain that is right on them is found whenever one exists.
-
-_TIER = Tier.REFERENCE
-"""So few codes are not worth a table or machine code."""
 
 _LOWEST, _HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
@@ -443,6 +444,17 @@ def search(
 
     All chains of that length are returned, one for every behaviour on the codes and every sequence of formats.
     """
+    key = id(catalogue), id(demand), codes.dtype.char, codes.tobytes(), steps
+    return _SEARCHES.of(key, lambda: _searched(catalogue, demand, codes, steps, progress), (catalogue, demand))
+
+
+_SEARCHES: Shared[list[Chain]] = Shared(64)
+"""Searches of one request's settings of options, of which the best are planned again to be proven."""
+
+
+def _searched(
+    catalogue: Catalogue, demand: Demand, codes: Codes, steps: int, progress: ProgressCallback
+) -> list[Chain]:
     judge = _JUDGES.of((id(demand), codes.dtype.char, codes.tobytes()), lambda: _Judge(demand, codes), demand)
     seen: set[tuple[str, bytes]] = set()
     frontier = _with_rereads(catalogue, [Prefix((), codes, demand.src, 0)], demand, inside=True)
@@ -452,10 +464,10 @@ def search(
             break
         progress(f"{length} steps", 0, 0)
         # What may be the end comes first: only where nothing is found is the rest worth running.
-        arriving = _grown(catalogue, frontier, demand, leading=True)
+        arriving = _grown(catalogue, frontier, demand, leading=True, judge=judge)
         found = [chain for prefix in arriving for chain in _ends(catalogue, prefix, demand, judge)]
         if not found and length < steps:
-            others = _grown(catalogue, frontier, demand, leading=False)
+            others = _grown(catalogue, frontier, demand, leading=False, more=steps - length, judge=judge)
             kept = [prefix for prefix in all_of(arriving, others) if _goes_on(prefix, judge, seen)]
             frontier = _with_rereads(catalogue, kept, demand, inside=catalogue.rereads_inside)
     return list(dict.fromkeys(found))
@@ -566,40 +578,64 @@ def _leads_to(catalogue: Catalogue, step: LoweringStep, demand: Demand) -> bool:
     return step.dst == demand.dst or any(other.dst == demand.dst for other in catalogue.rereads_of(step.dst))
 
 
-def _grown(catalogue: Catalogue, frontier: list[Prefix], demand: Demand, *, leading: bool | None) -> list[Prefix]:
+def _grown(
+    catalogue: Catalogue,
+    frontier: list[Prefix],
+    demand: Demand,
+    *,
+    leading: bool | None,
+    more: int | None = None,
+    judge: _Judge | None = None,
+) -> list[Prefix]:
     """Return the prefixes that are one instruction longer, by those that lead to the destination or by the others.
 
-    `leading` None: by all.
+    `leading` None: by all. Prefixes from which no `more` instructions lead there are left out, and so are those of
+    which `judge` sees on a few codes that nothing behind them can tell codes apart again.
     """
     steps = {
         fmt: [
             step
             for step in catalogue.from_format(fmt)
-            if leading is None or _leads_to(catalogue, step, demand) == leading
+            if (leading is None or _leads_to(catalogue, step, demand) == leading)
+            and (more is None or catalogue.reaches(step.dst, demand.dst, more))
         ]
         for fmt in dict.fromkeys(prefix.fmt for prefix in frontier)
     }
-    return _after([(prefix, step) for prefix in frontier for step in steps[prefix.fmt]])
+    grown = [(prefix, step) for prefix in frontier for step in steps[prefix.fmt]]
+    if judge is not None:
+        few = _results(grown, _SPREAD)
+        grown = [pair for pair, codes in zip(grown, few, strict=True) if judge.few_still_tell(codes)]
+    return _after(grown)
+
+
+_SPREAD = 8
+"""Every so many of the codes decide first whether an instruction loses what is asked for: most do."""
 
 
 def _after(grown: Sequence[tuple[Prefix, LoweringStep]]) -> list[Prefix]:
-    """Return prefixes with one instruction more each, which runs once on the codes of all that it is to follow."""
-    raw = {id(prefix): prefix.codes.tobytes() for prefix, _ in grown}
+    """Return prefixes with one instruction more each."""
+    return [
+        Prefix((*prefix.chain, step), codes, step.dst, prefix.length + 1)
+        for (prefix, step), codes in zip(grown, _results(grown), strict=True)
+    ]
+
+
+def _results(grown: Sequence[tuple[Prefix, LoweringStep]], spread: int = 1) -> list[Codes]:
+    """Return the results of instructions on every so many codes of prefixes; equal ones run once on all codes."""
+    given = {id(prefix): prefix.codes[::spread] for prefix, _ in grown}
+    raw = {prefix: codes.tobytes() for prefix, codes in given.items()}
     keys = [(_NUMBERS.of(step.primitives), prefix.codes.dtype.char, raw[id(prefix)]) for prefix, step in grown]
 
     def run(places: list[int]) -> list[Codes]:
         made: dict[int, Codes] = {}
         for together in _by_step(places, keys):
-            codes = [grown[place][0].codes for place in together]
-            results = grown[together[0]][1].run(np.concatenate(codes), _TIER)
+            codes = [given[id(grown[place][0])] for place in together]
+            results = grown[together[0]][1].run(np.concatenate(codes))
             ends = np.cumsum([each.size for each in codes])
             made.update(zip(together, (part.copy() for part in np.split(results, ends[:-1])), strict=True))
         return [made[place] for place in places]
 
-    return [
-        Prefix((*prefix.chain, step), codes, step.dst, prefix.length + 1)
-        for (prefix, step), codes in zip(grown, _RUNS.of_all(keys, run), strict=True)
-    ]
+    return _RUNS.of_all(keys, run)
 
 
 _TOGETHER = 1 << 8
@@ -642,19 +678,31 @@ class _Judge:
         lowest, highest = np.where(only_nan, _HIGHEST, lowest), np.where(only_nan, _HIGHEST, highest)
         free = sets.anything | (sets.nan & sets.numbers)
         self._low, self._high = np.where(free, _LOWEST, lowest), np.where(free, _HIGHEST, highest)
+        self._few: dict[bytes, bool] = {}
 
     def accepts(self, results: Codes) -> bool:
         """Return whether every result satisfies."""
         return bool(self._sets.contains(results).all())
 
-    def can_still_tell(self, codes: Codes) -> bool:
-        """Return whether codes that have become equal still have a satisfying result in common."""
+    def can_still_tell(self, codes: Codes, spread: int = 1) -> bool:
+        """Return whether codes that have become equal still have a satisfying result in common.
+
+        Only for every so many of the codes tried, if `spread` is not 1.
+        """
         order = np.argsort(codes, kind="stable")
         ranked = codes[order]
         starts = np.flatnonzero(np.concatenate(([True], ranked[1:] != ranked[:-1])))
-        low = np.maximum.reduceat(self._low[order], starts)
-        high = np.minimum.reduceat(self._high[order], starts)
+        low = np.maximum.reduceat(self._low[::spread][order], starts)
+        high = np.minimum.reduceat(self._high[::spread][order], starts)
         return bool((low <= high).all())
+
+    def few_still_tell(self, codes: Codes) -> bool:
+        """Return `can_still_tell` for the codes that decide first."""
+        raw = codes.tobytes() + codes.dtype.char.encode()
+        found = self._few.get(raw)
+        if found is None:
+            found = self._few[raw] = self.can_still_tell(codes, _SPREAD)
+        return found
 
 
 _JUDGES: Shared[_Judge] = Shared(32)

@@ -17,12 +17,11 @@ from castsim.isa.formats import DETERMINISTIC, Codes, Format, IntFormat, Overflo
 from castsim.lowering.acceptance import SpecifiedCast, acceptance, exact_policies, specified_cast
 from castsim.lowering.samples import all_codes
 from castsim.lowering.sharing import Shared
-from castsim.lowering.steps import Chain, intermediates
+from castsim.lowering.steps import Chain, converted, intermediates
 from castsim.lowering.tosa_operators import AcceptanceSets, is_nan
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import decode_to_float64, value_of
 from castsim.numerics.policy import Policy, abstract_policy, default_rounding, legal_roundings
-from castsim.numerics.tiers import convert_codes
 from castsim.targets.loader import Target, load_specification
 from castsim.targets.specification import Accept, Specification
 
@@ -62,7 +61,7 @@ class Grading:
     def _references(self) -> list[tuple[Codes, Mask]]:
         """Results of every reference policy, and which of them are NaN."""
         src, dst = self.demand.src, self.demand.dst
-        found = [convert_codes(self.codes, src, dst, policy) for policy in self.demand.references]
+        found = [converted(self.codes, src, dst, policy) for policy in self.demand.references]
         return [(codes, is_nan(codes, dst)) for codes in found]
 
     def matches_reference(self, results: Codes) -> Mask:
@@ -162,7 +161,7 @@ class Demand:
         # A float overflows if its nearest number does; directed modes stop at the largest one.
         judge = mode if isinstance(self.dst, IntFormat) else default_rounding(self.dst)
         clamped, other = (
-            convert_codes(codes, self.src, self.dst, abstract_policy(self.src, self.dst, judge, overflow))
+            converted(codes, self.src, self.dst, abstract_policy(self.src, self.dst, judge, overflow))
             for overflow in (Overflow.SATURATE, self._unclamped)
         )
         number = np.ones(codes.shape, np.bool_) if isinstance(self.src, IntFormat) else ~is_nan(codes, self.src)
@@ -172,7 +171,7 @@ class Demand:
         found = []
         if self.rounding is not None:
             policy = abstract_policy(self.src, self.dst, mode, Overflow.SATURATE)
-            found.append((convert_codes(codes, self.src, self.dst, policy), ~beyond & number))
+            found.append((converted(codes, self.src, self.dst, policy), ~beyond & number))
         if self.saturate:
             found.append((clamped, beyond))
         return found

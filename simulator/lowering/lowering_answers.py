@@ -21,9 +21,9 @@ from castsim.isa.errors import CastsimError, IllegalError, arguments_checked
 from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.value_expressions import format_spelled
 from castsim.lowering.acceptance import parse_specification
-from castsim.lowering.catalogue import PLANNING, Catalogue, Steps, arithmetic_between, catalogue_of
+from castsim.lowering.catalogue import PLANNING, Catalogue, Steps, arithmetic_between
 from castsim.lowering.demand import MOST_STEPS, CastRequest
-from castsim.lowering.planner import Plan, PlanKind, plan, plan_through, satisfying_plan
+from castsim.lowering.planner import Attempt, Plan, PlanKind, attempt, plan_through
 from castsim.lowering.samples import telling_codes
 from castsim.lowering.sharing import Kept, Shared
 from castsim.lowering.steps import LoweringStep
@@ -249,22 +249,26 @@ def answer(
     A result without additional options takes precedence. If only chains work, `native` names a single
     instruction with options. If nothing works, the fewest options win, single instructions before chains;
     for equally many, the cheapest program. `options` of the target keep the given values. Without `alternatives`
-    no single instruction is sought if a chain works. For other arguments see `castsim.lowering.planner.plan`.
+    no single instruction is sought if a chain works. Without `explain` the plan without additional options is not
+    kept either. For other arguments see `castsim.lowering.planner.plan`.
 
     Raises:
         ReadError: an option does not exist, or its value is not legal; otherwise see `plan`.
         IllegalError, TileError: see `plan`.
     """
     asked, given = _with_options(request, options or {})
-    found = plan(asked, progress, explain=explain, quick=quick)
-    if found.kind in _AS_IT_STANDS:
+    tried = attempt(asked, progress, explain=explain, quick=quick)
+    found = tried.satisfying
+    if found is not None and found.kind in _AS_IT_STANDS:
         return Answer(found, given)
-    search = _Search(asked, given, found, progress, quick)
-    if found.kind is PlanKind.CHAIN:
+    search = _Search(tried, given)
+    if found is not None:
         native = search.best(1, refused=CastsimError) if alternatives else None
         return Answer(found, given, native=native)
     best = search.best(1) or search.best(request.steps)
-    return Answer(found, given) if best is None else Answer(best.plan, given, best.setting, found)
+    if best is None:
+        return Answer(tried.plan, given)
+    return Answer(best.plan, given, best.setting, tried.plan if explain else None)
 
 
 def answer_through(
@@ -291,13 +295,10 @@ def _with_options(request: CastRequest, options: Mapping[str, int | str]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """A search: the request to the target without changes, and its results."""
+    """A search for options, after what became of the request without them."""
 
-    request: CastRequest
+    tried: Attempt
     given: Setting
-    found: Plan
-    progress: ProgressCallback
-    quick: bool
 
     def best(self, steps: int, refused: type[CastsimError] = IllegalError) -> Alternative | None:
         """Return the best plan of up to a number of instructions with additional options, None if there is none.
@@ -314,23 +315,22 @@ class _Search:
                 and found.cost is not None
             ]
             for _, _, choice, found in sorted(tried, key=lambda one: one[:2]):
-                proven = found if self.quick else self._planned(choice, steps, refused, quick=False)
+                proven = found if self.tried.task.quick else self._planned(choice, steps, refused, quick=False)
                 if proven is not None:
                     return Alternative(proven, choice.setting)
         return None
 
     def _touching(self, steps: int) -> Iterator[Choice]:
-        target, demand = self.found.target, self.found.demand
-        kept = frozenset(name for name, _ in self.given)
-        catalogue = catalogue_of(target, demand.src, demand.dst)
-        for choice in choices(target, kept):
-            if choice.touches(catalogue, demand.src, demand.dst, steps):
+        task, kept = self.tried.task, frozenset(name for name, _ in self.given)
+        for choice in choices(task.target, kept):
+            if choice.touches(task.catalogue, task.demand.src, task.demand.dst, steps):
                 yield choice
 
     def _planned(self, choice: Choice, steps: int, refused: type[CastsimError], *, quick: bool) -> Plan | None:
-        request = replace(self.request, target=choice.target, steps=steps)
+        task = self.tried.task
+        request = replace(task.request, target=choice.target, steps=steps)
         try:
-            return satisfying_plan(request, self.progress, quick=quick)
+            return attempt(request, task.progress, explain=False, quick=quick).satisfying
         except refused:
             return None
 

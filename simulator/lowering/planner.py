@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from functools import cached_property, partial
 from itertools import islice, product
 from typing import Any
 
@@ -248,40 +249,43 @@ def plan(
         ReadError: a specification, target, format, version, attribute or mode is unknown.
         IllegalError: the specification lacks the cast, or a demand contradicts it.
     """
-    demand, target = _settled(request)
-    catalogue = catalogue_of(target, demand.src, demand.dst)
-    return plan_with(catalogue, demand, target, request, progress, explain=explain, quick=quick)
+    return attempt(request, progress, explain=explain, quick=quick).plan
 
 
-def plan_with(
-    catalogue: Catalogue,
-    demand: Demand,
-    target: Target,
+def attempt(
     request: CastRequest,
     progress: ProgressCallback = lambda *_: None,
     *,
     explain: bool = True,
     quick: bool = False,
-) -> Plan:
-    """Plan with a given catalogue of the target's steps; see `plan`."""
-    task = _Task(catalogue, demand, target, request, progress, quick)
-    if not catalogue.leads(demand.src, demand.dst, request.steps):
-        return _unreached(task)
-    found, codes = _proven(task, _told(demand))
-    if found is None:
-        return _none_found(task, codes)
-    return _standing(task, *found, refuted=_refuted_natives(task, found[0].chain) if explain else ())
-
-
-def satisfying_plan(request: CastRequest, progress: ProgressCallback, *, quick: bool) -> Plan | None:
-    """Return the best plan as `plan` does, None where it would say which chain fails on the fewest codes."""
+) -> Attempt:
+    """Plan as `plan` does, but say which chain fails on the fewest codes only where `Attempt.plan` is read."""
     demand, target = _settled(request)
     catalogue = catalogue_of(target, demand.src, demand.dst)
+    task = Task(catalogue, demand, target, request, progress, quick)
     if not catalogue.leads(demand.src, demand.dst, request.steps):
-        return None
-    task = _Task(catalogue, demand, target, request, progress, quick)
-    found, _ = _proven(task, _told(demand))
-    return None if found is None else _standing(task, *found)
+        return Attempt(task, None, partial(_unreached, task))
+    found, codes = _proven(task, _told(demand))
+    if found is None:
+        return Attempt(task, None, partial(_none_found, task, codes))
+    return Attempt(task, _standing(task, *found, refuted=_refuted_natives(task, found[0].chain) if explain else ()))
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What became of a request: the best plan that satisfies it, or None and the way to the plan that says why."""
+
+    task: Task
+    satisfying: Plan | None
+    refusal: Callable[[], Plan] | None = None
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan, also where nothing satisfies the request."""
+        if self.satisfying is not None:
+            return self.satisfying
+        assert self.refusal is not None
+        return self.refusal()
 
 
 def _told(demand: Demand) -> Codes:
@@ -302,7 +306,7 @@ def plan_through(request: CastRequest, path: Sequence[str], progress: ProgressCa
     """
     demand, target = _settled(request)
     catalogue = catalogue_of(target, demand.src, demand.dst)
-    task = _Task(catalogue, demand, target, request, progress)
+    task = Task(catalogue, demand, target, request, progress)
     legs = _legs_of(path, demand)
     codes = telling_codes(demand.src, [format_named(leg.format) for leg in legs], _RANDOM)
     judgement = None
@@ -322,7 +326,7 @@ def plan_through(request: CastRequest, path: Sequence[str], progress: ProgressCa
 
 
 def _standing(
-    task: _Task, judgement: Judgement, assembly: Assembly, cost: ProgramCost, refuted: tuple[Refuted, ...] = ()
+    task: Task, judgement: Judgement, assembly: Assembly, cost: ProgramCost, refuted: tuple[Refuted, ...] = ()
 ) -> Plan:
     """Return the plan of a chain that satisfies the request."""
     return Plan(
@@ -373,8 +377,8 @@ def _check_satisfiable(demand: Demand) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    """One request with everything that is needed to work on it."""
+class Task:
+    """A request with everything that is needed to work on it."""
 
     catalogue: Catalogue
     demand: Demand
@@ -388,7 +392,7 @@ class _Task:
         return judge(self.demand, chain, self.progress, quick=self.quick)
 
 
-def _proven(task: _Task, codes: Codes) -> tuple[tuple[Judgement, Assembly, ProgramCost] | None, Codes]:
+def _proven(task: Task, codes: Codes) -> tuple[tuple[Judgement, Assembly, ProgramCost] | None, Codes]:
     """Return the best chain that can be proven; a refuted one adds to the codes, and the search starts again."""
     judged: dict[tuple[Primitive, ...], Judgement] = {}
     request, demand = task.request, task.demand
@@ -431,7 +435,7 @@ def _planner_kind(chain: Chain) -> PlanKind:
     return PlanKind.OPTIONS if instructions[0].forms[0].options else PlanKind.NATIVE
 
 
-def _none_found(task: _Task, codes: Codes) -> Plan:
+def _none_found(task: Task, codes: Codes) -> Plan:
     catalogue, demand, request = task.catalogue, task.demand, task.request
     routes = nearest(catalogue, demand, codes, min(request.steps, 2))
     if not routes and request.steps > 2:
@@ -469,7 +473,7 @@ def route_for(plan: Plan, codes: Codes) -> Chain:
     return routes[0][0] if routes and routes[0][1] < planned else plan.chain
 
 
-def _refusal(task: _Task, judgement: Judgement) -> Plan:
+def _refusal(task: Task, judgement: Judgement) -> Plan:
     return Plan(
         request=task.request,
         demand=task.demand,
@@ -485,7 +489,7 @@ def _refusal(task: _Task, judgement: Judgement) -> Plan:
     )
 
 
-def _unreached(task: _Task) -> Plan:
+def _unreached(task: Task) -> Plan:
     """Return the plan where no chain leads to the destination: proven where the chip has no elements of the width."""
     demand, target, catalogue, steps = task.demand, task.target, task.catalogue, task.request.steps
     widths = catalogue.widths
@@ -508,7 +512,7 @@ def _unreached(task: _Task) -> Plan:
     )  # fmt: skip
 
 
-def _refuted_natives(task: _Task, chain: Chain) -> tuple[Refuted, ...]:
+def _refuted_natives(task: Task, chain: Chain) -> tuple[Refuted, ...]:
     """Return the plain native cast of the pair if the chain is another and the plain one fails."""
     demand = task.demand
     options = sum(len(step.forms[0].options) for step in chain)

@@ -37,6 +37,7 @@ from castsim.lowering.steps import (
     Reread,
     Scaled,
     apply,
+    converted,
     keeps_order,
     primitives_of,
     run_chain,
@@ -112,37 +113,34 @@ def judge_by_breakpoints(demand: Demand, chain: Chain, progress: ProgressCallbac
     key = demand.src, demand.dst, primitives_of(chain)
     stretches = _STRETCHES.of(key, lambda: _stretches(demand, chain, progress))
     first, last = _split(demand, *stretches)
-    ends = np.concatenate((first, last))
-    codes = codes_at(ends, demand.src)
-    results = run_chain(chain, codes)
     nans = _nan_codes(demand.src)
-    of_nans = run_chain(chain, nans)
+    codes = np.concatenate((codes_at(np.concatenate((first, last)), demand.src), nans))
+    results = run_chain(chain, codes)
     argument = (
         f"the cast is monotonic: the ends of its {first.size} runs of equal results decide all "
         f"{number_count(demand.src)} numbers of {demand.src.name}"
     )
     argument += f"; {nans.size} NaN codes tried as well" if nans.size else ""
-    evidence = Evidence(Method.BREAKPOINTS, codes.size + nans.size, argument)
-    good = demand.satisfied(codes, results)
-    good_nans = demand.satisfied(nans, of_nans)
-    if not (good.all() and good_nans.all()):
+    evidence = Evidence(Method.BREAKPOINTS, codes.size, argument)
+    grading = Grading(demand, codes)
+    good = grading.satisfied(results)
+    if not good.all():
+        good, good_nans = np.split(good, [codes.size - nans.size])
         found = [_smallest_in(demand, chain, first, last, good), nans[~good_nans]]
         failing = np.concatenate([smallest_first(found[0], demand.src), found[1]])
         return Judgement(chain, Verdict.DIFFERS, evidence, failing)
-    every, of_every = np.concatenate((codes, nans)), np.concatenate((results, of_nans))
-    return Judgement(chain, _grade(demand, chain, every, of_every), evidence, codes[:0])
+    return Judgement(chain, _grade(grading, results), evidence, codes[:0])
 
 
 _STRETCHES: Shared[tuple[Places, Places]] = Shared(16)
 """Cached positions where results of chains change, whatever the demand; up to a megabyte each."""
 
 
-def _grade(demand: Demand, chain: Chain, codes: Codes, results: Codes) -> Verdict:
+def _grade(grading: Grading, results: Codes) -> Verdict:
     """Return EXACT only if the references change where the chain does.
 
     Where a reference agrees at both ends of every stretch it is constant there, for it keeps order as well.
     """
-    grading = Grading(demand, codes)
     if grading.graded(results) is Verdict.EXACT:
         return Verdict.EXACT
     return Verdict.EXACT if grading.matches_reference(results).all(axis=1).any() else Verdict.CONFORMS
@@ -165,7 +163,7 @@ def _stretches(demand: Demand, chain: Chain, progress: ProgressCallback) -> tupl
     wanted = _all_keys(demand.dst, int(found_keys[0]), int(found_keys[1]))
     left, right = np.zeros(wanted.size, np.uint64), np.full(wanted.size, last)
     rounds = int(count).bit_length() + 1
-    likely = _likely_starts(demand, wanted)
+    likely = _likely_starts(demand, chain, wanted)
     for turn in range(rounds + len(likely)):
         progress("breakpoints", turn, rounds + len(likely))
         unsettled = np.flatnonzero(left < right)
@@ -182,7 +180,7 @@ def _stretches(demand: Demand, chain: Chain, progress: ProgressCallback) -> tupl
     return starts, ends.astype(np.uint64)
 
 
-def _likely_starts(demand: Demand, wanted: Keys) -> tuple[Places, ...]:
+def _likely_starts(demand: Demand, chain: Chain, wanted: Keys) -> tuple[Places, ...]:
     """Return positions at which results probably begin: at a number, halfway to it, and right after the previous one.
 
     These are guesses: a wrong one only costs a test.
@@ -191,12 +189,16 @@ def _likely_starts(demand: Demand, wanted: Keys) -> tuple[Places, ...]:
     codes = np.arange(1 << dst.bits, dtype=code_dtype(dst))
     keys = order_keys(codes, dst)
     rising = np.argsort(keys, kind="stable")
-    places = place_of(convert_codes(codes[rising], dst, src, Policy(Rounding.FLOOR, Overflow.SATURATE)), src)
+    places = place_of(converted(codes[rising], dst, src, Policy(Rounding.FLOOR, Overflow.SATURATE)), src)
     index = np.minimum(np.searchsorted(keys[rising], wanted), codes.size - 1)
     step = np.uint64(1)
     here, before = places[index], places[np.maximum(index - 1, 0)]
     halfway = before // 2 + here // 2 + (before & here & step)
-    return here, before, halfway, halfway - np.minimum(halfway, step), before + step, here - np.minimum(here, step)
+    at_number, at_half = (here, before), (halfway, halfway - np.minimum(halfway, step))
+    policies = [step.policy for step in primitives_of(chain) if isinstance(step, FormatCast | Integral | Scaled)]
+    nearest = any(policy.rounding in (Rounding.RINT, Rounding.ROUND) for policy in policies)
+    first = (*at_half, *at_number) if nearest else (*at_number, *at_half)
+    return *first, before + step, here - np.minimum(here, step)
 
 
 def _split(demand: Demand, first: Places, last: Places) -> tuple[Places, Places]:
@@ -450,7 +452,7 @@ def _is_reference(demand: Demand, chain: Chain, reference: Policy, substitutes: 
         return _tells_zero(demand, chain, substitutes)
     if steps and _by_low_bits(steps[0], demand, reference, substitutes):
         codes = np.arange(1 << _LOW_BITS, dtype=code_dtype(demand.src))
-        expected = convert_codes(codes, demand.src, demand.dst, reference)
+        expected = converted(codes, demand.src, demand.dst, reference)
         return np.array_equal(run_chain(chain, codes), expected)
     casts = [step for step in steps if isinstance(step, FormatCast)]
     if len(casts) < len(steps) or (casts and casts[0].src != demand.src):
@@ -596,7 +598,7 @@ def _nearest_reference(demand: Demand, chain: Chain) -> Policy:
         ]
 
     def disagreements(policy: Policy) -> int:
-        return int((convert_codes(codes, demand.src, demand.dst, policy) != results).sum())
+        return int((converted(codes, demand.src, demand.dst, policy) != results).sum())
 
     return min(candidates, key=disagreements)
 

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, code_bits
-from castsim.lowering.steps import ConstantArithmetic
+from castsim.lowering.steps import ConstantArithmetic, converted
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.policy import Policy
-from castsim.numerics.tiers import convert_codes
 
 Places = NDArray[np.uint64]
 
@@ -132,15 +131,15 @@ def _near(fmt: Format, src: Format, rng: np.random.Generator, count: int) -> lis
     if isinstance(fmt, IntFormat):
         values = codes_to_values(codes, fmt)
         values = np.concatenate((values - 0.5, values + 0.5, values, values + 1))
-        found = convert_codes(values.view(np.uint64), _WIDE, src, _DOWN)
-        found = np.concatenate((found, convert_codes(codes, fmt, src, _down_to(src))))
+        found = converted(values.view(np.uint64), _WIDE, src, _DOWN)
+        found = np.concatenate((found, converted(codes, fmt, src, _down_to(src))))
         return _neighbours(found, src)
     if isinstance(fmt, FloatFormat) and is_ordered(fmt):
         places = distinct(np.clip(place_of(codes, fmt), 0, number_count(fmt) - 2).astype(np.uint64))
-        low, high = (convert_codes(codes_at(p, fmt), fmt, src, _down_to(src)) for p in (places, places + np.uint64(1)))
+        low, high = (converted(codes_at(p, fmt), fmt, src, _down_to(src)) for p in (places, places + np.uint64(1)))
         middle = (place_of(low, src) // 2 + place_of(high, src) // 2).astype(np.uint64)
         return [*_neighbours(low, src), *_neighbours(codes_at(middle, src), src)]
-    return _neighbours(convert_codes(codes, fmt, src, _down_to(src)), src)
+    return _neighbours(converted(codes, fmt, src, _down_to(src)), src)
 
 
 _DOWN = Policy(Rounding.FLOOR, Overflow.SATURATE)
@@ -152,9 +151,7 @@ def _down_to(fmt: Format) -> Policy:
 
 def codes_to_values(codes: Codes, fmt: IntFormat) -> NDArray[np.float64]:
     """Return integers as float64, rounded if they are wider."""
-    found: NDArray[np.float64] = convert_codes(codes, fmt, _WIDE, Policy(Rounding.RINT, Overflow.SPECIAL)).view(
-        np.float64
-    )
+    found: NDArray[np.float64] = converted(codes, fmt, _WIDE, Policy(Rounding.RINT, Overflow.SPECIAL)).view(np.float64)
     return found
 
 

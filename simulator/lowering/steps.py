@@ -25,6 +25,7 @@ from castsim.isa.pto.program import RoundMode
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import Scale, round_to_integral_codes, scaled_cast_codes
 from castsim.numerics.policy import Policy
+from castsim.numerics.tables import table_size
 from castsim.numerics.tiers import Tier, convert_codes
 from castsim.targets.description import Table
 
@@ -113,11 +114,27 @@ class ConstantArithmetic:
 Primitive = FormatCast | Integral | Scaled | And | Reread | ConstantArithmetic
 
 
-def apply(primitive: Primitive, codes: Codes, tier: Tier | None = None) -> Codes:
+def converted(codes: Codes, src: Format, dst: Format, policy: Policy) -> Codes:
+    """Return codes of `dst` for codes of `src`, without machine code.
+
+    Planning converts some millions of codes by dozens of policies: less than loading the machine code takes.
+    """
+    if codes.size > _LARGE:
+        return convert_codes(codes, src, dst, policy)
+    entries = table_size(src, dst, policy)
+    tier = Tier.TABLE if entries is not None and entries <= codes.size else Tier.REFERENCE
+    return convert_codes(codes, src, dst, policy, tier=tier)
+
+
+_LARGE = 1 << 20
+"""Codes whose conversion may be worth machine code."""
+
+
+def apply(primitive: Primitive, codes: Codes) -> Codes:
     """Return codes of any shape after one primitive."""
     match primitive:
         case FormatCast(src, dst, policy):
-            return convert_codes(codes, src, dst, policy, tier=tier)
+            return converted(codes, src, dst, policy)
         case Integral(src, policy):
             return round_to_integral_codes(codes, src, policy)
         case Scaled(src, dst, scale, policy):
@@ -286,10 +303,10 @@ class LoweringStep:
     forms: tuple[Form, ...]
     name: str
 
-    def run(self, codes: Codes, tier: Tier | None = None) -> Codes:
+    def run(self, codes: Codes) -> Codes:
         """Return the codes of `dst` for codes of `src`."""
         for primitive in self.primitives:
-            codes = apply(primitive, codes, tier)
+            codes = apply(primitive, codes)
         return codes
 
     @property
@@ -307,10 +324,10 @@ class LoweringStep:
 Chain = tuple[LoweringStep, ...]
 
 
-def run_chain(chain: Sequence[LoweringStep], codes: Codes, tier: Tier | None = None) -> Codes:
+def run_chain(chain: Sequence[LoweringStep], codes: Codes) -> Codes:
     """Return the results of a chain for codes."""
     for step in chain:
-        codes = step.run(codes, tier)
+        codes = step.run(codes)
     return codes
 
 
@@ -354,7 +371,7 @@ class Constants:
         for code, mode in ((_lowest(self.dst), Rounding.CEIL), (_highest(self.dst), Rounding.FLOOR)):
             codes = np.array([code], code_dtype(self.dst))
             overflow = Overflow.SATURATE
-            end = int(convert_codes(codes, self.dst, fmt, Policy(_fitting(fmt, mode), overflow))[0])
+            end = int(converted(codes, self.dst, fmt, Policy(_fitting(fmt, mode), overflow))[0])
             found.append(end)
         return tuple(dict.fromkeys(found))
 

@@ -96,10 +96,12 @@ class AcceptanceSets:
         codes = check_codes(codes, self.dst)
         if codes.shape != self.lowest.shape:
             raise ReadError(f"results of shape {codes.shape} for sources of shape {self.lowest.shape}")
-        keys = order_keys(codes, self.dst)
-        inside = (order_keys(self.lowest, self.dst) <= keys) & (keys <= order_keys(self.highest, self.dst))
         nan = is_nan(codes, self.dst)
-        number = self.numbers & (inside | (codes == self.further)) & ~nan
+        inside = codes == self.further
+        if self.lowest is not self.highest or self.highest is not self.further:  # else one code is accepted
+            keys = order_keys(codes, self.dst)
+            inside |= (order_keys(self.lowest, self.dst) <= keys) & (keys <= order_keys(self.highest, self.dst))
+        number = self.numbers & inside & ~nan
         accepted: Mask = number | (self.nan & nan) | self.anything
         return accepted
 
@@ -113,6 +115,9 @@ class AcceptanceSets:
 
 def one_of(dst: Format, first: Codes, *others: Codes) -> AcceptanceSets:
     """Return the sets from the lowest to the highest of several results; NaN means any NaN."""
+    if not others:
+        nan = is_nan(first, dst)
+        return AcceptanceSets(dst, first, first, first, ~nan, nan, np.zeros(first.shape, bool))
     results = [first, *others]
     nans = [is_nan(codes, dst) for codes in results]
     nan = np.logical_or.reduce(nans)

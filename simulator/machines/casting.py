@@ -13,9 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import ReadError, arguments_checked
-from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, Saturation, code_bits, format_named
+from castsim.isa.formats import (
+    Codes,
+    Format,
+    IntFormat,
+    Overflow,
+    Rounding,
+    Saturation,
+    code_bits,
+    format_named,
+)
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float
 from castsim.machines.mechanisms import CastAsked, CastForm, ElementCast, Machine, TargetCast, machine_of
+from castsim.machines.wrapping import WrappingLoop, machine_code_pays, wraps_in_machine_code
 from castsim.numerics.blocks import check_out, code_dtype, walk
 from castsim.numerics.codec import (
     FormatLike,
@@ -30,7 +40,7 @@ from castsim.numerics.codec import (
 )
 from castsim.numerics.policy import Policy, abstract_policy
 from castsim.numerics.tables import LookupTable, look_up
-from castsim.numerics.tiers import Tier, cast_array, convert_codes, why_not_compiled
+from castsim.numerics.tiers import Tier, cast_array, convert_codes
 from castsim.targets.description import TargetHeader, with_options
 from castsim.targets.loader import Target, load_target, target_names
 
@@ -238,6 +248,8 @@ def _loop_of(found: ElementCast, src: Format, dst: Format) -> Callable[[Codes, C
     policy = found.integral
     if policy is not None and src.name == "f32" and policy.rounding in _WHOLE and not _flushes(policy):
         return partial(_round_whole, found.run, _WHOLE[policy.rounding])
+    if found.wrapping is not None and wraps_in_machine_code(src, found.wrapping):
+        return WrappingLoop(found.run, found.wrapping.rounding, dst).run
     if src.storage_bits <= _INDEX_BITS:
         boolean = isinstance(src, IntFormat) and src.boolean
         every = np.arange(1 << (src.storage_bits if boolean else code_bits(src)), dtype=code_dtype(src))
@@ -299,7 +311,7 @@ class _TableLoop:
     def run(self, codes: Codes, results: Codes) -> None:
         """Fill the results; in machine code where numba is there already, or arrays were large enough to load it."""
         self.looked_up += codes.size
-        if self.code is None and (_COMPILED in sys.modules or self.looked_up > _LOADS) and why_not_compiled() is None:
+        if self.code is None and machine_code_pays(self.looked_up):
             from castsim.numerics import compiled  # noqa: PLC0415 - imports numba
 
             dtypes = code_dtype(self.src), code_dtype(self.dst)
@@ -313,9 +325,6 @@ class _TableLoop:
             self.code(codes, results, self.entries, _NOTHING_DROPPED)
 
 
-_COMPILED = "castsim.numerics.compiled"
-_LOADS = 1 << 26
-"""Look-ups that take as long by NumPy as numba takes to be imported."""
 _NOTHING_DROPPED = np.zeros(1, np.uint32)
 
 

@@ -391,7 +391,8 @@ class ElementCast:
     """What a chip makes of elements, whatever their number: `run` takes codes of any shape through its instructions.
 
     `policy` is that of the conversion where a single one is all that happens, `integral` that of a rounding to integral
-    values of the same format. The modes are those of `TargetCast`.
+    values of the same format, `wrapping` that of a conversion to an integer of which the low bits are kept. The modes
+    are those of `TargetCast`.
     """
 
     run: Callable[[Codes], Codes]
@@ -401,6 +402,7 @@ class ElementCast:
     warnings: Warnings
     policy: Policy | None = None
     integral: Policy | None = None
+    wrapping: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,8 +269,9 @@ _FLAT = 64
 """Maximum number of operations of a loop that is unrolled without looking for a steady state."""
 _WINDOWS = (8, 64)
 """Number of trips compared with each other: the first ones, and up to so many from every power of four on."""
-_SHARE = 32
-"""Maximum number of state rows read by a comparison for each operation executed until the next one."""
+_SHARE = 2
+"""Maximum number of state rows read by a comparison for each operation executed until the next one: reading a row takes
+about as long as executing an operation."""
 _PROMISE = 64
 """Maximum number of comparisons of a loop made regardless of that, if the rest of the loop is worth them."""
 _LOOK = 1024

@@ -6,14 +6,16 @@ include/pto/npu/a5/TCvt.hpp @ 3186c381; the kernels themselves are data of the t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
+
+import numpy as np
 
 from castsim.execution.pipe_operations import ControlWrite, check_equal_regions, check_overlap, check_tile
 from castsim.execution.tree import Block, Node, Tile, TileCast
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
-from castsim.isa.formats import Format
+from castsim.isa.formats import Format, IntFormat, Overflow
 from castsim.isa.pto.micro_words import ROUNDINGS
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.value_types import MicroOperation, vector
@@ -28,8 +30,9 @@ from castsim.machines.vector_function.function_operations import (
     with_words,
 )
 from castsim.machines.vector_function.plan import FunctionCastPlan, plan_cast, step_policy, switched_saturation
-from castsim.machines.vector_function.values import ConvertStep, IntegralStep, MaskStep, apply_chain, trace_nest
-from castsim.numerics.policy import Policy
+from castsim.machines.vector_function.values import ConvertStep, IntegralStep, MaskStep, Step, apply_chain, trace_nest
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.policy import NanToInteger, Policy
 from castsim.targets.vector_function import Counter, KernelText, VectorFunctionTarget
 
 # From kernel text to the instructions of one cast: formats, rounding and lane widths filled in.
@@ -318,7 +321,27 @@ def element_cast(target: VectorFunctionTarget, asked: CastAsked) -> ElementCast:
             return ElementCast(run, *modes, policy=policy)
         case (IntegralStep(_, policy),):
             return ElementCast(run, *modes, integral=policy)
+        case (ConvertStep(_, IntFormat() as middle, policy), *others) if isinstance(dst, IntFormat):
+            if _wraps_exactly(policy) and _keeps_low_bits(others, middle, dst):
+                return ElementCast(run, *modes, wrapping=policy)
     return ElementCast(run, *modes)
+
+
+def _wraps_exactly(policy: Policy) -> bool:
+    """Return whether a conversion gives the low bits of the rounded number, and 0 for NaN."""
+    wraps = policy.overflow is Overflow.WRAP and policy.wrap_bits is None
+    return wraps and policy.nan_to_integer is NanToInteger.ZERO
+
+
+def _keeps_low_bits(steps: Sequence[Step], middle: IntFormat, dst: IntFormat) -> bool:
+    """Return whether steps give the low bits of every integer."""
+    if dst.bits > middle.bits or dst.bits != dst.storage_bits:
+        return False
+    if middle.storage_bits == middle.bits <= 16:
+        every = np.arange(1 << middle.bits, dtype=code_dtype(middle))
+        return np.array_equal(apply_chain(tuple(steps), every), every.astype(code_dtype(dst)))
+    casts = [step for step in steps if isinstance(step, ConvertStep) and isinstance(step.src, IntFormat)]
+    return len(casts) == len(steps) == 1 and casts[0].policy.overflow is Overflow.WRAP and not casts[0].policy.wrap_bits
 
 
 def _tile(name: str, fmt: Format, address: int, valid: int, form: CastForm | None) -> Tile:

@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from castsim.execution.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
 from castsim.execution.tree import Tile
-from castsim.isa.dataclass import dataclass, replace
+from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.pto.micro_words import ROUNDINGS
@@ -221,8 +221,41 @@ def trace_nest(function: VectorFunction, nest: Nest) -> Chain | None:
     if (nest.source_trip * 8, nest.destination_trip * 8) != tuple(nest.elements * _bits(fmt) for fmt in formats):
         return None
     chain = _chain_of(function, nest)
-    ends = chain and _format_after(chain, formats[0]) == formats[1]
-    return chain if chain and ends and _follows(function, nest, chain) else None
+    if not chain or _format_after(chain, formats[0]) != formats[1]:
+        return None
+    lanes = [_without_rounding(node) for nodes in (function.setup, nest.row, nest.trip) for node in nodes]
+    steps = nest.elements, nest.source_trip, nest.destination_trip, *nest.counters.items()
+    kinds = tuple(step if isinstance(step, MaskStep) else type(step) for step in chain)
+    return (
+        chain
+        if _lanes_follow(_LaneMap((*lanes, nest.trips, nest.count, steps, formats, kinds), function, nest, chain))
+        else None
+    )
+
+
+def _without_rounding(node: MicroOperation) -> tuple[object, ...]:
+    """Return what decides the lanes that an instruction reads and writes."""
+    words = tuple(word for word in node.attributes if word[0] not in ("rnd", "sat"))
+    return node.mnemonic, node.operands, node.operand_types, node.results, node.result_types, node.groups, words
+
+
+@dataclass(frozen=True, slots=True)
+class _LaneMap:
+    """The path of elements through a kernel, in one of the policies that its conversions may have.
+
+    Conversions work lane by lane whatever their policy, so `path` has none.
+    """
+
+    path: tuple[object, ...]
+    function: VectorFunction = field(compare=False)
+    nest: Nest = field(compare=False)
+    chain: Chain = field(compare=False)
+
+
+@lru_cache(maxsize=1024)
+def _lanes_follow(lanes: _LaneMap) -> bool:
+    """Return whether the stores of a kernel are the chain's results; it is run once for all policies."""
+    return _follows(lanes.function, lanes.nest, lanes.chain)
 
 
 def _chain_of(function: VectorFunction, nest: Nest) -> Chain | None:

@@ -44,7 +44,7 @@ from castsim.running.program_edits import (
 from castsim.targets.dataflow import BLOCK_BYTES
 from castsim.targets.loader import Target
 from castsim.tools.advise import equivalence, reordering, rewrites
-from castsim.tools.advise.equivalence import REFUSED, Baseline, faster, offer_of, original, timed
+from castsim.tools.advise.equivalence import REFUSED, Baseline, faster, offer_of, original
 from castsim.tools.advise.rewrites import MERGING
 
 __all__ = ["Advice", "advice_on", "advise", "proposed"]
@@ -456,7 +456,7 @@ def proposed(before: Baseline, end: float = math.inf) -> Iterator[ProposedChange
     if source.language is Language.TILES:
         text = read_text(source.text, source.file, before.setting.entry)
         if text is not None:
-            yield from equivalence.without_store_barriers(source, before.setting)
+            yield from equivalence.without_store_barriers(before)
             yield from of_tiles(text, before)
         return
     target = assembly_target(before.loaded.target)
@@ -469,7 +469,7 @@ def of_tiles(text: TileText, before: Baseline) -> Iterator[ProposedChange]:
 
     def cost(changed: str) -> int | None:
         try:
-            return timed(before.setting.loaded(replace(before.source, text=changed)), before.setting).cycles
+            return before.changed(changed)[1].cycles
         except REFUSED:
             return None
 

@@ -156,6 +156,8 @@ ASKED = 6
 FOR_PATHS = 12
 """Minimum number of inputs for a program whose path depends on elements."""
 
+_CHANGES_KEPT = 64
+
 FOR_PROOF = 2
 """Number of inputs on which a proven change is tried too."""
 
@@ -171,6 +173,26 @@ class Baseline:
     trials: list[tuple[Mapping[str, Codes], Mapping[str, Codes]]] = field(default_factory=list)
     """Inputs and outputs of runs, without inputs that the program itself refuses."""
     _asked: int = 0
+    _changed: dict[str, tuple[LoadedProgram, Result] | CastsimError | EngineError] = field(default_factory=dict)
+
+    def changed(self, text: str) -> tuple[LoadedProgram, Result]:
+        """Return a changed program and its timed run: both are needed again to check what they were made for.
+
+        Raises:
+            CastsimError, EngineError: it is refused.
+        """
+        if text not in self._changed:
+            if len(self._changed) >= _CHANGES_KEPT:
+                self._changed.pop(next(iter(self._changed)))
+            try:
+                loaded = self.setting.loaded(replace(self.source, text=text))
+                self._changed[text] = loaded, timed(loaded, self.setting)
+            except REFUSED as error:
+                self._changed[text] = error
+        found = self._changed[text]
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     @property
     def cycles(self) -> int:
@@ -234,8 +256,8 @@ def timed(loaded: LoadedProgram, setting: RunConfig, engine: str | None = None) 
 def faster(change: ProposedChange, before: Baseline) -> tuple[LoadedProgram, int] | Rejection:
     """Return a changed program and its cycles; otherwise the reason: refused, has races, or is no faster."""
     try:
-        loaded = before.setting.loaded(Source(before.source.file, before.source.language, change.text))
-        cycles = timed(loaded, before.setting).cycles
+        loaded, run = before.changed(change.text)
+        cycles = run.cycles
     except REFUSED as error:
         return Rejection(change, f"refused: {_first_line(error)}")
     if cycles >= before.cycles:
@@ -346,8 +368,9 @@ BARRIERS = "vector functions without store barriers"
 _BARRIER = re.compile(r'^ *pto\.mem_bar "VST_VST"\n', re.MULTILINE)
 
 
-def without_store_barriers(source: Source, setting: RunConfig) -> Iterator[ProposedChange]:
+def without_store_barriers(before: Baseline) -> Iterator[ProposedChange]:
     """Yield the program as vector instructions, without store barriers; empty if it has none."""
+    source, setting = before.source, before.setting
     request = LoadRequest(
         setting.target, setting.entry, setting.args, lambda chosen: with_options(chosen, setting.options),
         limits=setting.limits,
@@ -359,7 +382,7 @@ def without_store_barriers(source: Source, setting: RunConfig) -> Iterator[Propo
     changed, count = _BARRIER.subn("", text)
     if not count:
         return
-    if _overlap(Source(source.file, source.language, changed), setting):
+    if _overlap(changed, before):
         return
     title = f"write the function as its vector functions (castsim expand), without {_counted(count)}"
     yield ProposedChange(
@@ -368,10 +391,10 @@ def without_store_barriers(source: Source, setting: RunConfig) -> Iterator[Propo
     )  # fmt: skip
 
 
-def _overlap(source: Source, setting: RunConfig) -> bool:
+def _overlap(text: str, before: Baseline) -> bool:
     """Return whether accesses of a launch share bytes without a barrier between them; True if unknown."""
     try:
-        found = timed(setting.loaded(source), setting).loaded
+        found = before.changed(text)[1].loaded
     except REFUSED:
         return True
     if not isinstance(found, Loaded) or any(one.kind is WarningKind.OVERTAKING for one in found.executed.warnings):

@@ -275,7 +275,9 @@ class Chip:
         key = (src.name, dst.name, spec, version, *sorted(attributes.items()))
         if key not in self._answers:
             request = CastRequest(src.name, dst.name, self.target, spec=spec, version=version, attributes=attributes)
-            self._answers[key] = answer(request, self.progress, options=dict(self.given), alternatives=False)
+            self._answers[key] = answer(
+                request, self.progress, options=dict(self.given), explain=False, alternatives=False
+            )
         return self._answers[key]
 
     def lacks(self, fmt: Format) -> bool:
