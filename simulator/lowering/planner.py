@@ -15,6 +15,7 @@ from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import Codes, IntFormat, format_named
 from castsim.lowering.catalogue import (
+    RANDOM_CODES,
     Assembly,
     Catalogue,
     ProgramCost,
@@ -140,8 +141,6 @@ def _spellings(chain: Chain) -> Iterator[Chain]:
     yield from islice(product(*choices), _SPELLINGS)
 
 
-_RANDOM = 48
-"""Number of random codes per kind in the first sample; proofs add the codes that it misses."""
 _ADDED = 48
 """Failing codes of a refuted chain that join the sample."""
 
@@ -289,7 +288,7 @@ class Attempt:
 
 
 def _told(demand: Demand) -> Codes:
-    return _TOLD.of((demand.src, demand.dst), lambda: telling_codes(demand.src, (demand.dst,), _RANDOM))
+    return _TOLD.of((demand.src, demand.dst), lambda: telling_codes(demand.src, (demand.dst,), RANDOM_CODES))
 
 
 _TOLD: Shared[Codes] = Shared(64)
@@ -308,7 +307,7 @@ def plan_through(request: CastRequest, path: Sequence[str], progress: ProgressCa
     catalogue = catalogue_of(target, demand.src, demand.dst)
     task = Task(catalogue, demand, target, request, progress)
     legs = _legs_of(path, demand)
-    codes = telling_codes(demand.src, [format_named(leg.format) for leg in legs], _RANDOM)
+    codes = telling_codes(demand.src, [format_named(leg.format) for leg in legs], RANDOM_CODES)
     judgement = None
     while judgement is None:
         best = through(catalogue, demand, codes, legs)
@@ -465,7 +464,7 @@ def route_for(plan: Plan, codes: Codes) -> Chain:
         return plan.chain
     data = distinct(codes.reshape(-1))
     data = data[np.linspace(0, data.size - 1, min(data.size, _OF_DATA)).astype(np.intp)]
-    told = telling_codes(demand.src, (demand.dst,), _RANDOM)
+    told = telling_codes(demand.src, (demand.dst,), RANDOM_CODES)
     tried = np.concatenate((data, told)).astype(told.dtype)
     weights = np.where(np.arange(tried.size) < data.size, told.size + 1, 1)
     routes = nearest(catalogue_of(target, demand.src, demand.dst), demand, tried, 2, weights)

@@ -96,12 +96,22 @@ def telling_codes(src: Format, others: Iterable[Format], count: int, seed: int =
     if everything is not None and everything.size <= 1 << 8:
         return everything
     rng = np.random.default_rng(seed)
-    parts = [_edges(src)]
-    for fmt in {fmt.name: fmt for fmt in (src, *others)}.values():
+    parts = _own(src, rng, count)
+    for fmt in {fmt.name: fmt for fmt in others if fmt.name != src.name}.values():
         parts += _near(fmt, src, rng, count)
     parts.append(_random(src, rng, count))
     codes = distinct(np.concatenate(parts))
     return codes.astype(code_dtype(src))
+
+
+def _own(src: Format, rng: np.random.Generator, count: int) -> list[Codes]:
+    return [_edges(src), *_near(src, src, rng, count)]
+
+
+@cache
+def common_codes(src: Format, count: int) -> Codes:
+    """Return the codes that `telling_codes` takes of `src` whatever the other formats are, unless they are few."""
+    return distinct(np.concatenate(_own(src, np.random.default_rng(_SEED), count))).astype(code_dtype(src))
 
 
 def _edges(fmt: Format) -> Codes:
