@@ -60,7 +60,7 @@ exploration       16   7000
 files              1    300
 isa               34  15600
 lowering          25  10900
-machines          65  29200
+machines          65  29300
 numerics          12   4000
 pto_cpp            2    800
 reports           52  15800

@@ -616,7 +616,6 @@ _SPREAD = 4
 
 Most instructions do, and casts of one source have these codes in common, so that they share what instructions give.
 """
-_FEWEST = 16
 
 
 def _after(grown: Sequence[tuple[Prefix, LoweringStep]]) -> list[Prefix]:
@@ -709,17 +708,16 @@ class _Judge:
     def few_still_tell(self, codes: Codes) -> bool:
         """Return `can_still_tell` for the codes that decide first."""
         raw = codes.tobytes() + codes.dtype.char.encode()
-        found = self._few_known.get(raw)
-        if found is None:
-            found = self._few_known[raw] = self.can_still_tell(codes, self.few)
-        return found
+        if raw not in self._few_known:
+            self._few_known[raw] = self.can_still_tell(codes, self.few)
+        return self._few_known[raw]
 
 
 def _places_of(some: Codes, codes: Codes) -> NDArray[np.intp] | slice:
-    """Return where some of rising codes are; of all, if only few are there."""
+    """Return where some of rising codes are; all places if none is there."""
     places = np.minimum(np.searchsorted(codes, some), codes.size - 1)
     there: NDArray[np.intp] = places[codes[places] == some]
-    return there if there.size >= _FEWEST else slice(None)
+    return there if there.size else slice(None)
 
 
 _JUDGES: Shared[_Judge] = Shared(32)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice, product
 from typing import Any
 
@@ -232,11 +232,7 @@ class Plan:
 
 
 def plan(
-    request: CastRequest,
-    progress: ProgressCallback = lambda *_: None,
-    *,
-    explain: bool = True,
-    quick: bool = False,
+    request: CastRequest, progress: ProgressCallback = lambda *_: None, *, explain: bool = True, quick: bool = False
 ) -> Plan:
     """Find the best chain of a target's instructions that satisfies a request, and prove it.
 
@@ -252,43 +248,35 @@ def plan(
 
 
 def attempt(
-    request: CastRequest,
-    progress: ProgressCallback = lambda *_: None,
-    *,
-    explain: bool = True,
-    quick: bool = False,
+    request: CastRequest, progress: ProgressCallback = lambda *_: None, *, explain: bool = True, quick: bool = False
 ) -> Attempt:
     """Plan as `plan` does, but say which chain fails on the fewest codes only where `Attempt.plan` is read."""
     demand, target = _settled(request)
     catalogue = catalogue_of(target, demand.src, demand.dst)
     task = Task(catalogue, demand, target, request, progress, quick)
     if not catalogue.leads(demand.src, demand.dst, request.steps):
-        return Attempt(task, None, partial(_unreached, task))
-    found, codes = _proven(task, _told(demand))
+        return Attempt(task, None)
+    told = _TOLD.of((demand.src, demand.dst), lambda: telling_codes(demand.src, (demand.dst,), RANDOM_CODES))
+    found, codes = _proven(task, told)
     if found is None:
-        return Attempt(task, None, partial(_none_found, task, codes))
+        return Attempt(task, None, codes)
     return Attempt(task, _standing(task, *found, refuted=_refuted_natives(task, found[0].chain) if explain else ()))
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What became of a request: the best plan that satisfies it, or None and the way to the plan that says why."""
+    """The best plan that satisfies a request, or None and the codes that were tried, if anything leads there."""
 
     task: Task
     satisfying: Plan | None
-    refusal: Callable[[], Plan] | None = None
+    tried: Codes | None = None
 
     @cached_property
     def plan(self) -> Plan:
         """The plan, also where nothing satisfies the request."""
         if self.satisfying is not None:
             return self.satisfying
-        assert self.refusal is not None
-        return self.refusal()
-
-
-def _told(demand: Demand) -> Codes:
-    return _TOLD.of((demand.src, demand.dst), lambda: telling_codes(demand.src, (demand.dst,), RANDOM_CODES))
+        return _unreached(self.task) if self.tried is None else _none_found(self.task, self.tried)
 
 
 _TOLD: Shared[Codes] = Shared(64)
