@@ -108,7 +108,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("simpy", ("castsim.engines",)),
         ("pydantic", ("castsim.targets", "castsim.reports.schemas")),
         ("rich", ("castsim.reports", "castsim.commands", "castsim.tools", "castsim.languages")),
-        ("numba", ("castsim.numerics", "castsim.machines.wrapping", "castsim.engines.fast_dataflow.compiled_machine")),
+        ("numba", ("castsim.numerics", "castsim.machines.casting", "castsim.engines.fast_dataflow.compiled_machine")),
         ("numpy", (*(f"castsim.{name}" for name in ROOMS), "castsim.isa.formats")),
         ("gfloat", ()),
         ("en_dtypes", ()),

@@ -57,8 +57,8 @@ execution         38  15500
 files              1    300
 isa               34  15600
 languages         34  12600
-lowering          14   6400
-machines          65  29200
+lowering          14   6500
+machines          65  29300
 numerics          12   4000
 reports           47  12500
 running           19   7100

@@ -12,9 +12,8 @@ from numerics_samples import samples
 
 import castsim
 from castsim.isa.formats import FORMATS, Saturation, format_named
-from castsim.machines.casting import cast_on_target
+from castsim.machines.casting import WrappingLoop, cast_on_target
 from castsim.machines.mechanisms import CastAsked, CastForm, machine_of
-from castsim.machines.wrapping import WrappingLoop
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import native_dtype
 from castsim.targets.description import with_options

@@ -16,6 +16,7 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
 from castsim.lowering.demand import Demand, grading_of
+from castsim.lowering.samples import common_codes
 from castsim.lowering.sharing import Kept, Numbers, Shared
 from castsim.lowering.steps import Chain, Constants, FormatCast, Integral, LoweringStep, Reread, RereadForm, VectorForm
 from castsim.lowering.tosa_operators import order_keys
@@ -603,13 +604,18 @@ def _grown(
     }
     grown = [(prefix, step) for prefix in frontier for step in steps[prefix.fmt]]
     if judge is not None:
-        few = _results(grown, _SPREAD)
+        few = _results(grown, judge.few)
         grown = [pair for pair, codes in zip(grown, few, strict=True) if judge.few_still_tell(codes)]
     return _after(grown)
 
 
-_SPREAD = 8
-"""Every so many of the codes decide first whether an instruction loses what is asked for: most do."""
+RANDOM_CODES = 48
+"""Number of random codes per kind on which chains are tried first."""
+_SPREAD = 4
+"""Every so many of the source's own codes decide first whether an instruction loses what is asked for.
+
+Most instructions do, and casts of one source have these codes in common, so that they share what instructions give.
+"""
 
 
 def _after(grown: Sequence[tuple[Prefix, LoweringStep]]) -> list[Prefix]:
@@ -620,9 +626,11 @@ def _after(grown: Sequence[tuple[Prefix, LoweringStep]]) -> list[Prefix]:
     ]
 
 
-def _results(grown: Sequence[tuple[Prefix, LoweringStep]], spread: int = 1) -> list[Codes]:
-    """Return the results of instructions on every so many codes of prefixes; equal ones run once on all codes."""
-    given = {id(prefix): prefix.codes[::spread] for prefix, _ in grown}
+def _results(
+    grown: Sequence[tuple[Prefix, LoweringStep]], places: NDArray[np.intp] | slice = slice(None)
+) -> list[Codes]:
+    """Return the results of instructions on the codes at some places of prefixes; equal ones run once on all codes."""
+    given = {id(prefix): prefix.codes[places] for prefix, _ in grown}
     raw = {prefix: codes.tobytes() for prefix, codes in given.items()}
     keys = [(_NUMBERS.of(step.primitives), prefix.codes.dtype.char, raw[id(prefix)]) for prefix, step in grown]
 
@@ -652,7 +660,7 @@ def _by_step(places: Iterable[int], keys: Sequence[tuple[int, str, bytes]]) -> I
 
 
 _NUMBERS = Numbers(1 << 14)
-_RUNS: Shared[Codes] = Shared(1 << 12)
+_RUNS: Shared[Codes] = Shared(1 << 13)
 """Cached results of instructions on codes; some kilobytes each."""
 
 
@@ -678,31 +686,38 @@ class _Judge:
         lowest, highest = np.where(only_nan, _HIGHEST, lowest), np.where(only_nan, _HIGHEST, highest)
         free = sets.anything | (sets.nan & sets.numbers)
         self._low, self._high = np.where(free, _LOWEST, lowest), np.where(free, _HIGHEST, highest)
-        self._few: dict[bytes, bool] = {}
+        self._few_known: dict[bytes, bool] = {}
+        self.few = _places_of(common_codes(demand.src, RANDOM_CODES)[::_SPREAD], codes)
 
     def accepts(self, results: Codes) -> bool:
         """Return whether every result satisfies."""
         return bool(self._sets.contains(results).all())
 
-    def can_still_tell(self, codes: Codes, spread: int = 1) -> bool:
+    def can_still_tell(self, codes: Codes, places: NDArray[np.intp] | slice = slice(None)) -> bool:
         """Return whether codes that have become equal still have a satisfying result in common.
 
-        Only for every so many of the codes tried, if `spread` is not 1.
+        `codes` belong to the codes tried at `places`.
         """
         order = np.argsort(codes, kind="stable")
         ranked = codes[order]
         starts = np.flatnonzero(np.concatenate(([True], ranked[1:] != ranked[:-1])))
-        low = np.maximum.reduceat(self._low[::spread][order], starts)
-        high = np.minimum.reduceat(self._high[::spread][order], starts)
+        low = np.maximum.reduceat(self._low[places][order], starts)
+        high = np.minimum.reduceat(self._high[places][order], starts)
         return bool((low <= high).all())
 
     def few_still_tell(self, codes: Codes) -> bool:
         """Return `can_still_tell` for the codes that decide first."""
         raw = codes.tobytes() + codes.dtype.char.encode()
-        found = self._few.get(raw)
-        if found is None:
-            found = self._few[raw] = self.can_still_tell(codes, _SPREAD)
-        return found
+        if raw not in self._few_known:
+            self._few_known[raw] = self.can_still_tell(codes, self.few)
+        return self._few_known[raw]
+
+
+def _places_of(some: Codes, codes: Codes) -> NDArray[np.intp] | slice:
+    """Return where some of rising codes are; all places if none is there."""
+    places = np.minimum(np.searchsorted(codes, some), codes.size - 1)
+    there: NDArray[np.intp] = places[codes[places] == some]
+    return there if there.size else slice(None)
 
 
 _JUDGES: Shared[_Judge] = Shared(32)

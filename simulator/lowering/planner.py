@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice, product
 from typing import Any
 
@@ -15,6 +15,7 @@ from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import Codes, IntFormat, format_named
 from castsim.lowering.catalogue import (
+    RANDOM_CODES,
     Assembly,
     Catalogue,
     ProgramCost,
@@ -140,8 +141,6 @@ def _spellings(chain: Chain) -> Iterator[Chain]:
     yield from islice(product(*choices), _SPELLINGS)
 
 
-_RANDOM = 48
-"""Number of random codes per kind in the first sample; proofs add the codes that it misses."""
 _ADDED = 48
 """Failing codes of a refuted chain that join the sample."""
 
@@ -233,11 +232,7 @@ class Plan:
 
 
 def plan(
-    request: CastRequest,
-    progress: ProgressCallback = lambda *_: None,
-    *,
-    explain: bool = True,
-    quick: bool = False,
+    request: CastRequest, progress: ProgressCallback = lambda *_: None, *, explain: bool = True, quick: bool = False
 ) -> Plan:
     """Find the best chain of a target's instructions that satisfies a request, and prove it.
 
@@ -253,43 +248,35 @@ def plan(
 
 
 def attempt(
-    request: CastRequest,
-    progress: ProgressCallback = lambda *_: None,
-    *,
-    explain: bool = True,
-    quick: bool = False,
+    request: CastRequest, progress: ProgressCallback = lambda *_: None, *, explain: bool = True, quick: bool = False
 ) -> Attempt:
     """Plan as `plan` does, but say which chain fails on the fewest codes only where `Attempt.plan` is read."""
     demand, target = _settled(request)
     catalogue = catalogue_of(target, demand.src, demand.dst)
     task = Task(catalogue, demand, target, request, progress, quick)
     if not catalogue.leads(demand.src, demand.dst, request.steps):
-        return Attempt(task, None, partial(_unreached, task))
-    found, codes = _proven(task, _told(demand))
+        return Attempt(task, None)
+    told = _TOLD.of((demand.src, demand.dst), lambda: telling_codes(demand.src, (demand.dst,), RANDOM_CODES))
+    found, codes = _proven(task, told)
     if found is None:
-        return Attempt(task, None, partial(_none_found, task, codes))
+        return Attempt(task, None, codes)
     return Attempt(task, _standing(task, *found, refuted=_refuted_natives(task, found[0].chain) if explain else ()))
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What became of a request: the best plan that satisfies it, or None and the way to the plan that says why."""
+    """The best plan that satisfies a request, or None and the codes that were tried, if anything leads there."""
 
     task: Task
     satisfying: Plan | None
-    refusal: Callable[[], Plan] | None = None
+    tried: Codes | None = None
 
     @cached_property
     def plan(self) -> Plan:
         """The plan, also where nothing satisfies the request."""
         if self.satisfying is not None:
             return self.satisfying
-        assert self.refusal is not None
-        return self.refusal()
-
-
-def _told(demand: Demand) -> Codes:
-    return _TOLD.of((demand.src, demand.dst), lambda: telling_codes(demand.src, (demand.dst,), _RANDOM))
+        return _unreached(self.task) if self.tried is None else _none_found(self.task, self.tried)
 
 
 _TOLD: Shared[Codes] = Shared(64)
@@ -308,7 +295,7 @@ def plan_through(request: CastRequest, path: Sequence[str], progress: ProgressCa
     catalogue = catalogue_of(target, demand.src, demand.dst)
     task = Task(catalogue, demand, target, request, progress)
     legs = _legs_of(path, demand)
-    codes = telling_codes(demand.src, [format_named(leg.format) for leg in legs], _RANDOM)
+    codes = telling_codes(demand.src, [format_named(leg.format) for leg in legs], RANDOM_CODES)
     judgement = None
     while judgement is None:
         best = through(catalogue, demand, codes, legs)
@@ -465,7 +452,7 @@ def route_for(plan: Plan, codes: Codes) -> Chain:
         return plan.chain
     data = distinct(codes.reshape(-1))
     data = data[np.linspace(0, data.size - 1, min(data.size, _OF_DATA)).astype(np.intp)]
-    told = telling_codes(demand.src, (demand.dst,), _RANDOM)
+    told = telling_codes(demand.src, (demand.dst,), RANDOM_CODES)
     tried = np.concatenate((data, told)).astype(told.dtype)
     weights = np.where(np.arange(tried.size) < data.size, told.size + 1, 1)
     routes = nearest(catalogue_of(target, demand.src, demand.dst), demand, tried, 2, weights)

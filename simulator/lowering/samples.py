@@ -96,12 +96,19 @@ def telling_codes(src: Format, others: Iterable[Format], count: int, seed: int =
     if everything is not None and everything.size <= 1 << 8:
         return everything
     rng = np.random.default_rng(seed)
-    parts = [_edges(src)]
-    for fmt in {fmt.name: fmt for fmt in (src, *others)}.values():
+    parts = [_edges(src), *_near(src, src, rng, count)]
+    for fmt in {fmt.name: fmt for fmt in others if fmt.name != src.name}.values():
         parts += _near(fmt, src, rng, count)
     parts.append(_random(src, rng, count))
     codes = distinct(np.concatenate(parts))
     return codes.astype(code_dtype(src))
+
+
+@cache
+def common_codes(src: Format, count: int) -> Codes:
+    """Return the codes that `telling_codes` takes of `src` whatever the other formats are, unless they are few."""
+    near = _near(src, src, np.random.default_rng(_SEED), count)
+    return distinct(np.concatenate((_edges(src), *near))).astype(code_dtype(src))
 
 
 def _edges(fmt: Format) -> Codes:
@@ -132,21 +139,17 @@ def _near(fmt: Format, src: Format, rng: np.random.Generator, count: int) -> lis
         values = codes_to_values(codes, fmt)
         values = np.concatenate((values - 0.5, values + 0.5, values, values + 1))
         found = converted(values.view(np.uint64), _WIDE, src, _DOWN)
-        found = np.concatenate((found, converted(codes, fmt, src, _down_to(src))))
+        found = np.concatenate((found, converted(codes, fmt, src, _DOWN)))
         return _neighbours(found, src)
     if isinstance(fmt, FloatFormat) and is_ordered(fmt):
         places = distinct(np.clip(place_of(codes, fmt), 0, number_count(fmt) - 2).astype(np.uint64))
-        low, high = (converted(codes_at(p, fmt), fmt, src, _down_to(src)) for p in (places, places + np.uint64(1)))
+        low, high = (converted(codes_at(p, fmt), fmt, src, _DOWN) for p in (places, places + np.uint64(1)))
         middle = (place_of(low, src) // 2 + place_of(high, src) // 2).astype(np.uint64)
         return [*_neighbours(low, src), *_neighbours(codes_at(middle, src), src)]
-    return _neighbours(converted(codes, fmt, src, _down_to(src)), src)
+    return _neighbours(converted(codes, fmt, src, _DOWN), src)
 
 
 _DOWN = Policy(Rounding.FLOOR, Overflow.SATURATE)
-
-
-def _down_to(fmt: Format) -> Policy:
-    return _DOWN
 
 
 def codes_to_values(codes: Codes, fmt: IntFormat) -> NDArray[np.float64]:

@@ -119,15 +119,11 @@ def converted(codes: Codes, src: Format, dst: Format, policy: Policy) -> Codes:
 
     Planning converts some millions of codes by dozens of policies: less than loading the machine code takes.
     """
-    if codes.size > _LARGE:
+    if codes.size > 1 << 20:  # some tens of milliseconds
         return convert_codes(codes, src, dst, policy)
     entries = table_size(src, dst, policy)
     tier = Tier.TABLE if entries is not None and entries <= codes.size else Tier.REFERENCE
     return convert_codes(codes, src, dst, policy, tier=tier)
-
-
-_LARGE = 1 << 20
-"""Codes whose conversion may be worth machine code."""
 
 
 def apply(primitive: Primitive, codes: Codes) -> Codes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
 
@@ -25,7 +25,6 @@ from castsim.isa.formats import (
 )
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float
 from castsim.machines.mechanisms import CastAsked, CastForm, ElementCast, Machine, TargetCast, machine_of
-from castsim.machines.wrapping import WrappingLoop, machine_code_pays, wraps_in_machine_code
 from castsim.numerics.blocks import check_out, code_dtype, walk
 from castsim.numerics.codec import (
     FormatLike,
@@ -40,7 +39,7 @@ from castsim.numerics.codec import (
 )
 from castsim.numerics.policy import Policy, abstract_policy
 from castsim.numerics.tables import LookupTable, look_up
-from castsim.numerics.tiers import Tier, cast_array, convert_codes
+from castsim.numerics.tiers import Tier, cast_array, convert_codes, why_not_compiled
 from castsim.targets.description import TargetHeader, with_options
 from castsim.targets.loader import Target, load_target, target_names
 
@@ -248,8 +247,9 @@ def _loop_of(found: ElementCast, src: Format, dst: Format) -> Callable[[Codes, C
     policy = found.integral
     if policy is not None and src.name == "f32" and policy.rounding in _WHOLE and not _flushes(policy):
         return partial(_round_whole, found.run, _WHOLE[policy.rounding])
-    if found.wrapping is not None and wraps_in_machine_code(src, found.wrapping):
-        return WrappingLoop(found.run, found.wrapping.rounding, dst).run
+    policy = found.wrapping
+    if policy is not None and src.name == "f32" and policy.rounding in _WHOLE and not _flushes(policy):
+        return WrappingLoop(found.run, policy.rounding, dst).run
     if src.storage_bits <= _INDEX_BITS:
         boolean = isinstance(src, IntFormat) and src.boolean
         every = np.arange(1 << (src.storage_bits if boolean else code_bits(src)), dtype=code_dtype(src))
@@ -298,6 +298,88 @@ def _round_whole(run: Callable[[Codes], Codes], whole: Callable[..., object], co
             made[~finite] = run(block[~finite])
 
 
+# Casts of f32 that keep the low bits of rounded numbers: by the processor's own conversion to i32.
+
+_MODES = tuple(_WHOLE)
+_RINT, _ROUND, _FLOOR, _CEIL, _TRUNC = range(len(_MODES))
+_COMPILED = "castsim.numerics.compiled"
+_LOADS = 1 << 26
+"""Elements that take as long by NumPy as numba takes to be imported."""
+
+
+def _machine_code_pays(count: int) -> bool:
+    """Return whether numba is loaded already, or would have paid for so many elements."""
+    return (_COMPILED in sys.modules or count > _LOADS) and why_not_compiled() is None
+
+
+@dataclass(slots=True)
+class WrappingLoop:
+    """A cast of f32 to the low bits of the rounded number; `steps` gives the same, and alone what i32 does not hold."""
+
+    steps: Callable[[Codes], Codes]
+    rounding: Rounding
+    dst: Format
+    converted: int = 0
+    code: Callable[..., None] | None = None
+
+    def run(self, codes: Codes, results: Codes) -> None:
+        """Fill the results of codes; both arrays are contiguous."""
+        self.converted += codes.size
+        if self.code is None and _machine_code_pays(self.converted):
+            self.code = _kernel(_MODES.index(self.rounding), code_dtype(self.dst))
+        outside = np.zeros(1, np.uint32)
+        for start in range(0, codes.size, _BLOCK):
+            block, made = codes[start : start + _BLOCK], results[start : start + _BLOCK]
+            if self.code is None:
+                made[...] = self.steps(block)
+                continue
+            numbers = block.view(np.float32)
+            self.code(numbers, made, outside)
+            if outside[0]:
+                beyond = ~(np.abs(numbers) < _END)
+                made[beyond] = self.steps(block[beyond])
+
+
+_END = np.float32(0x7FFFFF80)
+"""The largest number below 2**31: up to it every rounding stays within i32."""
+
+
+@cache
+def _kernel(mode: int, results: np.dtype[Any]) -> Callable[..., None]:
+    """Return the loop over numbers; it tells whether any is as large as `_END`, or not a number."""
+    import numba  # noqa: PLC0415 - loaded already, or worth it
+
+    from castsim.numerics.compiled import compiled  # noqa: PLC0415 - likewise
+
+    end, low = _END, results.type
+
+    def kernel(numbers: NDArray[np.float32], codes: Codes, outside: NDArray[np.uint32]) -> None:
+        beyond = np.uint32(0)
+        for index in range(numbers.size):
+            number = numbers[index]
+            if mode == _RINT:
+                whole = np.rint(number)
+            elif mode == _FLOOR:
+                whole = np.floor(number)
+            elif mode == _CEIL:
+                whole = np.ceil(number)
+            else:
+                whole = np.trunc(number)
+                if mode == _ROUND:
+                    whole += np.copysign(np.float32(abs(number - whole) >= np.float32(0.5)), number)
+            inside = abs(number) < end
+            codes[index] = low(np.int32(whole if inside else np.float32(0)))
+            beyond |= np.uint32(0) if inside else np.uint32(1)
+        outside[0] = beyond
+
+    array = numba.types.Array
+    single, made = numba.types.float32, numba.from_dtype(results)
+    types = numba.types.void(
+        array(single, 1, "C", readonly=True), array(made, 1, "C"), array(numba.types.uint32, 1, "C")
+    )
+    return compiled(lambda: kernel, types)
+
+
 @dataclass(slots=True)
 class _TableLoop:
     """Look-up of the results of all codes of a source of up to 16 bits."""
@@ -311,7 +393,7 @@ class _TableLoop:
     def run(self, codes: Codes, results: Codes) -> None:
         """Fill the results; in machine code where numba is there already, or arrays were large enough to load it."""
         self.looked_up += codes.size
-        if self.code is None and machine_code_pays(self.looked_up):
+        if self.code is None and _machine_code_pays(self.looked_up):
             from castsim.numerics import compiled  # noqa: PLC0415 - imports numba
 
             dtypes = code_dtype(self.src), code_dtype(self.dst)
