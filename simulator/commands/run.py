@@ -197,8 +197,9 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     words = _program_words(options)
     fragment = fragment_of(options)
-    options.typed = words
     language = language_of(options.program)
+    if language != GRAPH:
+        options.typed = words
     if language not in (CPP, GRAPH):
         refuse(options, CORE, options.program, CPP_SUFFIXES)
     if language is not None:
