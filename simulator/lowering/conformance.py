@@ -131,7 +131,7 @@ def settle_cell(
         ReadError: a target, option or value is unknown.
     """
     request = request_of(cell, spec, version, target)
-    return settled(cell, answer(request, options=options, explain=False, quick=not prove))
+    return settled(cell, answer(request, options=options, explain=False, quick=not prove, refuted=False))
 
 
 def request_of(cell: Cell, spec: Specification, version: str, target: Target | None = None) -> CastRequest:
@@ -521,7 +521,7 @@ def _lowered_group(
     found = []
     for cell in group.items:
         request = request_of(cell, asked.spec, asked.version, targets.get(cell.target))
-        lowered = answer(replace(request, **asdict(extent)), options=asked.options, explain=False)
+        lowered = answer(replace(request, **asdict(extent)), options=asked.options, explain=False, refuted=False)
         assembly = lowered.plan.assembly
         found.append(CellLowering(settled(cell, lowered), lowered.text, "" if assembly is None else assembly.suffix))
     return found

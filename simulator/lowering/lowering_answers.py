@@ -243,14 +243,15 @@ def answer(
     explain: bool = True,
     quick: bool = False,
     alternatives: bool = True,
+    refuted: bool = True,
 ) -> Answer:
     """Plan a cast; if no single instruction of the target is enough, also with options that software sets.
 
     A result without additional options takes precedence. If only chains work, `native` names a single
     instruction with options. If nothing works, the fewest options win, single instructions before chains;
     for equally many, the cheapest program. `options` of the target keep the given values. Without `alternatives`
-    no single instruction is sought if a chain works. Without `explain` the plan without additional options is not
-    kept either. For other arguments see `castsim.lowering.planner.plan`.
+    no single instruction is sought if a chain works. Without `refuted` the plan without additional options is not
+    kept. For other arguments see `castsim.lowering.planner.plan`.
 
     Raises:
         ReadError: an option does not exist, or its value is not legal; otherwise see `plan`.
@@ -268,7 +269,7 @@ def answer(
     best = search.best(1) or search.best(request.steps)
     if best is None:
         return Answer(tried.plan, given)
-    return Answer(best.plan, given, best.setting, tried.plan if explain else None)
+    return Answer(best.plan, given, best.setting, tried.plan if refuted else None)
 
 
 def answer_through(
