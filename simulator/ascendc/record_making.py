@@ -16,6 +16,7 @@ from castsim.ascendc.call_words import Operand, Words, check_elements, conversio
 from castsim.ascendc.functions import FunctionWriter
 from castsim.cpp_recording.node_making import NodeMaker
 from castsim.cpp_recording.recording import Lockstep
+from castsim.cpp_recording.scopes import ScopeMaker
 from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.lowerer import Budget
 from castsim.execution.interpreter.micro_interpreter import MicroInterpreter, argument_format
@@ -169,6 +170,7 @@ class AscendMaker(NodeMaker):
     _recorder: ProgramRecorder = field(init=False)
     _path: MicroInterpreter = field(init=False)
     _functions: FunctionWriter | None = None
+    _scopes: ScopeMaker = field(init=False)
 
     def __post_init__(self) -> None:
         NodeMaker.__post_init__(self)
@@ -177,11 +179,15 @@ class AscendMaker(NodeMaker):
         self._recorder = recorder
         self._path = walker(self, self._recorder)
         self._functions = FunctionWriter(self, self.pointer, self._add) if self.a5 else None
+        self._scopes = ScopeMaker(self, self._add)
 
     # ------------------------------------------------------------------------------------------------------- lines
 
     def take(self, line: str) -> None:
         """Record one line of the protocol that is not a question."""
+        if line[0] not in "npx":
+            self.span = self.span_of(line.split(" ", 2)[1])
+            self._scopes.other(line)
         if line[0] in "pw" and (position := int(line.split(" ")[2])) in self.elements:
             see_argument(self._path, self, position)
         NodeMaker.take(self, line)
@@ -196,6 +202,8 @@ class AscendMaker(NodeMaker):
             self._transfer(rest)
         elif kind == "m":
             self._within(rest)
+        elif kind == "x":
+            self._scopes.take(rest)
         elif kind in "gv":
             self._element(rest, reads=kind == "g")
         elif kind in "lk":
@@ -220,6 +228,7 @@ class AscendMaker(NodeMaker):
 
     def function(self, name: str, used: Sequence[int]) -> pto.Function:
         """Return the function of what was taken in, which ends when all pipes have."""
+        self._scopes.close()
         added = self.synchroniser.count
         if added:
             self.warn(

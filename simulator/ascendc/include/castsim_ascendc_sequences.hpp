@@ -347,9 +347,4 @@ template <typename... A> void DumpTensor(A &&...) {}
 template <typename... A> void DumpAccChkPoint(A &&...) {}
 template <typename... A> void TRACE_START(A &&...) {}
 template <typename... A> void TRACE_STOP(A &&...) {}
-#define CASTSIM_REGISTERS(NAME) template <typename... T> struct NAME { CASTSIM_CALL NAME() { castsim::refuse(CASTSIM_HERE, \
-  #NAME " is a vector register; castsim runs AscendC calls on tensors"); } };
-CASTSIM_EACH(CASTSIM_REGISTERS, RegTensor)
-namespace MicroAPI { using AscendC::RegTensor; }
-namespace Reg { using AscendC::RegTensor; }
 }  // namespace AscendC
