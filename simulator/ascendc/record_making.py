@@ -187,7 +187,7 @@ class AscendMaker(NodeMaker):
         """Record one line of the protocol that is not a question."""
         if line[0] not in "npx":
             self.span = self.span_of(line.split(" ", 2)[1])
-            self._scopes.other(line)
+            self._scopes.other()
         if line[0] in "pw" and (position := int(line.split(" ")[2])) in self.elements:
             see_argument(self._path, self, position)
         NodeMaker.take(self, line)

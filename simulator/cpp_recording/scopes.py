@@ -95,7 +95,7 @@ class ScopeMaker:
             self._span = self._span or self.maker.span
             self._steps.append(self._step(rest[0], rest[1:]))
 
-    def other(self, what: str) -> None:
+    def other(self) -> None:
         """End a function that no word of the kernel ends, ahead of another line.
 
         Raises:
@@ -103,8 +103,8 @@ class ScopeMaker:
         """
         if self.named:
             raise IllegalError(
-                f"{what} inside a vector function, which has vector registers alone", span=self.maker.span,
-                legal=("after the function",),
+                "a vector function has only instructions on vector registers, no calls on tensors, copies or flags",
+                span=self.maker.span, legal=("after the function",),
             )  # fmt: skip
         self.close()
 

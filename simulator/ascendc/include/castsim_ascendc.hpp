@@ -652,7 +652,7 @@ template <typename... T> struct RegTensor {
   CASTSIM_CALL RegTensor() { castsim::refuse(CASTSIM_HERE, "RegTensor is a vector register, which A2/A3 lacks"); }
 };
 }  // namespace AscendC::Reg
-namespace AscendC { namespace MicroAPI = Reg; }
+namespace AscendC { namespace MicroAPI = Reg; using Reg::RegTensor; }
 #endif
 #include "castsim_ascendc_copies.hpp"
 #include "castsim_ascendc_operations.hpp"
