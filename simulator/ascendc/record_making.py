@@ -185,9 +185,8 @@ class AscendMaker(NodeMaker):
 
     def take(self, line: str) -> None:
         """Record one line of the protocol that is not a question."""
-        if line[0] not in "npx":
-            self.span = self.span_of(line.split(" ", 2)[1])
-            self._scopes.other()
+        if self._scopes.takes(line):
+            return
         if line[0] in "pw" and (position := int(line.split(" ")[2])) in self.elements:
             see_argument(self._path, self, position)
         NodeMaker.take(self, line)
@@ -202,8 +201,6 @@ class AscendMaker(NodeMaker):
             self._transfer(rest)
         elif kind == "m":
             self._within(rest)
-        elif kind == "x":
-            self._scopes.take(rest)
         elif kind in "gv":
             self._element(rest, reads=kind == "g")
         elif kind in "lk":

@@ -83,8 +83,28 @@ class ScopeMaker:
     """Numbers and values under another type that are computed already."""
     _checked: set[tuple[_Shape, tuple[pto.Type, ...]]] = field(default_factory=set)
 
-    def take(self, rest: Sequence[str]) -> None:
-        """Record an instruction, or that a function begins or ends."""
+    def takes(self, line: str) -> bool:
+        """Return whether a line is of a vector function, and record it; notes and reads by the host are of none.
+
+        Raises:
+            IllegalError: it may not stand in the function that the kernel has begun.
+        """
+        kind, place, *rest = line.split(" ")
+        if kind in "np":
+            return False
+        self.maker.span = self.maker.span_of(place)
+        if kind == "x":
+            self._take(rest)
+        elif self.named:
+            raise IllegalError(
+                "a vector function has only instructions on vector registers, no calls on tensors, copies or flags",
+                span=self.maker.span, legal=("after the function",),
+            )  # fmt: skip
+        else:
+            self.close()
+        return kind == "x"
+
+    def _take(self, rest: Sequence[str]) -> None:
         if rest[0] == "enter":
             self.close()
             self.named, self._span = True, self.maker.span
@@ -94,19 +114,6 @@ class ScopeMaker:
         else:
             self._span = self._span or self.maker.span
             self._steps.append(self._step(rest[0], rest[1:]))
-
-    def other(self) -> None:
-        """End a function that no word of the kernel ends, ahead of another line.
-
-        Raises:
-            IllegalError: the kernel says that it goes on.
-        """
-        if self.named:
-            raise IllegalError(
-                "a vector function has only instructions on vector registers, no calls on tensors, copies or flags",
-                span=self.maker.span, legal=("after the function",),
-            )  # fmt: skip
-        self.close()
 
     def close(self) -> None:
         """Write the function, if it has instructions."""
