@@ -1,34 +1,37 @@
 """Vector functions of the A5: a call on tensors is a loop of load, instruction and store under a mask.
 
-Source: the bodies of asc-devkit @0da921b9 for 3510; docs/ascendc.md says which calls are written so.
+Source: the bodies of asc-devkit @0da921b9 for 3510 as far as docs/ascendc.md states them; sequences beyond are assumed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from castsim.ascendc import function_forms as forms
 from castsim.ascendc.call_words import Operand, Words
-from castsim.cpp_recording.node_making import INDEX, NodeMaker
-from castsim.isa.dataclass import dataclass, field
-from castsim.isa.errors import IllegalError, TileError
+from castsim.ascendc.function_bodies import BLOCK, I32, FunctionBody, Lanes, Value, bits_of, vector
+from castsim.cpp_recording.node_making import NodeMaker
+from castsim.isa.dataclass import dataclass
+from castsim.isa.errors import TileError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_words import conversion
-from castsim.isa.pto.value_types import MicroOperation, element_format
+from castsim.isa.pto.value_types import REGISTER_BITS, MaskType
 
-_I32 = pto.ScalarType("i32")
-_REGISTER = 2048
-"""Bits of a vector register."""
 _FULL = (1 << 64) - 1
 _LETTERS = {"RINT": "R", "ROUND": "A", "FLOOR": "F", "CEIL": "C", "TRUNC": "Z", "ODD": "O", "HYBRID": "H", "NONE": "R"}
 _NAMES = {"vmla": "vmula", "vshl": "vshls", "vshr": "vshrs", "vector_dup": "vdup"}
 """Instructions that the A5 calls otherwise."""
-_WRITTEN = frozenset((
-    "vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor", "vaddrelu", "vsubrelu", "vmla", "vexp", "vln",
-    "vabs", "vsqrt", "vrsqrt", "vrec", "vrelu", "vnot", "vadds", "vmuls", "vmaxs", "vmins", "vlrelu", "vaxpy",
-    "vshl", "vshr", "vector_dup", "vcopy", "vprelu", "cast"
+_PLAIN = frozenset((
+    "vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor", "vaddrelu", "vsubrelu", "vmla", "vmadd", "vexp",
+    "vln", "vabs", "vsqrt", "vrsqrt", "vrec", "vrelu", "vnot", "vadds", "vmuls", "vmaxs", "vmins", "vlrelu", "vaxpy",
+    "vshl", "vshr", "vector_dup", "vcopy", "vprelu", "cast", "vaddreluconv", "vsubreluconv"
 ))  # fmt: skip
-"""Instructions of which calls are written."""
-_ACCUMULATING = ("vmla", "vaxpy")
+"""Instructions of which calls are written element by element."""
+_SCALED = (0x37000000, 0x48000000)
+"""2 ** -17 and 2 ** 17 in f32, between which the library multiplies by the scale of a cast."""
+_ONE = 0x3C00
 
 
 @dataclass(slots=True)
@@ -44,175 +47,186 @@ class FunctionWriter:
     counts: bool = False
     high: int = _FULL
     low: int = _FULL
-    _body: list[pto.Operation] = field(default_factory=list)
+    compared: int = 0
+    """The address of the bits that `vsel` takes."""
+    scale: int = _ONE
+    """The scale of casts from i32 to f16, a code of f16."""
 
     def control(self, what: str, first: int, second: int) -> None:
-        """Apply a word of control; scales and masks of comparisons belong to calls that are refused."""
+        """Apply a word of control."""
         if what in ("count", "norm"):
             self.counts = what == "count"
         elif what == "mask":
             self.high, self.low = first, second
         elif what == "lanes":
             self.high, self.low = 0, first
+        elif what == "cmpmask":
+            self.compared = first
+        elif what == "deqscale":
+            self.scale = first
 
     def write(self, call: str, mnemonic: str, repeats: int, words: Words) -> None:
         """Write a call as one launch.
 
         Raises:
-            IllegalError: it is none of those that are written, or has strides or a mask that are not.
+            IllegalError: it is none of those that are written, or has strides or elements that are not.
         """
-        if mnemonic not in _WRITTEN or "reduced" in words.attributes:
-            raise IllegalError(f"{call} is not modelled on the A5", span=self.maker.span, legal=("--target a2a3",))
-        operands = words.operands
-        width = max(_bits(each.element) for each in operands)
-        if width > 32 or min(_bits(each.element) for each in operands) < 8:
-            raise IllegalError(f"{call} of elements of 4 or 64 bits is not modelled on the A5", span=self.maker.span)
-        lanes = _REGISTER // width
-        count, span = self.low, self.maker.span
-        if not self.counts and any(each.block != 1 for each in operands):
-            raise IllegalError(f"{call} with block strides other than 1 is not modelled on the A5", span=span)
-        if not self.counts:
-            count = self._active(call, lanes)
-        trips = -(-count // lanes) if self.counts else repeats
-        if not trips or not count:
-            return
-        for each in operands:
-            self._check(call, each, count if self.counts else lanes if repeats > 1 else count, repeats)
-        index, left = self.maker.name(), self.maker.name()
-        mask, rest = self.maker.name(), self.maker.name()
-        self._body = []
-        kind = pto.MaskType(width)
-        self._add(f"plt_b{width}", (left,), (_I32,), (mask, rest), (kind, _I32))
-        places = [self._place(index, each, lanes) for each in operands]
-        self._work(call, mnemonic, words, places, (mask, kind), width)
-        zero, end, one = (self.maker.index(number) for number in (0, trips, 1))
-        start = self.maker.constant(count, _I32)
-        again = rest if self.counts else left  # the register keeps its mask from repeat to repeat
-        body = (*self._body, pto.Yield((again,), (_I32,), span=span))
-        loop = pto.For(index, zero, end, one, body, (left,), (start,), (self.maker.name(),), (_I32,), span=span)
-        self.add(pto.Section("vecscope", (loop,), span=span))
+        body = FunctionBody(self.maker, call, self.pointer)
+        form = forms.FORMS.get(mnemonic)
+        if mnemonic in _PLAIN:
+            self._elements(body, mnemonic, repeats, words)
+        elif mnemonic.startswith("vcmpv"):
+            forms.compare(self, body, words, repeats, mnemonic[-2:])
+        elif form is not None:
+            form(self, body, words, repeats, mnemonic)
+        else:
+            raise body.refusal("", ("--target a2a3",))
+        if body.nodes:
+            self.add(pto.Section("vecscope", tuple(body.nodes), span=self.maker.span))
 
-    def _check(self, call: str, operand: Operand, count: int, repeats: int) -> None:
-        """Refuse bytes outside of the buffer that a tensor is of.
+    def lanes(self, bits: int) -> Lanes:
+        """Return the lanes of the mask register."""
+        return Lanes(bits, (self.high << 64 | self.low) & ((1 << REGISTER_BITS // bits) - 1))
+
+    def trips(
+        self, body: FunctionBody, width: int, repeats: int, trip: Callable[[Value, Value, Lanes | None], None]
+    ) -> None:
+        """Write the loop of a call: `trip` takes its number, its mask, and which lanes that has, if all have the same.
+
+        Elements of 64 bits have two bits of a mask.
+        """
+        lanes, mask_bits, each = REGISTER_BITS // width, min(32, width), max(1, width // 32)
+        kind = MaskType(mask_bits)
+        if not self.counts:
+            own = self.lanes(width) if width <= 32 else Lanes(32, (1 << each * self.lanes(64).word.bit_length()) - 1)
+            if own.word and repeats:
+                mask = body.mask(own)
+                body.loop(repeats, lambda index, _: (trip(index, mask, own), ())[1])
+            return
+        count = self.low
+
+        def counted(index: Value, carried: tuple[Value, ...]) -> Sequence[Value]:
+            mask, rest = body.issue(f"plt_b{mask_bits}", carried, (kind, I32))
+            trip(index, mask, None)
+            return (rest,)
+
+        body.loop(-(-count // lanes), counted, (body.number(count * each),))
+
+    def step(self, operand: Operand, lanes: int) -> int:
+        """Return the bytes from trip to trip of an operand."""
+        return lanes * bits_of(operand.element) // 8 if self.counts else operand.repeat * BLOCK
+
+    def check(self, call: str, operand: Operand, count: int, steps: int = 0) -> None:
+        """Refuse bytes outside of the buffer that a tensor is of; `count` elements `steps` bytes behind it.
 
         Raises:
             TileError: there are some.
         """
-        steps = 0 if self.counts else (repeats - 1) * operand.repeat * 32
-        end = operand.address + steps + -(-count * _bits(operand.element) // 8)
+        end = operand.address + steps + -(-count * bits_of(operand.element) // 8)
         if end > operand.high:
             raise TileError(
                 f"{call}: bytes {operand.address} .. {end - 1}; the tensor's buffer has bytes {operand.low} .. "
                 f"{operand.high - 1}", span=self.maker.span, legal=("a smaller count", "a larger InitBuffer")
             )  # fmt: skip
 
-    def _active(self, call: str, lanes: int) -> int:
-        """Return how many low lanes the mask register names.
+    # ------------------------------------------------------------------------------------------ element by element
 
-        Raises:
-            IllegalError: its lanes are no low ones.
-        """
-        mask = (self.high << 64 | self.low) & ((1 << lanes) - 1)
-        if mask & (mask + 1):
-            raise IllegalError(
-                f"{call} under a mask of bits is not modelled on the A5", span=self.maker.span, legal=("low lanes",)
-            )
-        return mask.bit_length()
+    def _elements(self, body: FunctionBody, mnemonic: str, repeats: int, words: Words) -> None:
+        operands = words.operands
+        nibbles = [each for each in operands if bits_of(each.element) < 8]
+        width = max(bits_of(each.element) for each in operands)
+        if nibbles and ("i4" in {each.element for each in nibbles} or width != 16):
+            raise body.refusal("of elements of 4 bits" if "i4" in {each.element for each in nibbles} else "of pairs")
+        lanes = REGISTER_BITS // width
+        active = self.low if self.counts else (self.lanes(width).word.bit_length() if repeats == 1 else lanes)
+        for each in operands:
+            steps = 0 if self.counts else max(repeats - 1, 0) * each.repeat * BLOCK
+            blocks = -(-active * bits_of(each.element) // (BLOCK * 8)) - 1
+            self.check(body.call, each, active, steps + blocks * (each.block - 1) * BLOCK)
+        if nibbles:
+            self._nibbles(body, repeats, words)
+            return
 
-    def _place(self, index: str, operand: Operand, lanes: int) -> str:
-        """Return the offset in elements of a trip."""
-        step = lanes if self.counts else operand.repeat * 256 // _bits(operand.element)
-        name = self.maker.name()
-        factor = self.maker.index(step)
-        self._body.append(pto.Arith(name, "muli", (index, factor), INDEX, span=self.maker.span))
-        return name
+        def trip(index: Value, mask: Value, own: Lanes | None) -> None:
+            to, *sources = operands
+            given = [body.load(each, index, self.step(each, lanes), width, mask) for each in sources]
+            if mnemonic in ("vmla", "vaxpy", "vmadd"):
+                before = body.load(to, index, self.step(to, lanes), width, mask)
+                given.insert(1 if mnemonic == "vaxpy" else 0, before)
+            result = self._result(body, mnemonic, words, given, mask)
+            body.store(result, to, index, self.step(to, lanes), width, mask, own)
 
-    def _work(
-        self, call: str, mnemonic: str, words: Words, places: Sequence[str], mask: tuple[str, pto.MaskType], width: int
-    ) -> None:
-        """Write loads, the instruction and the store of a trip."""
-        to, *sources = words.operands
-        span = self.maker.span
-        given = [self._load(each, place, width) for each, place in zip(sources, places[1:], strict=True)]
-        if mnemonic in _ACCUMULATING:
-            given.insert(0, self._load(to, places[0], width))
+        self.trips(body, width, repeats, trip)
+
+    def _nibbles(self, body: FunctionBody, repeats: int, words: Words) -> None:
+        """Write a cast between bf16 and pairs of 4-bit floats, of which 64 bytes are a register of 128 values."""
+        to, source = words.operands
+        if not self.counts:
+            raise body.refusal("of pairs of 4 bits under a mask")
+        narrows = bits_of(to.element) < 8
+        count, whole = self.low, body.full(8 if not narrows else 16)
+
+        def trip(index: Value, carried: tuple[Value, ...]) -> Sequence[Value]:
+            wide, rest = body.issue("plt_b16", carried[:1], (MaskType(16), I32))
+            if narrows:
+                value = body.load(source, index, 256, 16, wide)
+                value = self.converted(body, value, to.element, words.attributes["mode"], wide)
+                mask, left = body.issue("plt_b32", carried[1:], (MaskType(32), I32))
+                body.issue("vsts", (value, *body.place(to.element, to.address, index, 64), mask), dist="PK4_B32")
+                return rest, left
+            value = body.one("vlds", body.place(source.element, source.address, index, 64), vector(source.element), dist="UNPK4")
+            value = body.one("vcvt", (value, whole), vector(to.element), part="P0")
+            body.store(value, to, index, 256, 16, wide, None)
+            return rest, carried[1]
+
+        del repeats
+        body.loop(-(-count // 128), trip, (body.number(count), body.number(count // 2)))
+
+    def _result(
+        self, body: FunctionBody, mnemonic: str, words: Words, given: list[Value], mask: Value
+    ) -> Value:
+        """Return the register that a trip stores."""
+        to = words.operands[0].element
         if mnemonic == "cast":
-            result = self._convert(sources[0].element, to.element, words.attributes["mode"], given[0], mask)
+            return self.converted(body, given[0], to, words.attributes["mode"], mask)
+        if mnemonic in ("vaddreluconv", "vsubreluconv"):
+            name = mnemonic.replace("conv", "")
+            return self.converted(body, body.one(name, (*given, mask), given[0][1]), to, "RINT", mask)
+        if mnemonic in ("vmla", "vaxpy"):
+            given = [value if value[1] == vector(to) else self.converted(body, value, to, "NONE", mask) for value in given]
         elif len({each.element for each in words.operands}) > 1:
-            raise IllegalError(f"{call} of two element types is not modelled on the A5", span=span)
-        elif mnemonic == "vcopy":
-            result = given[0][0]
-        else:
-            names, kinds = [name for name, _ in given], [kind for _, kind in given]
-            for element, code in words.scalars:
-                shift = mnemonic in ("vshl", "vshr")
-                names.append(self.maker.constant(code, _I32) if shift else self.maker.code(code, element))
-                kinds.append(_I32 if shift else self.maker.scalar_type(element))
-            # vaxpy has its scalar last and no mask in one of its forms
-            result = self.maker.name()
-            own = _vector(to.element)
-            name = _NAMES.get(mnemonic, mnemonic)
-            self._add(name, (*names, mask[0]), (*kinds, mask[1]), (result,), (own,))
-        dist = {width: (), width // 2: (("dist", f"PK_B{width}"),), width // 4: (("dist", "PK4_B32"),)}
-        base, kind = self.pointer(to.element, to.address), pto.PointerType(to.element, "ub")
-        self._add(
-            "vsts", (result, base, places[0], mask[0]), (_vector(to.element), kind, INDEX, mask[1]),
-            words=dist[_bits(to.element)],
-        )  # fmt: skip
+            raise body.refusal("of two element types")
+        if mnemonic == "vcopy":
+            return given[0]
+        for element, code in words.scalars:
+            shift = mnemonic in ("vshl", "vshr")
+            given.append(body.number(code) if shift else body.scalar(to if mnemonic == "vaxpy" else element, code))
+        return body.one(_NAMES.get(mnemonic, mnemonic), (*given, mask), vector(to))
 
-    def _load(self, operand: Operand, place: str, width: int) -> tuple[str, pto.Type]:
-        bits = _bits(operand.element)
-        dist = {width: (), width // 2: (("dist", f"UNPK_B{bits}"),), width // 4: (("dist", "UNPK4"),)}[bits]
-        base, name = self.pointer(operand.element, operand.address), self.maker.name()
-        kind = _vector(operand.element)
-        self._add("vlds", (base, place), (pto.PointerType(operand.element, "ub"), INDEX), (name,), (kind,), dist)
-        return name, kind
-
-    def _convert(
-        self, source: str, to: str, mode: str, given: tuple[str, pto.Type], mask: tuple[str, pto.MaskType]
-    ) -> str:
+    def converted(self, body: FunctionBody, value: Value, to: str, mode: str, mask: Value) -> Value:
         """Write a conversion; it saturates, as far as CTRL lets it."""
-        name, kind = given
-        result = self.maker.name()
-        letter = (("rnd", _LETTERS[mode]),)
-        if source == to:
-            self._add("vtrc", (name, mask[0]), (kind, mask[1]), (result,), (_vector(to),), letter)
-            return result
-        if (source, to) == ("i32", "f16"):  # the library multiplies by the scale between two conversions
-            raise IllegalError(
-                "Cast from i32 to f16 by SetDeqScale is not modelled on the A5", span=self.maker.span,
-                legal=("--target a2a3", "Cast to float, Muls, Cast to half"),
-            )  # fmt: skip
-        row = conversion(source, to)
-        words: tuple[tuple[str, str], ...] = letter if row.roundings else ()
-        words += (("sat", "SAT"),) if row.saturations else ()
-        words += (("part", row.parts[0]),) if row.parts else ()
-        bits = _bits(source)
-        if bits < mask[1].bits:
-            whole = self.maker.name()
-            self._add(f"pset_b{bits}", (), (), (whole,), (pto.MaskType(bits),), (("pattern", "PAT_ALL"),))
-            mask = whole, pto.MaskType(bits)
-        self._add("vcvt", (name, mask[0]), (kind, mask[1]), (result,), (_vector(to),), words)
-        return result
-
-    def _add(
-        self,
-        mnemonic: str,
-        operands: tuple[str, ...],
-        kinds: tuple[pto.Type, ...],
-        results: tuple[str, ...] = (),
-        result_kinds: tuple[pto.Type, ...] = (),
-        words: tuple[tuple[str, str], ...] = (),
-    ) -> None:
-        self._body.append(
-            MicroOperation(mnemonic, operands, kinds, results, result_kinds, tuple(sorted(words)), span=self.maker.span)
-        )
+        kind = value[1]
+        assert isinstance(kind, pto.VectorType)
+        if kind.element == to:
+            return body.one("vtrc", (value, mask), kind, rnd=_LETTERS[mode])
+        if (kind.element, to) == ("i32", "f16"):  # x times the scale, between two factors that keep it in range
+            wide = self.converted(body, value, "f32", "RINT", mask)
+            scale = body.maker.code(_f32_of(self.scale), "f32"), pto.ScalarType("f32")
+            for factor in (body.scalar("f32", _SCALED[0]), scale, body.scalar("f32", _SCALED[1])):
+                wide = body.one("vmuls", (wide, factor, mask), wide[1])
+            return self.converted(body, wide, to, "RINT", mask)
+        row = conversion(kind.element, to)
+        words = {
+            "rnd": _LETTERS[mode] if row.roundings else "", "sat": "SAT" if row.saturations else "",
+            "part": row.parts[0] if row.parts else "",
+        }  # fmt: skip
+        bits = min(32, bits_of(kind.element))
+        if bits != mask[1].bits:  # type: ignore[union-attr]
+            mask = body.full(bits)
+        return body.one("vcvt", (value, mask), vector(to), **words)
 
 
-def _bits(element: str) -> int:
-    found = element_format(element)
-    return 4 if found.bits == 4 else found.storage_bits
 
-
-def _vector(element: str) -> pto.VectorType:
-    return pto.VectorType(_REGISTER // _bits(element), element)
+def _f32_of(code: int) -> int:
+    """Return the code in f32 of a code of f16."""
+    return int(np.uint16(code).view(np.float16).astype(np.float32).view(np.uint32))

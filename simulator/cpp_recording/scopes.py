@@ -44,7 +44,7 @@ class _Shape:
 
 
 @dataclass(slots=True)
-class _Notes:
+class MakerNotes:
     """Takes warnings about an instruction for a maker."""
 
     maker: NodeMaker
@@ -207,7 +207,7 @@ class ScopeMaker:
         )  # fmt: skip
         key = shape, node.operand_types
         if key not in self._checked:
-            check_made(node, _Notes(self.maker))
+            check_made(node, MakerNotes(self.maker))
             self._checked.add(key)
         self._body.append(node)
 
