@@ -221,8 +221,8 @@ class FunctionWriter:
             "part": row.parts[0] if row.parts else "",
         }  # fmt: skip
         bits = min(32, bits_of(kind.element))
-        if bits != mask[1].bits:  # type: ignore[union-attr]
-            mask = body.full(bits)
+        if bits != mask[1].bits:  # type: ignore[union-attr] # a wide lane has the bit of the narrow one it comes from
+            mask = body.one("pbitcast", (mask,), MaskType(bits))
         return body.one("vcvt", (value, mask), vector(to), **words)
 
 
