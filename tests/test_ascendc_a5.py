@@ -216,7 +216,9 @@ def test_a_call_is_one_launch():
 
 
 def test_a_sample_of_masks_and_strides(monkeypatch):
-    monkeypatch.setattr(kernels, "sample", lambda name, inputs, args: run(KERNELS / f"{name}.cpp", "a5", inputs=inputs, args=args))
+    monkeypatch.setattr(
+        kernels, "sample", lambda name, inputs, args: run(KERNELS / f"{name}.cpp", "a5", inputs=inputs, args=args)
+    )
     kernels.test_masks_repeats_and_strides()
     kernels.test_gather_compare_select()
 

@@ -93,13 +93,18 @@ class Table:
 
     def masked(self, statement, values, count=None, more=""):
         count = self.count() if count is None else count
-        self.add(scope(self.element, statement, count, more), np.where(np.arange(len(values)) < count, values, 0).astype(values.dtype))
+        self.add(
+            scope(self.element, statement, count, more),
+            np.where(np.arange(len(values)) < count, values, 0).astype(values.dtype),
+        )
 
     def check(self, folder):
         found = self.calls.results(folder, target="a5")
         for number, wanted in enumerate(self.expected):
             np.testing.assert_array_equal(
-                same_nan(found[number].view(self.kind)), same_nan(wanted.view(self.kind)), err_msg=self.calls.texts[number]
+                same_nan(found[number].view(self.kind)),
+                same_nan(wanted.view(self.kind)),
+                err_msg=self.calls.texts[number],
             )
 
 
@@ -118,10 +123,16 @@ def test_lanes(element, tmp_path):
     for mode, function in COMPARED.items():
         with np.errstate(all="ignore"):
             chosen = function(table.a, table.b) & (np.arange(table.lanes) < 50)
-            table.add(scope(element, f"Compare<T, CMPMODE::{mode}>(k, a, b, m); Select(d, a, b, k)", 50), np.where(chosen, table.a, table.b))
+            table.add(
+                scope(element, f"Compare<T, CMPMODE::{mode}>(k, a, b, m); Select(d, a, b, k)", 50),
+                np.where(chosen, table.a, table.b),
+            )
             for name in ("Compares", "CompareScalar"):
                 chosen = function(table.a, table.a.dtype.type(2)) & (np.arange(table.lanes) < 50)
-                table.add(scope(element, f"{name}<T, CMPMODE::{mode}>(k, a, 2, m); Select(d, a, b, k)", 50), np.where(chosen, table.a, table.b))
+                table.add(
+                    scope(element, f"{name}<T, CMPMODE::{mode}>(k, a, 2, m); Select(d, a, b, k)", 50),
+                    np.where(chosen, table.a, table.b),
+                )
     both = np.stack([table.a, table.b], 1).ravel()
     table.add(scope(element, "Interleave(d, c, a, b)", 3), both[: table.lanes])
     table.add(scope(element, "Interleave(c, d, a, b)", 3), both[table.lanes :])
@@ -170,9 +181,14 @@ def test_loads_and_stores(element, tmp_path):
         memory[2 * block + blocks],
     )  # fmt: skip
     table.add(
-        scope(element, "UnalignReg u; auto *p = x + 5; LoadUnAlignPre(u, p); LoadUnAlign(c, u, p, 7); LoadUnAlign(d, u, p)", 1),
+        scope(
+            element,
+            "UnalignReg u; auto *p = x + 5; LoadUnAlignPre(u, p); LoadUnAlign(c, u, p, 7); LoadUnAlign(d, u, p)",
+            1,
+        ),
         memory[12 : 12 + lanes],
     )
+
     # What is stored.
     def stored(text, places, values):
         found = np.zeros(SIZE // memory.itemsize, table.kind)
@@ -183,9 +199,14 @@ def test_loads_and_stores(element, tmp_path):
     a, b = table.a, table.b
     stored("StoreAlign(z + 64, a, m);", [64], a[:1])
     stored(f"StoreAlign<T, StoreDist::DIST_FIRST_ELEMENT_B{width}>(z + 3, b, all);", [3], b[:1])
-    stored(f"StoreAlign<T, StoreDist::DIST_INTLV_B{width}>(z, a, b, all);", np.arange(2 * lanes), np.stack([a, b], 1).ravel())
     stored(
-        "StoreAlign<T, PostLiteral::POST_MODE_UPDATE>(z, a, 256, all); StoreAlign<T, PostLiteral::POST_MODE_UPDATE>(z, b, 32, all);",
+        f"StoreAlign<T, StoreDist::DIST_INTLV_B{width}>(z, a, b, all);",
+        np.arange(2 * lanes),
+        np.stack([a, b], 1).ravel(),
+    )
+    stored(
+        "StoreAlign<T, PostLiteral::POST_MODE_UPDATE>(z, a, 256, all); "
+        "StoreAlign<T, PostLiteral::POST_MODE_UPDATE>(z, b, 32, all);",
         np.r_[np.arange(lanes), 256 + np.arange(lanes)], np.r_[a, b],
     )  # fmt: skip
     stored("StoreAlign<T, DataCopyMode::DATA_BLOCK_COPY>(z, a, 3, all);", blocks, a)
@@ -200,11 +221,18 @@ def test_loads_and_stores(element, tmp_path):
         np.arange(len(kept)), a[kept],
     )  # fmt: skip
     raw = np.zeros(SIZE, np.uint8)
-    raw[:32] = np.packbits(np.repeat(np.arange(lanes) < 9, 256 // lanes) & (np.arange(256) % (256 // lanes) == 0), bitorder="little")
-    table.calls.add(scope(element, "auto *w = (uint8_t *)z; MaskReg nine = m; StoreAlign(w, nine)", 9).replace("StoreAlign(z, d, all);", ""))
+    raw[:32] = np.packbits(
+        np.repeat(np.arange(lanes) < 9, 256 // lanes) & (np.arange(256) % (256 // lanes) == 0), bitorder="little"
+    )
+    table.calls.add(
+        scope(element, "auto *w = (uint8_t *)z; MaskReg nine = m; StoreAlign(w, nine)", 9).replace(
+            "StoreAlign(z, d, all);", ""
+        )
+    )
     table.expected.append(raw)
     table.add(
-        scope(element, "auto *w = (uint8_t *)(z + 1024); StoreAlign(w, m); LocalMemBar<MemType::VEC_STORE, MemType::VEC_LOAD>(); "
+        scope(element, "auto *w = (uint8_t *)(z + 1024); StoreAlign(w, m); "
+              "LocalMemBar<MemType::VEC_STORE, MemType::VEC_LOAD>(); "
               "LoadAlign(k, w); Select(d, a, b, k)", 9).replace("StoreAlign(z, d, all);", "StoreAlign(z, d, all); "
               "Duplicate(c, (T)0); StoreAlign(z + 1024, c, all);"),
         np.where(np.arange(lanes) < 9, a, b),
@@ -220,12 +248,17 @@ def test_masks(tmp_path):
         **{f"VL{n}": lane < n for n in (1, 2, 3, 4, 8, 16, 32)},
     }  # fmt: skip
     for name, mask in patterns.items():
-        table.add(scope("f32", f"k = CreateMask<T, MaskPattern::{name}>(); Select(d, a, b, k)", 1), np.where(mask, a, b))
+        table.add(
+            scope("f32", f"k = CreateMask<T, MaskPattern::{name}>(); Select(d, a, b, k)", 1), np.where(mask, a, b)
+        )
     third, few = lane % 3 == 0, lane < 20
     logic = {
-        "And(k, p, m, all)": third & few, "Or(k, p, m, all)": third | few, "Xor(k, p, m, all)": third ^ few,
-        "MaskAnd(k, p, m, all)": third & few, "MaskOr(k, p, m, all)": third | few, "MaskXor(k, p, m, all)": third ^ few,
-        "Not(k, p, m)": ~third & few, "MaskNot(k, p, m)": ~third & few, "Move(k, p, m)": third & few, "MaskMov(k, p)": third,
+        "And(k, p, m, all)": third & few, "Or(k, p, m, all)": third | few,
+        "Xor(k, p, m, all)": third ^ few,
+        "MaskAnd(k, p, m, all)": third & few, "MaskOr(k, p, m, all)": third | few,
+        "MaskXor(k, p, m, all)": third ^ few,
+        "Not(k, p, m)": ~third & few, "MaskNot(k, p, m)": ~third & few, "Move(k, p, m)": third & few,
+        "MaskMov(k, p)": third,
         "Select(k, p, all, m)": np.where(few, third, True), "MaskSel(k, p, all, m)": np.where(few, third, True),
         "MaskInterleave<T>(k, q, p, m)": np.stack([third, few], 1).ravel()[:64],
         "DeInterleave<T>(k, q, p, m)": np.concatenate([third, few])[::2],
@@ -250,8 +283,18 @@ def test_rearranging_and_reducing(tmp_path):
     index = np.arange(64)[::-1] * 2 % 64
     reverse = "Arange<T, IndexOrder::DECREASE_ORDER>(c, 63); "
     table.add(scope("i32", f"{reverse}Gather(d, a, c)", 1), a[::-1])
-    table.add(scope("i32", f"{reverse}Gather(d, x, (RegTensor<uint32_t> &)c, m)", 7), np.where(np.arange(64) < 7, a[::-1], 0))
-    table.add(scope("i32", f"{reverse}Scatter(z, a, (RegTensor<uint32_t> &)c, all); LocalMemBar<MemType::VEC_STORE, MemType::VEC_LOAD>(); LoadAlign(d, z)", 1), a[::-1])
+    table.add(
+        scope("i32", f"{reverse}Gather(d, x, (RegTensor<uint32_t> &)c, m)", 7), np.where(np.arange(64) < 7, a[::-1], 0)
+    )
+    table.add(
+        scope(
+            "i32",
+            f"{reverse}Scatter(z, a, (RegTensor<uint32_t> &)c, all); "
+            "LocalMemBar<MemType::VEC_STORE, MemType::VEC_LOAD>(); LoadAlign(d, z)",
+            1,
+        ),
+        a[::-1],
+    )
     table.add(scope("i32", "Muls(c, a, 0, all); Adds(c, c, 64, all); GatherB(d, x, (RegTensor<uint32_t> &)c, all)", 1),
               np.tile(table.raw.view(np.int32)[16:24], 8))  # fmt: skip
     few = a[:21].astype(np.int64)
@@ -266,7 +309,10 @@ def test_rearranging_and_reducing(tmp_path):
     }.items():  # fmt: skip
         table.add(scope("i32", f"{text}(d, a, all)", 1), np.r_[values.astype(np.int32), np.zeros(56, np.int32)])
     kept = a[a > 0]
-    table.add(scope("i32", "Compares<T, CMPMODE::GT>(k, a, 0, all); Squeeze(d, a, k)", 1), np.r_[kept, np.zeros(64 - len(kept), np.int32)])
+    table.add(
+        scope("i32", "Compares<T, CMPMODE::GT>(k, a, 0, all); Squeeze(d, a, k)", 1),
+        np.r_[kept, np.zeros(64 - len(kept), np.int32)],
+    )
     before = np.cumsum(a > 0) - (a > 0)
     table.add(scope("i32", "Compares<T, CMPMODE::GT>(k, a, 0, all); Unsqueeze(d, k)", 1), before)
     low, high = (a.astype(np.int64) * b).astype(np.uint64), a.astype(np.int64) * b >> 32
@@ -279,11 +325,18 @@ def test_rearranging_and_reducing(tmp_path):
     borrow = (a.view(np.uint32) < b.view(np.uint32)).astype(np.int32)
     table.add(scope("i32", "Sub(k, c, a, b, all); SubC(k, d, a, b, k, all)", 1), a - b - borrow)
     halves = a.astype(np.uint16)
-    table.add(scope("i32", "RegTensor<uint16_t> h; Pack(h, a); d = (RegTensor<T> &)h", 1), np.r_[halves, np.zeros(64, np.uint16)].view(np.int32))
-    table.add(scope("i32", "RegTensor<uint16_t> h; Pack<uint16_t, T, HighLowPart::HIGHEST>(h, a); d = (RegTensor<T> &)h", 1),
+    table.add(
+        scope("i32", "RegTensor<uint16_t> h; Pack(h, a); d = (RegTensor<T> &)h", 1),
+        np.r_[halves, np.zeros(64, np.uint16)].view(np.int32),
+    )
+    high_half = "Pack<uint16_t, T, HighLowPart::HIGHEST>(h, a)"
+    table.add(scope("i32", f"RegTensor<uint16_t> h; {high_half}; d = (RegTensor<T> &)h", 1),
               np.r_[np.zeros(64, np.uint16), halves].view(np.int32))  # fmt: skip
     table.add(scope("i32", "UnPack(d, (RegTensor<int16_t> &)a)", 1), a.view(np.int16)[:64])
-    table.add(scope("i32", "UnPack((RegTensor<uint32_t> &)d, (RegTensor<uint16_t> &)a)", 1), a.view(np.uint16)[:64].astype(np.int32))
+    table.add(
+        scope("i32", "UnPack((RegTensor<uint32_t> &)d, (RegTensor<uint16_t> &)a)", 1),
+        a.view(np.uint16)[:64].astype(np.int32),
+    )
     assert index.size
     table.check(tmp_path)
 
@@ -293,14 +346,16 @@ def test_floats(tmp_path):
     a, b = table.a, table.b
     f32, f64 = np.float32, np.float64
     calls = {  # within a tolerance, since the precision of the chip is not stated
-        "Exp(d, a, m)": np.exp(a.astype(f64)), "Ln(d, a, m)": np.log(np.abs(a).astype(f64)), "Log(d, a, m)": np.log(np.abs(a).astype(f64)),
+        "Exp(d, a, m)": np.exp(a.astype(f64)), "Ln(d, a, m)": np.log(np.abs(a).astype(f64)),
+        "Log(d, a, m)": np.log(np.abs(a).astype(f64)),
         "ExpSub(d, a, b, m)": np.exp(a.astype(f64) - b), "FusedExpSub(d, a, b, m)": np.exp(a.astype(f64) - b),
         "d = b; Axpy(d, a, 3, m)": b + 3 * a.astype(f64), "d = b; FusedMulDstAdd(d, a, a, m)": b * a.astype(f64) + a,
         "d = b; MulAddDst(d, a, a, m)": b + a.astype(f64) * a, "PairReduceElem<ReduceType::SUM>(d, a, all)": None,
         "PairReduceSum(d, a, all)": None,
     }  # fmt: skip
     wanted = []
-    for text, values in calls.items():
+    for text, exact in calls.items():
+        values = exact
         if values is None:
             values = np.r_[a.reshape(32, 2).sum(1), np.zeros(32, f32)]
             table.calls.add(scope("f32", text, 33))
@@ -312,7 +367,9 @@ def test_floats(tmp_path):
     for mode, function in rounded.items():
         table.calls.add(scope("f32", f"Truncate<T, RoundMode::CAST_{mode}>(d, a, m)", 33))
         wanted.append(np.where(np.arange(64) < 33, function(a), 0))
-    table.calls.add(scope("f32", "RegTensor<half> h; MulsCast<half, T, RegLayout::ONE>(h, a, 3.0f, all); d = (RegTensor<T> &)h", 1))
+    table.calls.add(
+        scope("f32", "RegTensor<half> h; MulsCast<half, T, RegLayout::ONE>(h, a, 3.0f, all); d = (RegTensor<T> &)h", 1)
+    )
     scaled = (a * f32(3)).astype(np.float16)
     found = table.calls.results(tmp_path, target="a5")
     for number, values in enumerate(wanted):
@@ -324,8 +381,10 @@ def test_floats(tmp_path):
 CONVERTED = {  # source and destination; how exact codes come of NumPy
     ("f32", "f16"): lambda a: a.astype(np.float16), ("f32", "i32"): lambda a: np.rint(a).astype(np.int32),
     ("f32", "i16"): lambda a: np.rint(a).astype(np.int16), ("f32", "bf16"): lambda a: a.astype(ml_dtypes.bfloat16),
-    ("f16", "f32"): lambda a: a.astype(np.float32), ("f16", "i8"): lambda a: np.clip(np.rint(a), -128, 127).astype(np.int8),
-    ("i32", "f32"): lambda a: a.astype(np.float32), ("i32", "i16"): lambda a: np.clip(a, -32768, 32767).astype(np.int16),
+    ("f16", "f32"): lambda a: a.astype(np.float32),
+    ("f16", "i8"): lambda a: np.clip(np.rint(a), -128, 127).astype(np.int8),
+    ("i32", "f32"): lambda a: a.astype(np.float32),
+    ("i32", "i16"): lambda a: np.clip(a, -32768, 32767).astype(np.int16),
     ("i16", "f32"): lambda a: a.astype(np.float32), ("u8", "f16"): lambda a: a.astype(np.float16),
     ("i16", "f16"): lambda a: a.astype(np.float16), ("u8", "u32"): lambda a: a.astype(np.uint32),
 }  # fmt: skip
@@ -336,32 +395,27 @@ def test_casts_by_traits(source, tmp_path):
     """Narrow results are every second or fourth lane from the layout's; wide ones come from there."""
     table = Table(source)
     wanted = []
-    words = {"f16": "half"} | {element: word for element, (word, _) in ELEMENTS.items()}
     for (own, to), function in CONVERTED.items():
         if own != source:
             continue
         values = function(table.a)
-        wide_bits, narrow_bits = 2048 // table.lanes, 8 * values.itemsize
-        for layout in range(max(wide_bits, narrow_bits) // min(wide_bits, narrow_bits)):
-            names = "ZERO", "ONE", "TWO", "THREE"
-            trait = (
-                f"constexpr CastTrait how{{RegLayout::{names[layout]}, SatMode::SAT, MaskMergeMode::ZEROING, RoundMode::CAST_RINT}}; "
-                f"RegTensor<{words[to]}> h; SetCtrlSpr<60, 60>(0); "
-            )
-            text = scope(source, f"Cast<{words[to]}, T, how>(h, a, all); d = (RegTensor<T> &)h", 1)
-            table.calls.add(text.replace("__VEC_SCOPE__", f"{trait.split('RegTensor')[0]}SetCtrlSpr<60, 60>(0); __VEC_SCOPE__").replace(
-                "RegTensor<T> a", f"RegTensor<{words[to]}> h; RegTensor<T> a"))  # fmt: skip
-            ratio = wide_bits // narrow_bits if narrow_bits < wide_bits else 1
-            if narrow_bits > wide_bits:
-                step = narrow_bits // wide_bits
-                expected = values[layout::step]
+        before, after = 2048 // table.lanes, 8 * values.itemsize
+        for layout in range(max(before, after) // min(before, after)):
+            trait = f"RegLayout::{('ZERO', 'ONE', 'TWO', 'THREE')[layout]}, SatMode::SAT, MaskMergeMode::ZEROING"
+            word = ELEMENTS[to][0]
+            text = scope(source, f"Cast<{word}, T, how>(h, a, all); d = (RegTensor<T> &)h", 1, f"RegTensor<{word}> h; ")
+            how = f"SetCtrlSpr<60, 60>(0); constexpr CastTrait how{{{trait}, RoundMode::CAST_RINT}}; __VEC_SCOPE__"
+            table.calls.add(text.replace("__VEC_SCOPE__", how))
+            if after > before:
+                expected = values[layout :: after // before]
             else:
                 expected = np.zeros(256 // values.itemsize, values.dtype)
-                expected[layout::ratio] = values
+                expected[layout :: before // after] = values
             wanted.append(expected)
     found = table.calls.results(tmp_path, target="a5")
     for number, expected in enumerate(wanted):
-        np.testing.assert_array_equal(found[number][:256], np.ascontiguousarray(expected).view(np.uint8), err_msg=table.calls.texts[number])
+        raw = np.ascontiguousarray(expected).view(np.uint8)
+        np.testing.assert_array_equal(found[number][:256], raw, err_msg=table.calls.texts[number])
 
 
 # ------------------------------------------------------------------------------------------------- refusals
@@ -372,8 +426,8 @@ REFUSED = {
     "algorithm": "static constexpr int own = 1; Div<T, &own>(d, a, b, m)",
     "a register that nothing was written to": "Add(d, a, c, m)",
     "a mask that has no value": "Add(d, a, b, k)",
-    "needs another RegLayout": "constexpr CastTrait how{RegLayout::UNKNOWN, SatMode::SAT, MaskMergeMode::ZEROING, RoundMode::CAST_RINT}; "
-    "RegTensor<half> h; Cast<half, T, how>(h, a, m)",
+    "needs another RegLayout": "constexpr CastTrait how{RegLayout::UNKNOWN, SatMode::SAT, "
+    "MaskMergeMode::ZEROING, RoundMode::CAST_RINT}; RegTensor<half> h; Cast<half, T, how>(h, a, m)",
     "aligned": "LoadAlign(d, x + 1)", "outside the buffer": "LoadAlign(d, x + 100000)",
     "does not take elements": "Sqrt((RegTensor<int32_t> &)d, (RegTensor<int32_t> &)a, m)",
     "a vector function has only": "SetFlag<HardEvent::V_MTE3>(EVENT_ID0)",
@@ -389,7 +443,7 @@ def test_refused_with_its_line(words, tmp_path):
         table.calls.results(tmp_path, target="a5")
     assert re.search(words, caught.value.message)
     assert caught.value.span is not None
-    assert re.split(r"[(<]", REFUSED[words].split("; ")[-1])[0] in caught.value.span.text
+    assert re.split(r"[(<]", REFUSED[words].rsplit("; ", maxsplit=1)[-1])[0] in caught.value.span.text
 
 
 def test_every_name_has_a_test():

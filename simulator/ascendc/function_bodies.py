@@ -89,26 +89,29 @@ class FunctionBody:
         return self.issue(mnemonic, operands, (kind,), **words)[0]
 
     def loop(
-        self, trips: int, body: Callable[[Value, tuple[Value, ...]], Sequence[Value]], start: Sequence[Value] = ()
+        self,
+        trips: int,
+        body: Callable[[Value, tuple[Value, ...]], Sequence[Value] | None],
+        start: Sequence[Value] = (),
     ) -> tuple[Value, ...]:
         """Add a loop; `body` writes a trip, given its number and what it carries, and returns what it hands on."""
         if trips <= 1:
             zero = self.maker.index(0), INDEX
-            return tuple(body(zero, tuple(start))) if trips else tuple(start)
+            return tuple(body(zero, tuple(start)) or ()) if trips else tuple(start)
         kinds = tuple(kind for _, kind in start)
         inside = tuple((self.maker.name(), kind) for kind in kinds)
         variable = self.maker.name()
         around, self.nodes = self.nodes, []
-        ends = body((variable, INDEX), inside)
+        ends = body((variable, INDEX), inside) or ()
         names = tuple(name for name, _ in ends)
         nodes = (*self.nodes, *([pto.Yield(names, kinds, span=self.maker.span)] if kinds else []))
         self.nodes = around
         results = tuple((self.maker.name(), kind) for kind in kinds)
-        bounds = [self.maker.index(number) for number in (0, trips, 1)]
+        lower, upper, step = (self.maker.index(number) for number in (0, trips, 1))
         self.nodes.append(
             pto.For(
-                variable, *bounds, nodes, tuple(name for name, _ in inside), tuple(name for name, _ in start),
-                tuple(name for name, _ in results), kinds, span=self.maker.span,
+                variable, lower, upper, step, nodes, tuple(name for name, _ in inside),
+                tuple(name for name, _ in start), tuple(name for name, _ in results), kinds, span=self.maker.span,
             )
         )  # fmt: skip
         return results
@@ -179,15 +182,15 @@ class FunctionBody:
     def first(self, value: Value, element: str, address: int, index: Value, step: int, mask: Value) -> None:
         """Store the first lane of a register."""
         dist = f"1PT_B{lane_bits(element)}"
-        self.issue("vsts", (self.cast(value, vector(element)), *self.place(element, address, index, step), mask), dist=dist)
+        self.issue(
+            "vsts", (self.cast(value, vector(element)), *self.place(element, address, index, step), mask), dist=dist
+        )
 
     def unaligned(self, value: Value, count: int, element: str, address: int, index: Value, step: int) -> None:
         """Store the first elements of a register at any address."""
         pointer = self.at(element, address, index, step)
         state = self.one("init_align", (), AlignType())
-        state = self.one(
-            "vstus", (state, self.number(count), value, pointer), AlignType(), mode="NO_POST_UPDATE"
-        )
+        state = self.one("vstus", (state, self.number(count), value, pointer), AlignType(), mode="NO_POST_UPDATE")
         self.issue("vstas", (state, pointer, self.number(0)))
 
     # ------------------------------------------------------------------------------------------------- values
@@ -235,8 +238,12 @@ class FunctionBody:
         for number in range(1, len(words)):
             if words[number] != words[number - 1]:
                 behind = self.one("vcmps", (index, self.scalar(element, number * bits), whole), kind, cmp="ge")
-                word = self.one("vsel", (self.one("vbr", (self.scalar(element, words[number]),), register), word, behind), register)
-        inside = self.one("vand", (index, self.one("vbr", (self.scalar(element, bits - 1),), register), whole), register)
+                word = self.one(
+                    "vsel", (self.one("vbr", (self.scalar(element, words[number]),), register), word, behind), register
+                )
+        inside = self.one(
+            "vand", (index, self.one("vbr", (self.scalar(element, bits - 1),), register), whole), register
+        )
         shifted = self.one("vshr", (word, self.cast(inside, vector(f"i{bits}")), whole), register)
         last = self.one("vand", (shifted, self.one("vbr", (self.scalar(element, 1),), register), whole), register)
         return self.one("vcmps", (last, self.scalar(element, 0), whole), kind, cmp="ne")
@@ -251,7 +258,9 @@ class FunctionBody:
                 for number, mask in enumerate(found)
             ]
             found = [
-                halves[at] if at + 1 == len(halves) else self.one("por", (halves[at], halves[at + 1], self.full(bits // 2)), kind)
+                halves[at]
+                if at + 1 == len(halves)
+                else self.one("por", (halves[at], halves[at + 1], self.full(bits // 2)), kind)
                 for at in range(0, len(halves), 2)
             ]
         return found[0]

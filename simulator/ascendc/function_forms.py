@@ -22,7 +22,13 @@ _REGISTERS = 4
 """Registers up to which a sum is one of registers."""
 _EVEN, _ODD = "even", "odd"
 _PATTERNS: Mapping[int, tuple[str, ...]] = {
-    1: (_EVEN,), 2: (_ODD,), 3: (_EVEN, _EVEN), 4: (_EVEN, _ODD), 5: (_ODD, _EVEN), 6: (_ODD, _ODD), 7: (),
+    1: (_EVEN,),
+    2: (_ODD,),
+    3: (_EVEN, _EVEN),
+    4: (_EVEN, _ODD),
+    5: (_ODD, _EVEN),
+    6: (_ODD, _ODD),
+    7: (),
 }
 """Patterns of GatherMask: lanes of even or odd numbers, of these again the even or odd ones, inner first."""
 
@@ -44,7 +50,7 @@ def _grouped(writer: FunctionWriter, body: FunctionBody, width: int, repeats: in
         whole, rest = whole - 1, each
     if whole:
         mask = own or body.full(width)
-        body.loop(whole, lambda index, _: (group(index, 0, [mask] * each), ())[1])
+        body.loop(whole, lambda index, _: group(index, 0, [mask] * each))
     if rest:
         full = own or (body.full(width) if rest > 1 or not tail else None)
         masks = [full] * rest
@@ -106,7 +112,9 @@ def _select(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: i
             if bits is not None:
                 chosen = body.spread(image, width, number)
             values = [
-                body.load(own, index, writer.step(own, lanes) * each, width, mask, (start + number) * writer.step(own, lanes))
+                body.load(
+                    own, index, writer.step(own, lanes) * each, width, mask, (start + number) * writer.step(own, lanes)
+                )
                 for own in (first, *more)
             ]
             assert chosen is not None

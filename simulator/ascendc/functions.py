@@ -101,7 +101,7 @@ class FunctionWriter:
             own = self.lanes(width) if width <= 32 else Lanes(32, (1 << each * self.lanes(64).word.bit_length()) - 1)
             if own.word and repeats:
                 mask = body.mask(own)
-                body.loop(repeats, lambda index, _: (trip(index, mask, own), ())[1])
+                body.loop(repeats, lambda index, _: trip(index, mask, own))
             return
         count = self.low
 
@@ -174,7 +174,9 @@ class FunctionWriter:
                 mask, left = body.issue("plt_b32", carried[1:], (MaskType(32), I32))
                 body.issue("vsts", (value, *body.place(to.element, to.address, index, 64), mask), dist="PK4_B32")
                 return rest, left
-            value = body.one("vlds", body.place(source.element, source.address, index, 64), vector(source.element), dist="UNPK4")
+            value = body.one(
+                "vlds", body.place(source.element, source.address, index, 64), vector(source.element), dist="UNPK4"
+            )
             value = body.one("vcvt", (value, whole), vector(to.element), part="P0")
             body.store(value, to, index, 256, 16, wide, None)
             return rest, carried[1]
@@ -182,9 +184,7 @@ class FunctionWriter:
         del repeats
         body.loop(-(-count // 128), trip, (body.number(count), body.number(count // 2)))
 
-    def _result(
-        self, body: FunctionBody, mnemonic: str, words: Words, given: list[Value], mask: Value
-    ) -> Value:
+    def _result(self, body: FunctionBody, mnemonic: str, words: Words, given: list[Value], mask: Value) -> Value:
         """Return the register that a trip stores."""
         to = words.operands[0].element
         if mnemonic == "cast":
@@ -193,7 +193,9 @@ class FunctionWriter:
             name = mnemonic.replace("conv", "")
             return self.converted(body, body.one(name, (*given, mask), given[0][1]), to, "RINT", mask)
         if mnemonic in ("vmla", "vaxpy"):
-            given = [value if value[1] == vector(to) else self.converted(body, value, to, "NONE", mask) for value in given]
+            given = [
+                value if value[1] == vector(to) else self.converted(body, value, to, "NONE", mask) for value in given
+            ]
         elif len({each.element for each in words.operands}) > 1:
             raise body.refusal("of two element types")
         if mnemonic == "vcopy":
@@ -224,7 +226,6 @@ class FunctionWriter:
         if bits != mask[1].bits:  # type: ignore[union-attr] # a wide lane has the bit of the narrow one it comes from
             mask = body.one("pbitcast", (mask,), MaskType(bits))
         return body.one("vcvt", (value, mask), vector(to), **words)
-
 
 
 def _f32_of(code: int) -> int:

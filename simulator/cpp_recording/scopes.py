@@ -150,15 +150,15 @@ class ScopeMaker:
             )
             words.append(",".join((kind, *rest)))
         text = " ".join(words)
-        shape = self._shapes.setdefault(
-            (text, self.maker.span), _Shape(mnemonic, tuple(words[1:]), self.maker.span)
-        )
+        shape = self._shapes.setdefault((text, self.maker.span), _Shape(mnemonic, tuple(words[1:]), self.maker.span))
         lanes = [REGISTER_BITS // int(mnemonic[5:])] if mnemonic.startswith("plt_b") else [0] * len(numbers)
         return Step(shape, numbers, reads, writes, lanes, len(self._steps), shape)
 
     # ------------------------------------------------------------------------------------------------------- nodes
 
-    def _write(self, item: Item, reads: Sequence[Value], terms: Sequence[list[Term]], counts: Sequence[str] = ()) -> None:
+    def _write(
+        self, item: Item, reads: Sequence[Value], terms: Sequence[list[Term]], counts: Sequence[str] = ()
+    ) -> None:
         """Write an item, given the values that it reads, on what its numbers depend, and counts that loops carry."""
         if isinstance(item, Trips):
             self._loop(item, reads, terms)
@@ -192,8 +192,7 @@ class ScopeMaker:
                 case "a":
                     words[rest[0]] = rest[1]
                 case _:
-                    type_ = {"V": _vector, "K": lambda bits: MaskType(int(bits)), "N": lambda _: AlignType()}[kind](*rest or [""])
-                    results.append((self.maker.name(), type_))
+                    results.append((self.maker.name(), _kind(word)))
                     self._values[next(written)] = results[-1]
         if shape.mnemonic.startswith("plt_b"):
             results.append((self.maker.name(), _I32))
@@ -233,7 +232,7 @@ class ScopeMaker:
         counts = {slot: maker.name() for slot, slope in enumerate(loop.slopes) if slope is None}
         entries += [(self._number(loop.numbers[slot], terms[slot], _I32), _I32) for slot in counts]
         variable = maker.name()
-        bounds = [maker.index(number) for number in (0, loop.trips, 1)]
+        lower, upper, step = (maker.index(number) for number in (0, loop.trips, 1))
         around, seen, self._body, self._computed = self._body, self._computed, [], dict(self._computed)
         inner = [[*own, (variable, slope)] if slope else own for own, slope in zip(terms, loop.slopes, strict=True)]
         lowered: dict[int, str] = {}
@@ -264,7 +263,7 @@ class ScopeMaker:
         names_inside = (*(name for name, _ in carried.values()), *counts.values())
         self._body.append(
             pto.For(
-                variable, *bounds, body, names_inside, tuple(name for name, _ in entries),
+                variable, lower, upper, step, body, names_inside, tuple(name for name, _ in entries),
                 tuple(name for name, _ in results), kinds, span=_first(body, span),
             )
         )  # fmt: skip
@@ -278,8 +277,7 @@ class ScopeMaker:
                 if isinstance(item, Trips):
                     return self._kind_of(item.body, slot)
                 assert isinstance(item.content, _Shape)
-                kind, *rest = [word for word in item.content.words if word[0] in "VKN"][slot].split(",")
-                return _vector(rest[0]) if kind == "V" else MaskType(int(rest[0])) if kind == "K" else AlignType()
+                return _kind([word for word in item.content.words if word[0] in "VKN"][slot])
             slot -= len(item.writes)
         raise AssertionError
 
@@ -371,6 +369,14 @@ def _first(body: Sequence[pto.Operation], span: Span) -> Span:
     return next((node.span for node in body if isinstance(node, MicroOperation | pto.For)), span)
 
 
+def _kind(word: str) -> pto.Type:
+    """Return the type of a result."""
+    letter, _, more = word.partition(",")
+    if letter == "V":
+        return _vector(more)
+    return MaskType(int(more)) if letter == "K" else AlignType()
+
+
 def _vector(element: str) -> pto.VectorType:
     return pto.VectorType(REGISTER_BITS // lane_bits(element), element)
 
@@ -395,8 +401,6 @@ def _words(shape: _Shape, given: Mapping[str, str], kinds: Sequence[pto.Type]) -
         }  # fmt: skip
         for key, (legal, word, member) in chosen.items():
             if legal and word not in legal:
-                raise IllegalError(
-                    f"Cast from {source} to {to} needs another {member}", span=shape.span, legal=legal
-                )
+                raise IllegalError(f"Cast from {source} to {to} needs another {member}", span=shape.span, legal=legal)
             words |= {key: word} if legal else {}
     return words
