@@ -8,7 +8,7 @@ from castsim.ascendc.call_words import Operand
 from castsim.cpp_recording.node_making import INDEX, NodeMaker
 from castsim.cpp_recording.scopes import MakerNotes
 from castsim.isa.dataclass import dataclass, field
-from castsim.isa.errors import IllegalError
+from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_reading import check_made
 from castsim.isa.pto.types import lane_bits
@@ -17,6 +17,8 @@ from castsim.isa.pto.value_types import REGISTER_BITS, AlignType, MaskType, Micr
 I32, _I16 = pto.ScalarType("i32"), pto.ScalarType("i16")
 BLOCK, REPEAT = 32, 256
 """Bytes of a block and of a register."""
+_FULL = (1 << 64) - 1
+_ONE = 0x3C00
 _FEW = 3
 """Runs of lanes up to which a mask is made of counts."""
 
@@ -271,6 +273,83 @@ class FunctionBody:
             width = mask[1].bits  # type: ignore[union-attr]
             mask = self.one("punpack", (mask,), MaskType(width * 2), half="HIGHER" if part >> level & 1 else "LOWER")
         return mask
+
+
+@dataclass(slots=True)
+class MaskedCalls:
+    """The mask register and mode that calls find, and what depends on them.
+
+    `pointer` gives the name of a pointer into the buffer, `add` takes a launch.
+    """
+
+    maker: NodeMaker
+    pointer: Callable[[str, int], str]
+    add: Callable[[pto.Operation], None]
+    counts: bool = False
+    high: int = _FULL
+    low: int = _FULL
+    compared: int = 0
+    """The address of the bits that `vsel` takes."""
+    scale: int = _ONE
+    """The scale of casts from i32 to f16, a code of f16."""
+
+    def control(self, what: str, first: int, second: int) -> None:
+        """Apply a word of control."""
+        if what in ("count", "norm"):
+            self.counts = what == "count"
+        elif what == "mask":
+            self.high, self.low = first, second
+        elif what == "lanes":
+            self.high, self.low = 0, first
+        elif what == "cmpmask":
+            self.compared = first
+        elif what == "deqscale":
+            self.scale = first
+
+    def lanes(self, bits: int) -> Lanes:
+        """Return the lanes of the mask register."""
+        return Lanes(bits, (self.high << 64 | self.low) & ((1 << REGISTER_BITS // bits) - 1))
+
+    def trips(
+        self, body: FunctionBody, width: int, repeats: int, trip: Callable[[Value, Value, Lanes | None], None]
+    ) -> None:
+        """Write the loop of a call: `trip` takes its number, its mask, and which lanes that has, if all have the same.
+
+        Elements of 64 bits have two bits of a mask.
+        """
+        lanes, mask_bits, each = REGISTER_BITS // width, min(32, width), max(1, width // 32)
+        kind = MaskType(mask_bits)
+        if not self.counts:
+            own = self.lanes(width) if width <= 32 else Lanes(32, (1 << each * self.lanes(64).word.bit_length()) - 1)
+            if own.word and repeats:
+                mask = body.mask(own)
+                body.loop(repeats, lambda index, _: trip(index, mask, own))
+            return
+        count = self.low
+
+        def counted(index: Value, carried: tuple[Value, ...]) -> Sequence[Value]:
+            mask, rest = body.issue(f"plt_b{mask_bits}", carried, (kind, I32))
+            trip(index, mask, None)
+            return (rest,)
+
+        body.loop(-(-count // lanes), counted, (body.number(count * each),))
+
+    def step(self, operand: Operand, lanes: int) -> int:
+        """Return the bytes from trip to trip of an operand."""
+        return lanes * bits_of(operand.element) // 8 if self.counts else operand.repeat * BLOCK
+
+    def check(self, call: str, operand: Operand, count: int, steps: int = 0) -> None:
+        """Refuse bytes outside of the buffer that a tensor is of; `count` elements `steps` bytes behind it.
+
+        Raises:
+            TileError: there are some.
+        """
+        end = operand.address + steps + -(-count * bits_of(operand.element) // 8)
+        if end > operand.high:
+            raise TileError(
+                f"{call}: bytes {operand.address} .. {end - 1}; the tensor's buffer has bytes {operand.low} .. "
+                f"{operand.high - 1}", span=self.maker.span, legal=("a smaller count", "a larger InitBuffer")
+            )  # fmt: skip
 
 
 def bits_of(element: str) -> int:

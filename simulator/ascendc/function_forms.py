@@ -6,15 +6,11 @@ Sequences for which the library's are not stated yield its values by castsim's i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from castsim.ascendc.call_words import Words
-from castsim.ascendc.function_bodies import BLOCK, I32, REPEAT, FunctionBody, Lanes, Value, bits_of, vector
+from castsim.ascendc.function_bodies import BLOCK, I32, REPEAT, FunctionBody, Lanes, MaskedCalls, Value, bits_of, vector
 from castsim.cpp_recording.node_making import INDEX
 from castsim.isa.pto.value_types import REGISTER_BITS, AlignType, MaskType
-
-if TYPE_CHECKING:
-    from castsim.ascendc.functions import FunctionWriter
 
 _GROUP = REGISTER_BITS // 8
 """Elements whose bits a predicate in memory holds."""
@@ -35,17 +31,17 @@ _PATTERNS: Mapping[int, tuple[str, ...]] = {
 Group = Callable[[Value, int, Sequence[Value]], None]
 
 
-def _grouped(writer: FunctionWriter, body: FunctionBody, width: int, repeats: int, group: Group) -> None:
+def _grouped(calls: MaskedCalls, body: FunctionBody, width: int, repeats: int, group: Group) -> None:
     """Write calls that move a bit an element: trips of 256 elements, the last with what is left.
 
     `group` takes the trip, the number of its first register, and the masks of its registers.
     """
     lanes = REGISTER_BITS // width
     each = _GROUP // lanes
-    registers = -(-writer.low // lanes) if writer.counts else repeats
-    own = None if writer.counts else body.mask(writer.lanes(width))
+    registers = -(-calls.low // lanes) if calls.counts else repeats
+    own = None if calls.counts else body.mask(calls.lanes(width))
     whole, rest = divmod(registers, each)
-    tail = writer.low % lanes if writer.counts else 0
+    tail = calls.low % lanes if calls.counts else 0
     if tail and not rest:
         whole, rest = whole - 1, each
     if whole:
@@ -59,7 +55,7 @@ def _grouped(writer: FunctionWriter, body: FunctionBody, width: int, repeats: in
         group((body.maker.index(0), INDEX), whole * each, [mask for mask in masks if mask is not None])
 
 
-def compare(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: int, mode: str) -> None:
+def compare(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int, mode: str) -> None:
     """Write a comparison of tensors, or with a scalar: bits of 256 elements are stored at once."""
     to, first, *more = words.operands
     width = bits_of(first.element)
@@ -72,7 +68,7 @@ def compare(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: i
         found = []
         for number, mask in enumerate(masks, start):
             values = [
-                body.load(one, index, writer.step(one, lanes) * each, width, mask, number * writer.step(one, lanes))
+                body.load(one, index, calls.step(one, lanes) * each, width, mask, number * calls.step(one, lanes))
                 for one in (first, *more)
             ]
             if more:
@@ -83,10 +79,10 @@ def compare(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: i
         bits = body.packed(found)
         body.issue("psts", (bits, *body.place("u8", to.address + start // each * BLOCK, index, BLOCK)))
 
-    _grouped(writer, body, width, repeats, group)
+    _grouped(calls, body, width, repeats, group)
 
 
-def _select(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: int, _: str) -> None:
+def _select(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int, _: str) -> None:
     """Write a selection by bits in memory: one register's for all, or a bit an element."""
     to, first, *more = words.operands
     bits = more.pop() if more and "one_mask" not in words.attributes and len(more) + bool(words.scalars) == 2 else None
@@ -101,7 +97,7 @@ def _select(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: i
         other = body.one("vbr", (body.scalar(*words.scalars[0]),), vector(to.element))
     one = None
     if bits is None:
-        address = int(words.attributes.get("one_mask", writer.compared))
+        address = int(words.attributes.get("one_mask", calls.compared))
         one = body.spread(body.one("plds", body.place("u8", address, zero, 0), MaskType(8)), width, 0)
 
     def group(index: Value, start: int, masks: Sequence[Value]) -> None:
@@ -113,28 +109,28 @@ def _select(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: i
                 chosen = body.spread(image, width, number)
             values = [
                 body.load(
-                    own, index, writer.step(own, lanes) * each, width, mask, (start + number) * writer.step(own, lanes)
+                    own, index, calls.step(own, lanes) * each, width, mask, (start + number) * calls.step(own, lanes)
                 )
                 for own in (first, *more)
             ]
             assert chosen is not None
             result = body.one("vsel", (*values, *([other] if other else []), chosen), vector(to.element))
-            step = writer.step(to, lanes)
+            step = calls.step(to, lanes)
             body.store(
-                result, to, index, step * each, width, mask, None if writer.counts else writer.lanes(width),
+                result, to, index, step * each, width, mask, None if calls.counts else calls.lanes(width),
                 (start + number) * step,
             )  # fmt: skip
 
-    _grouped(writer, body, width, repeats, group)
+    _grouped(calls, body, width, repeats, group)
 
 
 # -------------------------------------------------------------------------------------------------- reductions
 
 
-def _reduce(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: int, mnemonic: str) -> None:
+def _reduce(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int, mnemonic: str) -> None:
     """Write a reduction of every repeat, or of a count of elements."""
     if "reduced" in words.attributes:
-        (_sum if mnemonic == "vcadd" else _extreme)(writer, body, words, mnemonic)
+        (_sum if mnemonic == "vcadd" else _extreme)(calls, body, words, mnemonic)
         return
     to, source = words.operands
     width = bits_of(to.element)
@@ -142,10 +138,10 @@ def _reduce(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: i
     order = words.attributes.get("order", "value")
     results = {"vcg": 8, "vcp": lanes // 2}.get(mnemonic[:3], 1 + (order in ("value_index", "index_value")))
     step = to.repeat * results * size
-    active = writer.lanes(width).word.bit_length()
+    active = calls.lanes(width).word.bit_length()
     if repeats:
-        writer.check(body.call, to, results, (repeats - 1) * step)
-        writer.check(body.call, source, active, (repeats - 1) * source.repeat * BLOCK)
+        calls.check(body.call, to, results, (repeats - 1) * step)
+        calls.check(body.call, source, active, (repeats - 1) * source.repeat * BLOCK)
     numbers = _lane_numbers(body, width) if "index" in order else None
     half = body.full(width) if results == 1 else body.low(width, results)
 
@@ -166,7 +162,7 @@ def _reduce(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: i
         for number, each in enumerate(places):
             body.first(each, to.element, to.address + number * size, index, step, mask)
 
-    writer.trips(body, width, repeats, trip)
+    calls.trips(body, width, repeats, trip)
 
 
 def _lane_numbers(body: FunctionBody, width: int) -> Value:
@@ -182,16 +178,16 @@ def _first_equal(body: FunctionBody, given: Value, value: Value, numbers: Value,
     return body.one("vcmin", (numbers, equal), numbers[1])
 
 
-def _sum(writer: FunctionWriter, body: FunctionBody, words: Words, mnemonic: str) -> None:
+def _sum(calls: MaskedCalls, body: FunctionBody, words: Words, mnemonic: str) -> None:
     """Write a sum: of up to four registers added; of more, sums of registers in memory, summed again."""
     to, source, tmp = words.operands
     count, kind = int(words.attributes["reduced"]), vector(to.element)
     width = bits_of(to.element)
     lanes, zero = REGISTER_BITS // width, (body.maker.index(0), INDEX)
-    writer.check(body.call, source, count)
+    calls.check(body.call, source, count)
     address = source.address
     while (registers := -(-count // lanes)) > _REGISTERS:
-        writer.check(body.call, tmp, registers)
+        calls.check(body.call, tmp, registers)
 
         def trip(index: Value, carried: tuple[Value, ...], start: int = address) -> Sequence[Value]:
             mask, rest = body.issue(f"plt_b{width}", carried, (MaskType(width), I32))
@@ -215,13 +211,13 @@ def _sum(writer: FunctionWriter, body: FunctionBody, words: Words, mnemonic: str
     body.first(body.one(mnemonic, (total, whole), kind), to.element, to.address, zero, 0, whole)
 
 
-def _extreme(writer: FunctionWriter, body: FunctionBody, words: Words, mnemonic: str) -> None:
+def _extreme(calls: MaskedCalls, body: FunctionBody, words: Words, mnemonic: str) -> None:
     """Write the greatest or least of elements, lane by lane and then of the lanes; with the number of the first."""
     to, source, *_ = words.operands
     count, indexed = int(words.attributes["reduced"]), words.attributes["indexed"] == "1"
     width = bits_of(to.element)
     lanes, zero, kind = REGISTER_BITS // width, (body.maker.index(0), INDEX), vector(to.element)
-    writer.check(body.call, source, count)
+    calls.check(body.call, source, count)
     first = body.low(width, count)
     start: list[Value] = [body.one("vlds", body.place(to.element, source.address, zero, 0), kind)]
     if indexed:
@@ -258,7 +254,7 @@ def _extreme(writer: FunctionWriter, body: FunctionBody, words: Words, mnemonic:
 # ------------------------------------------------------------------------------------------------ rearranging
 
 
-def _to_blocks(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: int, _: str) -> None:
+def _to_blocks(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int, _: str) -> None:
     """Write Brcb: eight elements a repeat, each to a block."""
     to, source = words.operands
     width = bits_of(to.element)
@@ -273,15 +269,15 @@ def _to_blocks(writer: FunctionWriter, body: FunctionBody, words: Words, repeats
         return carried
 
     if repeats:
-        writer.check(body.call, source, 8 * repeats)
+        calls.check(body.call, source, 8 * repeats)
         body.loop(repeats, trip)
 
 
-def _gather(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: int, _: str) -> None:
+def _gather(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int, _: str) -> None:
     """Write Gather: offsets are bytes, lanes those of 32 bits."""
     to, offsets, source = words.operands
     bits = bits_of(to.element)
-    if bits not in (16, 32) or (bits == 16 and not writer.counts):
+    if bits not in (16, 32) or (bits == 16 and not calls.counts):
         raise body.refusal(f"of elements of {bits} bits")
 
     def trip(index: Value, mask: Value, own: Lanes | None) -> None:
@@ -291,13 +287,13 @@ def _gather(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: i
         given = body.one("vshrs", (given, body.number(1 if bits == 16 else 2), mask), kind)
         pointer = body.at(to.element, source.address, index, 0)
         value = body.one("vgather2", (pointer, given, mask), kind if bits == 16 else vector(to.element))
-        step = 8 * bits if writer.counts else to.repeat * BLOCK
+        step = 8 * bits if calls.counts else to.repeat * BLOCK
         body.store(value, to, index, step, 32, mask, None)
 
-    writer.trips(body, 32, repeats, trip)
+    calls.trips(body, 32, repeats, trip)
 
 
-def _gather_blocks(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: int, _: str) -> None:
+def _gather_blocks(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int, _: str) -> None:
     """Write Gatherb: eight blocks a repeat by their offsets in bytes."""
     to, offsets, source = words.operands
     width = bits_of(to.element)
@@ -308,17 +304,17 @@ def _gather_blocks(writer: FunctionWriter, body: FunctionBody, words: Words, rep
         value = body.one("vgatherb", (body.at(to.element, source.address, index, 0), given, mask), vector(to.element))
         body.store(value, to, index, to.repeat * BLOCK, width, mask, own)
 
-    writer.trips(body, width, repeats, trip)
+    calls.trips(body, width, repeats, trip)
 
 
-def _indices(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: int, _: str) -> None:
+def _indices(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int, _: str) -> None:
     """Write CreateVecIndex with a count: numbers that grow by the lanes of a register from trip to trip."""
     (to,), ((element, code),) = words.operands, words.scalars
     width = bits_of(element)
     lanes = REGISTER_BITS // width
     signed = element.replace("u", "i") if element[0] == "u" else element
     del repeats
-    writer.check(body.call, to, writer.low)
+    calls.check(body.call, to, calls.low)
     more = body.scalar(signed, lanes if signed[0] == "i" else {"f16": 0x5800, "f32": 0x42800000}[signed])
     whole = body.full(width)
 
@@ -328,17 +324,17 @@ def _indices(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: 
         return rest, body.one("vadds", (carried[1], more, whole), carried[1][1])
 
     first = body.one("vci", (body.scalar(signed, code),), vector(signed))
-    body.loop(-(-writer.low // lanes), trip, (body.number(writer.low), first))
+    body.loop(-(-calls.low // lanes), trip, (body.number(calls.low), first))
 
 
-def _squeezed(writer: FunctionWriter, body: FunctionBody, words: Words, repeats: int, _: str) -> None:
+def _squeezed(calls: MaskedCalls, body: FunctionBody, words: Words, repeats: int, _: str) -> None:
     """Write GatherMask: kept elements of every repeat, one after another."""
     to, source, *pattern = words.operands
     width = bits_of(to.element)
     lanes = REGISTER_BITS // width
     if width not in (16, 32) or source.block != 1:
         raise body.refusal(f"of elements of {width} bits" if source.block == 1 else "with block strides")
-    count = writer.low if writer.counts else lanes
+    count = calls.low if calls.counts else lanes
     registers, each = -(-count // lanes), _GROUP // lanes
     kept = None if pattern else _pattern(body, width, int(words.attributes["pattern"]))
     pointer = body.at(to.element, to.address, (body.maker.index(0), INDEX), 0)
@@ -378,7 +374,7 @@ def _pattern(body: FunctionBody, width: int, number: int) -> Value:
     return found
 
 
-Form = Callable[["FunctionWriter", FunctionBody, Words, int, str], None]
+Form = Callable[[MaskedCalls, FunctionBody, Words, int, str], None]
 FORMS: Mapping[str, Form] = {
     "vsel": _select, "vbrcb": _to_blocks, "vgather": _gather, "vgatherb": _gather_blocks, "vci": _indices,
     "vreducev2": _squeezed,

@@ -5,21 +5,18 @@ Source: the bodies of asc-devkit @0da921b9 for 3510 as far as docs/ascendc.md st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from castsim.ascendc import function_forms as forms
-from castsim.ascendc.call_words import Operand, Words
-from castsim.ascendc.function_bodies import BLOCK, I32, FunctionBody, Lanes, Value, bits_of, vector
-from castsim.cpp_recording.node_making import NodeMaker
+from castsim.ascendc.call_words import Words
+from castsim.ascendc.function_bodies import BLOCK, I32, FunctionBody, Lanes, MaskedCalls, Value, bits_of, vector
+from castsim.ascendc.function_forms import FORMS, compare
 from castsim.isa.dataclass import dataclass
-from castsim.isa.errors import TileError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_words import conversion
 from castsim.isa.pto.value_types import REGISTER_BITS, MaskType
 
-_FULL = (1 << 64) - 1
 _LETTERS = {"RINT": "R", "ROUND": "A", "FLOOR": "F", "CEIL": "C", "TRUNC": "Z", "ODD": "O", "HYBRID": "H", "NONE": "R"}
 _NAMES = {"vmla": "vmula", "vshl": "vshls", "vshr": "vshrs", "vector_dup": "vdup"}
 """Instructions that the A5 calls otherwise."""
@@ -31,39 +28,11 @@ _PLAIN = frozenset((
 """Instructions of which calls are written element by element."""
 _SCALED = (0x37000000, 0x48000000)
 """2 ** -17 and 2 ** 17 in f32, between which the library multiplies by the scale of a cast."""
-_ONE = 0x3C00
 
 
 @dataclass(slots=True)
-class FunctionWriter:
-    """Writes launches under the mask register and mode that it finds.
-
-    `pointer` gives the name of a pointer into the buffer, `add` takes a launch.
-    """
-
-    maker: NodeMaker
-    pointer: Callable[[str, int], str]
-    add: Callable[[pto.Operation], None]
-    counts: bool = False
-    high: int = _FULL
-    low: int = _FULL
-    compared: int = 0
-    """The address of the bits that `vsel` takes."""
-    scale: int = _ONE
-    """The scale of casts from i32 to f16, a code of f16."""
-
-    def control(self, what: str, first: int, second: int) -> None:
-        """Apply a word of control."""
-        if what in ("count", "norm"):
-            self.counts = what == "count"
-        elif what == "mask":
-            self.high, self.low = first, second
-        elif what == "lanes":
-            self.high, self.low = 0, first
-        elif what == "cmpmask":
-            self.compared = first
-        elif what == "deqscale":
-            self.scale = first
+class FunctionWriter(MaskedCalls):
+    """Writes launches under the mask register and mode that it finds."""
 
     def write(self, call: str, mnemonic: str, repeats: int, words: Words) -> None:
         """Write a call as one launch.
@@ -72,62 +41,17 @@ class FunctionWriter:
             IllegalError: it is none of those that are written, or has strides or elements that are not.
         """
         body = FunctionBody(self.maker, call, self.pointer)
-        form = forms.FORMS.get(mnemonic)
+        form = FORMS.get(mnemonic)
         if mnemonic in _PLAIN:
             self._elements(body, mnemonic, repeats, words)
         elif mnemonic.startswith("vcmpv"):
-            forms.compare(self, body, words, repeats, mnemonic[-2:])
+            compare(self, body, words, repeats, mnemonic[-2:])
         elif form is not None:
             form(self, body, words, repeats, mnemonic)
         else:
             raise body.refusal("", ("--target a2a3",))
         if body.nodes:
             self.add(pto.Section("vecscope", tuple(body.nodes), span=self.maker.span))
-
-    def lanes(self, bits: int) -> Lanes:
-        """Return the lanes of the mask register."""
-        return Lanes(bits, (self.high << 64 | self.low) & ((1 << REGISTER_BITS // bits) - 1))
-
-    def trips(
-        self, body: FunctionBody, width: int, repeats: int, trip: Callable[[Value, Value, Lanes | None], None]
-    ) -> None:
-        """Write the loop of a call: `trip` takes its number, its mask, and which lanes that has, if all have the same.
-
-        Elements of 64 bits have two bits of a mask.
-        """
-        lanes, mask_bits, each = REGISTER_BITS // width, min(32, width), max(1, width // 32)
-        kind = MaskType(mask_bits)
-        if not self.counts:
-            own = self.lanes(width) if width <= 32 else Lanes(32, (1 << each * self.lanes(64).word.bit_length()) - 1)
-            if own.word and repeats:
-                mask = body.mask(own)
-                body.loop(repeats, lambda index, _: trip(index, mask, own))
-            return
-        count = self.low
-
-        def counted(index: Value, carried: tuple[Value, ...]) -> Sequence[Value]:
-            mask, rest = body.issue(f"plt_b{mask_bits}", carried, (kind, I32))
-            trip(index, mask, None)
-            return (rest,)
-
-        body.loop(-(-count // lanes), counted, (body.number(count * each),))
-
-    def step(self, operand: Operand, lanes: int) -> int:
-        """Return the bytes from trip to trip of an operand."""
-        return lanes * bits_of(operand.element) // 8 if self.counts else operand.repeat * BLOCK
-
-    def check(self, call: str, operand: Operand, count: int, steps: int = 0) -> None:
-        """Refuse bytes outside of the buffer that a tensor is of; `count` elements `steps` bytes behind it.
-
-        Raises:
-            TileError: there are some.
-        """
-        end = operand.address + steps + -(-count * bits_of(operand.element) // 8)
-        if end > operand.high:
-            raise TileError(
-                f"{call}: bytes {operand.address} .. {end - 1}; the tensor's buffer has bytes {operand.low} .. "
-                f"{operand.high - 1}", span=self.maker.span, legal=("a smaller count", "a larger InitBuffer")
-            )  # fmt: skip
 
     # ------------------------------------------------------------------------------------------ element by element
 
