@@ -50,9 +50,9 @@ MOST_FLOORS, MOST_ROOMS = 10, 18
 BUDGET = """
 __init__           1    200
 __main__           1    300
-ascendc            6   1900
+ascendc            5   1900
 commands          57  13600
-cpp_recording      6   1900
+cpp_recording      5   1900
 engines           19   6900
 evidence          12   4600
 execution         38  15500

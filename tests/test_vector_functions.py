@@ -10,7 +10,7 @@ from pto_cpp_runs import needs_compiler
 
 from castsim import ascendc, pto_cpp
 from castsim.cpp_recording import scopes
-from castsim.cpp_recording.trip_folding import Step, Trips, folded, unfolded
+from castsim.cpp_recording.scopes import Step, Trips, folded, unfolded
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 
