@@ -11,6 +11,7 @@ from pto_cpp_runs import needs_compiler
 from castsim import ascendc, pto_cpp
 from castsim.cpp_recording import scopes
 from castsim.cpp_recording.scopes import Step, Trips, folded, unfolded
+from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 
@@ -220,3 +221,23 @@ def test_a_function_is_a_launch(calls, launches, tmp_path):
     np.testing.assert_array_equal(found.outputs["y"], np.repeat(np.float32([1, 2]), 64))
     (recorded,) = ascendc.record(ascendc.Request(path, target="a5"))
     assert sum(isinstance(node, pto.Section) for node in recorded.program.functions[0].body) == launches
+
+
+FAULTS = {
+    "castsim's header lacks Addd": "MicroAPI::Addd(r, r, r, all);",
+    "a mask that has no value": "MicroAPI::MaskReg none; MicroAPI::Add(r, r, r, none);",
+    "is not aligned": "MicroAPI::DataCopy(r, at + 1);",
+    "only instructions on vector registers": "Adds(t, t, 1.0f, 64);",
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("words", FAULTS)
+def test_faults_have_their_line(words, tmp_path):
+    path = tmp_path / "kernel.cpp"
+    head = "__VEC_SCOPE__ { MicroAPI::RegTensor<float> r; MicroAPI::MaskReg all = MicroAPI::CreateMask<float>(); "
+    path.write_text(FUNCTIONS % f"{head}MicroAPI::Duplicate(r, 1.0f);\n{FAULTS[words]}\n}}")
+    with pytest.raises(CastsimError) as caught:
+        ascendc.run(path, "a5")
+    assert words in caught.value.message
+    assert caught.value.span.text.strip() == FAULTS[words]
