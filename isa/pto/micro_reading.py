@@ -6,10 +6,10 @@ Source: docs/reference/micro.md section 1.3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from castsim.isa.dataclass import dataclass, field, replace
-from castsim.isa.errors import IllegalError, WarningKind
+from castsim.isa.errors import IllegalError, Span, WarningKind
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro_forms import BURSTS, COPIES, GROUPS, ROWS
 from castsim.isa.pto.micro_words import (
@@ -62,7 +62,41 @@ class _PartError(IllegalError):
         self.part = part
 
 
-def check(reader: PtoReader, node: MicroOperation, form: MicroForm, where: Where) -> None:
+class Notes(Protocol):
+    """What the checks tell: warnings, and places of tokens."""
+
+    def warn(self, kind: WarningKind, message: str, span: Span) -> None:
+        """Record a warning."""
+        ...
+
+    def span(self, index: int) -> Span:
+        """Return the place of a token."""
+        ...
+
+
+def check_made(node: MicroOperation, notes: Notes) -> None:
+    """Reject an operation that no text was read for, as if its text had been.
+
+    Raises:
+        IllegalError: it has no such form, lacks a word, or the vector unit lacks it.
+    """
+    forms = forms_of(node.mnemonic)
+    problems = [mismatch(node.mnemonic, form, node.operand_types, node.result_types) for form in forms]
+    if None not in problems:
+        near = min((problem for problem in problems if problem is not None), key=lambda problem: -problem.depth)
+        legal = near.legal or tuple(form.spelling(node.mnemonic) for form in forms)
+        raise IllegalError(f"pto.{node.mnemonic}: {near.text}", span=node.span, legal=legal)
+    form = forms[problems.index(None)]
+    for kind in (*form.words, *form.keys):
+        word = node.word(kind)
+        legal = tuple(OF_OPERATION[node.mnemonic]) if kind == "dist" else LEGAL[kind]
+        if (word not in legal) if word is not None else kind not in form.free:
+            text = f"needs its {kind}" if word is None else f"has no {kind} {word}"
+            raise IllegalError(f"pto.{node.mnemonic} {text}", span=node.span, legal=legal)
+    check(notes, node, form, {})
+
+
+def check(reader: Notes, node: MicroOperation, form: MicroForm, where: Where) -> None:
     """Reject operations that the vector unit lacks.
 
     Raises:
@@ -108,7 +142,7 @@ def _refuse(node: MicroOperation, text: str, legal: tuple[str, ...], part: str) 
     raise _PartError(f"pto.{node.mnemonic} {text}", legal, part)
 
 
-def _check_distribution(reader: PtoReader, node: MicroOperation, where: Where) -> None:
+def _check_distribution(reader: Notes, node: MicroOperation, where: Where) -> None:
     """Reject a mode whose width neither value nor pointer has, and a mask of another width than the mode's."""
     modes = OF_OPERATION[node.mnemonic]
     name = node.word("dist") or "NORM"
@@ -280,7 +314,7 @@ def _wrong_word(node: MicroOperation, where: Where) -> str:
     return next((key for key, legal in pair.words.items() if key in where and node.word(key) not in legal), "")
 
 
-def _note_rounding(reader: PtoReader, node: MicroOperation) -> None:
+def _note_rounding(reader: Notes, node: MicroOperation) -> None:
     """Warn of a rounding that the verifier lets through and no text gives a meaning for the pair."""
     source, result, rounding = node.operand_types[0], node.result_types[0], node.word("rnd")
     assert isinstance(source, VectorType) and isinstance(result, VectorType)

@@ -58,16 +58,23 @@ def _prepared(request: Request, text: str, a5: bool) -> tuple[Request, CppKernel
                 f"{request.file}: {name} is defined by an operator's build", legal=(f"-D {name}=DT_FLOAT16",)
             )
     names = function.parameters
-    file = request.file.resolve()
+    file, host = request.file.resolve(), for_host(text)
     folders = tuple(path.resolve() for path in request.folders)
     tiling = tiled(request, text, function, folders)
     own = [name for name in request.args if name == "tiling_key" or name in tiling.fields]
     plain = {name: value for name, value in request.args.items() if name not in own}
     check_names(Request(request.file, args=plain, inputs=request.inputs), entry, names)
     return request, CppKernel(
-        file, for_host(text), entry, names, LIBRARY, folders, (*request.macros, *tiling.macros), a5,
+        file, launching(host) if a5 else host, entry, names, LIBRARY, folders, (*request.macros, *tiling.macros), a5,
         before=tiling.statements, ahead=tiling.ahead,
     )  # fmt: skip
+
+
+def launching(text: str) -> str:
+    """Return a text whose `__simd_vf__` functions are a launch each, also where no VF_CALL calls them."""
+    for place in reversed(list(re.finditer(r"\b__simd_vf__\b[^;{}]*\)\s*\{", blanked(text)))):
+        text = f"{text[: place.end()]} castsim::Scope castsim_launch;{text[place.end() :]}"
+    return text
 
 
 # Tiling structures: which one a kernel takes, what is given of it, and the C++ that fills it.

@@ -26,6 +26,7 @@ from castsim.languages.ascendc.call_words import Operand, Words, check_elements,
 from castsim.languages.ascendc.functions import FunctionWriter
 from castsim.languages.cpp_recording.node_making import NodeMaker
 from castsim.languages.cpp_recording.recording import Lockstep
+from castsim.languages.cpp_recording.scopes import ScopeMaker
 from castsim.machines.mechanisms import vector_units_of
 from castsim.machines.program_recorder import ProgramRecorder
 
@@ -169,6 +170,7 @@ class AscendMaker(NodeMaker):
     _recorder: ProgramRecorder = field(init=False)
     _path: MicroInterpreter = field(init=False)
     _functions: FunctionWriter | None = None
+    _scopes: ScopeMaker = field(init=False)
 
     def __post_init__(self) -> None:
         NodeMaker.__post_init__(self)
@@ -177,11 +179,14 @@ class AscendMaker(NodeMaker):
         self._recorder = recorder
         self._path = walker(self, self._recorder)
         self._functions = FunctionWriter(self, self.pointer, self._add) if self.a5 else None
+        self._scopes = ScopeMaker(self, self._add)
 
     # ------------------------------------------------------------------------------------------------------- lines
 
     def take(self, line: str) -> None:
         """Record one line of the protocol that is not a question."""
+        if self._scopes.takes(line):
+            return
         if line[0] in "pw" and (position := int(line.split(" ")[2])) in self.elements:
             see_argument(self._path, self, position)
         NodeMaker.take(self, line)
@@ -220,6 +225,7 @@ class AscendMaker(NodeMaker):
 
     def function(self, name: str, used: Sequence[int]) -> pto.Function:
         """Return the function of what was taken in, which ends when all pipes have."""
+        self._scopes.close()
         added = self.synchroniser.count
         if added:
             self.warn(

@@ -16,6 +16,7 @@ from castsim.isa.pto.statement_forms import form_of, variant_of
 from castsim.isa.pto.value_types import element_format
 from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.languages.cpp_recording.node_making import INDEX, NodeMaker
+from castsim.languages.cpp_recording.scopes import ScopeMaker
 
 _I64 = pto.ScalarType("i64")
 _LARGEST_PAD = 3
@@ -105,6 +106,21 @@ class Maker(NodeMaker):
     addressed: bool | None = None
     """Whether tiles have addresses; None until one is met."""
     _regions: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _scopes: ScopeMaker = field(init=False)
+
+    def __post_init__(self) -> None:
+        NodeMaker.__post_init__(self)
+        self._scopes = ScopeMaker(self, self.body.append)
+
+    def take(self, line: str) -> None:
+        """Record one line of the protocol that is not a question."""
+        if not self._scopes.takes(line):
+            NodeMaker.take(self, line)
+
+    def function(self, name: str, used: Sequence[int]) -> pto.Function:
+        """Return the function of what was taken in."""
+        self._scopes.close()
+        return NodeMaker.function(self, name, used)
 
     def work(self, kind: str, rest: list[str]) -> None:
         """Record an operation on tiles, or a read of one of their elements."""

@@ -19,9 +19,9 @@
 #define ASCENDC_TPL_ARGS_DECL(...)
 #define ASCENDC_TPL_SEL(...)
 #define ASCENDC_TPL_ARGS_SEL(...)
-#define __VEC_SCOPE__ castsim::scope(castsim::here());
 #define __simd_vf__
 #define __simd_callee__
+#define __local_mem__
 #define __sync_alias__
 #define __sync_noalias__
 
@@ -122,6 +122,7 @@ CASTSIM_EACH(CASTSIM_ELSEWHERE, Nd2NzParams, Nz2NdParamsFull, DataCopyEnhancedPa
 namespace castsim {
 using AscendC::HardEvent;
 using AscendC::TPosition;
+
 inline const void *here() __attribute__((noinline));
 inline const void *here() { return __builtin_return_address(0); }
 
@@ -175,9 +176,6 @@ inline void set_value_at(const void *place, const Local &tensor, const char *ele
   end();
   const auto window = windows.find(address / WINDOW * WINDOW);
   if (window != windows.end()) memcpy(window->second.data() + address % WINDOW, &code, size);
-}
-inline void scope(const void *place) {
-  refuse(place, "__VEC_SCOPE__ works on registers (RegTensor); castsim runs AscendC calls on tensors");
 }
 
 // ------------------------------------------------------------------------------------------------ events
@@ -645,6 +643,17 @@ template <typename T> T *GetSysWorkSpacePtr(T *workspace = nullptr) { return wor
 using AscendC::GetTPipePtr;
 constexpr int g_coreType = AscendC::AIV;
 
+#if __CCE_AICORE__ == 310
+#include "castsim_ascendc_registers.hpp"
+#else
+#define __VEC_SCOPE__ castsim::refuse(castsim::here(), "__VEC_SCOPE__ works on vector registers, which A2/A3 lacks");
+namespace AscendC::Reg {
+template <typename... T> struct RegTensor {
+  CASTSIM_CALL RegTensor() { castsim::refuse(CASTSIM_HERE, "RegTensor is a vector register, which A2/A3 lacks"); }
+};
+}  // namespace AscendC::Reg
+namespace AscendC { namespace MicroAPI = Reg; using Reg::RegTensor; }
+#endif
 #include "castsim_ascendc_copies.hpp"
 #include "castsim_ascendc_operations.hpp"
 #include "castsim_ascendc_sequences.hpp"

@@ -74,7 +74,7 @@ template <typename T> void extreme_of_count(const void *place, const char *name,
   if (count <= 0) castsim::refuse(place, std::string(name) + " of " + std::to_string(count) + " elements");
   if (castsim::A5)
     return castsim::instruction(place, name, mnemonic, 1,
-                                {operand(dst), operand(src), castsim::attribute("reduced", count), castsim::attribute("indexed", (long long)indexed)});
+                                {operand(dst), operand(src), operand(tmp), castsim::attribute("reduced", count), castsim::attribute("indexed", (long long)indexed)});
   const long long lanes = castsim::LANES<T>, whole = count / lanes, rest = count % lanes;
   Found<T> found{};
   if (whole) found = extreme<T>(place, name, mnemonic, src, tmp, whole, 8, false);
@@ -120,12 +120,12 @@ template <typename T> void sums(const void *place, const LocalTensor<T> &dst, co
 // One `vcadd` that accumulates, whose sum the scalar unit stores. castsim's vcadd writes a sum for every repeat, here to
 // the library's scratch; they are added in their order in f32 (the chip's is not stated).
 template <typename T, bool isSetMask = true> CASTSIM_CALL void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src,
-                                                                        const LocalTensor<T> &, const int32_t count) {
+                                                                        const LocalTensor<T> &tmp, const int32_t count) {
   const void *place = CASTSIM_HERE;
   if (count <= 0) castsim::refuse(place, "ReduceSum of " + std::to_string(count) + " elements");
   if (castsim::A5)
     return castsim::instruction(place, "ReduceSum", "vcadd", 1,
-                                {castsim::operand(dst), castsim::operand(src), castsim::attribute("reduced", (long long)count)});
+                                {castsim::operand(dst), castsim::operand(src), castsim::operand(tmp), castsim::attribute("reduced", (long long)count)});
   const LocalTensor<T> own = castsim_calls::scratch<T>();
   castsim::counted(place, count, [&] { castsim_calls::reduce<T>(place, "ReduceSum", "vcadd", own, src, 1); });
   castsim::flag_now(place, castsim::HardEvent::V_S);
@@ -347,9 +347,4 @@ template <typename... A> void DumpTensor(A &&...) {}
 template <typename... A> void DumpAccChkPoint(A &&...) {}
 template <typename... A> void TRACE_START(A &&...) {}
 template <typename... A> void TRACE_STOP(A &&...) {}
-#define CASTSIM_REGISTERS(NAME) template <typename... T> struct NAME { CASTSIM_CALL NAME() { castsim::refuse(CASTSIM_HERE, \
-  #NAME " is a vector register; castsim runs AscendC calls on tensors"); } };
-CASTSIM_EACH(CASTSIM_REGISTERS, RegTensor)
-namespace MicroAPI { using AscendC::RegTensor; }
-namespace Reg { using AscendC::RegTensor; }
 }  // namespace AscendC

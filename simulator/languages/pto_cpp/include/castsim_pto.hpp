@@ -10,7 +10,6 @@
 #define PTO_INTERNAL inline
 #define OP_NAME(NAME)
 #define OP_TYPE(NAME)
-#define __VEC_SCOPE__
 using aclFloat16 = uint16_t;
 using aclrtStream = void *;
  namespace pto {
@@ -30,16 +29,30 @@ CASTSIM_SILENT(st_dev, " stores for the device, which castsim does not follow: n
 #define CASTSIM_RAW(NAME) CASTSIM_REFUSED(NAME, "is an instruction below the tile level; castsim runs only tile operations")
 #define CASTSIM_CORES(NAME) CASTSIM_REFUSED(NAME, "waits for or signals another core; castsim runs a single vector core")
 #define CASTSIM_ATOMIC(NAME) CASTSIM_REFUSED(NAME, "needs atomic stores, which castsim does not model")
- CASTSIM_EACH(CASTSIM_RAW, vadd, vsub, vmul, vdiv, vmax, vmin, vadds, vmuls, vexp, vln, vabs, vsqrt, vconv, vlds, vsts,
-             vcvt, vector_dup, vcgadd, vcgmax, vcmax, vcadd, vbrcb, vgather, vcopy, vreducev2, vsel, vcmpv, vaxpy,
-             vnchwconv, copy_gm_to_ubuf, copy_ubuf_to_gm, copy_ubuf_to_ubuf, copy_gm_to_ubuf_align_b8,
+ CASTSIM_EACH(CASTSIM_RAW, vconv, vector_dup, vbrcb, vgather, vcopy, vreducev2, vcmpv, vnchwconv, copy_gm_to_ubuf, copy_ubuf_to_gm, copy_ubuf_to_ubuf, copy_gm_to_ubuf_align_b8,
              copy_gm_to_ubuf_align_b16, copy_gm_to_ubuf_align_b32, copy_ubuf_to_gm_align_b8,
              copy_ubuf_to_gm_align_b16, copy_ubuf_to_gm_align_b32, set_mask_count, set_ctrl, get_ctrl, sbitset1,
              sbitset0, set_deqscale)
+#if __CCE_AICORE__ == 310
+#include "castsim_intrinsics.hpp"
+namespace pto {
+template <typename T> using RegTensor = castsim::Vector<T>;
+using MaskReg = vector_bool;
+using UnalignReg = vector_align;
+template <typename T> CASTSIM_CALL MaskReg CreatePredicate(uint32_t &count) {
+  const MaskReg mask = castsim::count_mask(CASTSIM_HERE, castsim::MASK_BITS<T>, count);
+  return count = uint32_t(castsim::lanes_left<T>(count)), mask;
+}
+}  // namespace pto
+#else
+#define __VEC_SCOPE__
+CASTSIM_EACH(CASTSIM_RAW, vadd, vsub, vmul, vdiv, vmax, vmin, vadds, vmuls, vexp, vln, vabs, vsqrt, vlds, vsts, vcvt, vcgadd,
+             vcgmax, vcmax, vcadd, vsel, vaxpy)
 #define CASTSIM_REGISTER(NAME) struct NAME { CASTSIM_CALL NAME() { castsim::refuse(CASTSIM_HERE, \
   #NAME " is a vector register below the tile level; castsim runs only tile operations"); } };
 CASTSIM_EACH(CASTSIM_REGISTER, vector_f16, vector_f32, vector_bf16, vector_s8, vector_s16, vector_s32, vector_s64, vector_u8,
              vector_u16, vector_u32, vector_u64, vector_bool, vector_align, vector_address)
+#endif
 CASTSIM_EACH(CASTSIM_CORES, ffts_cross_core_sync, wait_flag_dev, set_intra_block, wait_intra_block, set_cross_core,
              set_ffts_base_addr)
 CASTSIM_EACH(CASTSIM_ATOMIC, set_atomic_add, set_atomic_max, set_atomic_min, set_atomic_f32, set_atomic_f16,
