@@ -2,6 +2,8 @@
 // Only what the public interface fixes is shared with it: names, parameter lists, values of enumerations, behaviour.
 #pragma once
 
+#include <cfloat>
+#include <climits>
 #include <deque>
 
 #include "castsim_device.hpp"
@@ -70,12 +72,9 @@ enum class MemDsbT : uint8_t { ALL, DDR, UB, SEQ };
 enum class PaddingMode : uint8_t { Normal, Compact };
 enum { AIC = 1, AIV = 2, MIX = 3 };
 
-constexpr uint32_t ONE_BLK_SIZE = 32, ONE_REPEAT_BYTE_SIZE = 256, DEFAULT_BLK_NUM = 8, DEFAULT_C0_SIZE = 32;
-constexpr uint32_t MAX_REPEAT_TIMES = 255, DEFAULT_BLK_STRIDE = 1, DEFAULT_REPEAT_STRIDE = 8, HALF_DEFAULT_REPEAT_STRIDE = 4;
-constexpr uint32_t ONE_BYTE_BIT_SIZE = 8, ONE_DUMP_BACKUP_SIZE = 1024, BLOCK_CUBE = 16, CUBE_MAX_SIZE = 256;
-constexpr int32_t MASK_PLACEHOLDER = 0, DEFAULT_BLOCK_SIZE = 256, MAX_BLOCK_COUNT = 4095;
-inline uint64_t MASK_PLACEHOLDER_LIST[2] = {0, 0};
-
+}  // namespace AscendC
+#include "castsim_ascendc_words.hpp"
+namespace AscendC {
 struct DataCopyParams {
   uint16_t blockCount = 1, blockLen = 0;
   union { uint16_t srcStride, srcGap; };
@@ -247,6 +246,7 @@ template <typename T> class LocalElement {
   LocalElement(const LocalTensor<T> &tensor, uint32_t number) : tensor_(tensor), number_(number) {}
   CASTSIM_CALL operator T() const { return tensor_.value(CASTSIM_HERE, number_); }
   CASTSIM_CALL void operator=(T value) { tensor_.set(CASTSIM_HERE, number_, value); }
+  CASTSIM_CALL void operator=(const LocalElement &other) { tensor_.set(CASTSIM_HERE, number_, T(other)); }
 
  private:
   const LocalTensor<T> &tensor_;

@@ -114,6 +114,16 @@ template <typename T = void, MaskMode mode = MaskMode::NORMAL> CASTSIM_CALL void
   if (mode == MaskMode::COUNTER) castsim::control(CASTSIM_HERE, "lanes", (unsigned long long)lanes);
   else castsim::mask_lanes(CASTSIM_HERE, (unsigned long long)lanes);
 }
+struct AscendCUtils {
+  template <typename T, bool isSetMask = true> CASTSIM_CALL static void SetMask(const uint64_t &high, const uint64_t &low) {
+    if (isSetMask) castsim::mask_words(CASTSIM_HERE, high, low);
+  }
+  template <typename T, bool isSetMask = true> CASTSIM_CALL static void SetMask(int32_t lanes) {
+    if (isSetMask) castsim::mask_lanes(CASTSIM_HERE, (unsigned long long)lanes);
+  }
+  template <bool isSetMask = true> CASTSIM_CALL static void ResetMask() { if (isSetMask) castsim::full_mask(CASTSIM_HERE); }
+  static constexpr int32_t GetC0Size() { return DEFAULT_C0_SIZE; }
+};
 CASTSIM_CALL inline void SetMaskCount() { castsim::control(CASTSIM_HERE, "count"); }
 CASTSIM_CALL inline void SetMaskNorm() { castsim::control(CASTSIM_HERE, "norm"); }
 CASTSIM_CALL inline void ResetMask() { castsim::full_mask(CASTSIM_HERE); }
