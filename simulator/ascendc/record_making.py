@@ -389,12 +389,10 @@ class AscendMaker(NodeMaker):
         way, position, offset, element, place, *numbers = rest
         count, length, far, near, left, right, pads = map(int, numbers[:7])
         value, atomic = int(numbers[7], 16), numbers[8]
+        attributes: tuple[tuple[str, str], ...] = ()
         if atomic != "-":
-            word, kind = atomic.split(",")
-            raise IllegalError(
-                f"a store that adds to what is there, or keeps an extreme (SetAtomic{word.title()} of {kind}), is not "
-                "modelled", span=self.span, legal=("SetAtomicNone()",)
-            )  # fmt: skip
+            word, element = atomic.split(",")
+            attributes = (("atomic", word.upper()),)
         if count == 0 or length == 0:
             return
         if near < 0 or far < 0:
@@ -420,8 +418,8 @@ class AscendMaker(NodeMaker):
             groups += (("pad", 3),)
         mnemonic = "mte_gm_ub" if load else "mte_ub_gm"
         self._add(
-            MicroOperation(mnemonic, tuple(names), tuple(kinds), groups=groups, span=self.span), (tensor,)
-        )  # fmt: skip
+            MicroOperation(mnemonic, tuple(names), tuple(kinds), (), (), attributes, groups, span=self.span), (tensor,)
+        )
 
     def _within(self, rest: list[str]) -> None:
         element, to, source, *numbers = rest
