@@ -25,6 +25,7 @@ from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, Span, TileError, WarningKind
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Pipe
+from castsim.isa.pto.strided_statements import STRIDED_ROWS
 from castsim.isa.pto.value_types import MicroOperation, StridedStatement, element_format
 from castsim.machines.mechanisms import vector_units_of
 from castsim.machines.program_recorder import ProgramRecorder
@@ -285,7 +286,7 @@ class AscendMaker(NodeMaker):
         names = [self.pointer(operand.element, operand.address) for operand in operands]
         kinds: list[pto.Type] = [pto.PointerType(operand.element, "ub") for operand in operands]
         for element, code in words.scalars:
-            if mnemonic in ("vshl", "vshr"):
+            if "N" in STRIDED_ROWS[mnemonic].forms[0]:  # a whole number, whatever the elements
                 names.append(self.constant(_signed(code, element), _I32))
                 kinds.append(_I32)
             else:
@@ -295,7 +296,7 @@ class AscendMaker(NodeMaker):
             return
         node = StridedStatement(
             mnemonic, tuple(names), tuple(kinds), attributes=tuple(sorted(words.attributes.items())),
-            has_destination=True, repeats=repeats, blocks=tuple(each.block for each in operands),
+            destinations=STRIDED_ROWS[mnemonic].destinations, repeats=repeats, blocks=tuple(each.block for each in operands),
             strides=tuple(each.repeat for each in operands), span=self.span,
         )  # fmt: skip
         try:

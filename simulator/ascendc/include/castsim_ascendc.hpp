@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <climits>
 #include <deque>
+#include <functional>
 
 #include "castsim_device.hpp"
 
@@ -114,8 +115,8 @@ template <typename T> struct DataCopyPadExtParams {
       : isPad(pad), leftPadding(left), rightPadding(right), paddingValue(value) {}
 };
 #define CASTSIM_ELSEWHERE(NAME) struct NAME { template <typename... A> NAME(A...) {} };
-CASTSIM_EACH(CASTSIM_ELSEWHERE, Nd2NzParams, Nz2NdParamsFull, DataCopyEnhancedParams, SliceInfo, DataCopyCO12DstParams,
-             TransDataTo5HDParams, LoadData2DParams, LoadData3DParamsV2, MmadParams, FixpipeParamsV220, TransposeParamsExt)
+CASTSIM_EACH(CASTSIM_ELSEWHERE, ListTensorDesc, Nd2NzParams, Nz2NdParamsFull, DataCopyEnhancedParams, SliceInfo, DataCopyCO12DstParams,
+             LoadData2DParams, LoadData3DParamsV2, MmadParams, FixpipeParamsV220, TransposeParamsExt)
 }  // namespace AscendC
 
 namespace castsim {

@@ -211,9 +211,12 @@ CASTSIM_SCALAR(Adds, "vadds") CASTSIM_SCALAR(Muls, "vmuls") CASTSIM_SCALAR(Maxs,
 CASTSIM_SCALAR(LeakyRelu, "vlrelu") CASTSIM_SCALAR(ShiftLeft, "vshl") CASTSIM_SCALAR(ShiftRight, "vshr")
 CASTSIM_SCALAR_OF(Axpy, "vaxpy", CASTSIM_TU, U, U)
 #undef CASTSIM_SCALAR_OF
-template <typename T, typename S, typename... A> CASTSIM_CALL void ShiftRight(const LocalTensor<T> &, const LocalTensor<T> &,
-    const S &, uint64_t, uint8_t, const UnaryRepeatParams &, bool) {
-  castsim::refuse(CASTSIM_HERE, "ShiftRight with roundEn is not modelled");
+template <typename T, bool isSetMask = true, typename M> CASTSIM_CALL void ShiftRight(const LocalTensor<T> &dst, const LocalTensor<T> &src,
+    const std::type_identity_t<T> &scalar, M mask, uint8_t repeats, const UnaryRepeatParams &p, bool rounds) {
+  if (rounds) castsim::refuse(CASTSIM_HERE, "ShiftRight with roundEn is not modelled");
+  castsim::Mask(mask, isSetMask).set(CASTSIM_HERE);
+  castsim::instruction(CASTSIM_HERE, "ShiftRight", "vshr", repeats, {castsim::operand(dst, p.dstBlkStride, p.dstRepStride),
+                       castsim::operand(src, p.srcBlkStride, p.srcRepStride), castsim::scalar<T>(scalar)});
 }
 
 template <typename T, bool isSetMask = true> CASTSIM_CALL void Duplicate(const LocalTensor<T> &dst, const std::type_identity_t<T> &scalar, const int32_t &count) {
@@ -347,9 +350,24 @@ CASTSIM_MASKED(CASTSIM_TU, Compare,
                castsim::instruction(place, "Compare", castsim_calls::mnemonic("vcmpv_", mode).c_str(), repeats,
                                     {castsim_calls::bits(dst), castsim::operand(src0, p.src0BlkStride, p.src0RepStride),
                                      castsim::operand(src1, p.src1BlkStride, p.src1RepStride)});)
-template <typename T, typename... A> CASTSIM_CALL void Compare(const LocalTensor<T> &, const LocalTensor<T> &, CMPMODE, A &&...) {
-  castsim::refuse(CASTSIM_HERE, "Compare to the register is not modelled; give it a destination tensor");
+// The compare mask: castsim's has the bytes of an address, here of the library's scratch behind what Select fills.
+namespace castsim_calls {
+inline LocalTensor<uint8_t> compare_register() {
+  LocalTensor<uint8_t> own = scratch<uint8_t>();
+  own.address += 256;
+  return own;
 }
+}  // namespace castsim_calls
+#define CASTSIM_COMPARE_TO_REGISTER(MASK) template <typename T, bool isSetMask = true> CASTSIM_CALL void Compare(             \
+    const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode, MASK, const BinaryRepeatParams &p) {               \
+  const void *place = CASTSIM_HERE;                                                                                          \
+  castsim::Mask(mask, isSetMask).set(place);                                                                                 \
+  castsim::instruction(place, "Compare", castsim_calls::mnemonic("vcmpv_", mode).c_str(), 1,                                 \
+                       {castsim_calls::bits(castsim_calls::compare_register()), castsim::operand(src0, p.src0BlkStride, 8),  \
+                        castsim::operand(src1, p.src1BlkStride, 8)});                                                        \
+  castsim::barrier(place, PIPE_V);                                                                                           \
+  castsim::control(place, "cmpmask", (unsigned long long)castsim_calls::compare_register().address); }
+CASTSIM_COMPARE_TO_REGISTER(const uint64_t mask) CASTSIM_COMPARE_TO_REGISTER(const uint64_t mask[])
 #define CASTSIM_COMPARES(NAME)                                                                                          \
   template <typename T, typename U, bool isSetMask = true> CASTSIM_CALL void NAME(const LocalTensor<U> &dst,            \
       const LocalTensor<T> &src, const std::type_identity_t<T> scalar, CMPMODE mode, uint32_t count) {                  \
@@ -362,6 +380,14 @@ template <typename T, typename... A> CASTSIM_CALL void Compare(const LocalTensor
                                       {castsim_calls::bits(dst), castsim::operand(src, p.srcBlkStride, p.srcRepStride), \
                                        castsim::scalar<T>(scalar)});)
 CASTSIM_COMPARES(CompareScalar) CASTSIM_COMPARES(Compares)
+// The register is that of the last Compare without a destination, of 128 bits.
+template <typename T> CASTSIM_CALL void GetCmpMask(const LocalTensor<T> &dst) {
+  const void *place = CASTSIM_HERE;
+  castsim::mask_lanes(place, 8);
+  castsim::instruction(place, "GetCmpMask", "vcopy", 1, {castsim::operand(dst.template ReinterpretCast<uint16_t>()),
+                       castsim::operand(castsim_calls::compare_register().template ReinterpretCast<uint16_t>())});
+  castsim::full_mask(place);
+}
 template <typename T> CASTSIM_CALL void SetCmpMask(const LocalTensor<T> &mask) {
   castsim::control(CASTSIM_HERE, "cmpmask", (unsigned long long)mask.address);
 }
