@@ -643,6 +643,8 @@ template <typename T> void SetSysWorkspace(T *) {}
 template <typename T> T *GetSysWorkSpacePtr(T *workspace = nullptr) { return workspace; }
 }  // namespace AscendC
 
+using AscendC::AIC;
+using AscendC::AIV;
 using AscendC::GetTPipePtr;
 constexpr int g_coreType = AscendC::AIV;
 

@@ -274,27 +274,31 @@ template <typename T, typename U> CASTSIM_CALL void GatherMask(const LocalTensor
 
 // The first block by the scalar unit, then block by block, then repeat by repeat.
 namespace castsim_calls {
-template <typename T> void create_index(const void *place, const LocalTensor<T> &dst, T first, long long count) {
-  if (castsim::A5)
+template <typename T> void create_index(const void *place, const LocalTensor<T> &dst, T first, T more, long long count) {
+  if (castsim::A5 && more == T(1))
     return castsim::counted(place, count, [&] {
       castsim::instruction(place, "CreateVecIndex", "vci", 1, {operand(dst), castsim::scalar<T>(first)}); });
   const long long block = castsim::IN_BLOCK<T>, lanes = castsim::LANES<T>;
   auto add = [&](long long to, long long from, long long step) {
     castsim::mask_lanes(place, (unsigned long long)std::min(step, count - to));
     castsim::instruction(place, "CreateVecIndex", "vadds", 1,
-                         {operand(dst[uint32_t(to)]), operand(dst[uint32_t(from)]), castsim::scalar<T>(T(step))});
+                         {operand(dst[uint32_t(to)]), operand(dst[uint32_t(from)]), castsim::scalar<T>(T(more * T(step)))});
     castsim::barrier(place, PIPE_V);
   };
-  for (long long number = 0; number < std::min(block, count); ++number) dst.set(place, uint32_t(number), T(first + T(number)));
+  for (long long number = 0; number < std::min(block, count); ++number) dst.set(place, uint32_t(number), T(first + more * T(number)));
   castsim::flag_now(place, HardEvent::S_V);
   for (long long to = block; to < std::min(lanes, count); to += block) add(to, to - block, block);
   for (long long to = lanes; to < count; to += lanes) add(to, to - lanes, lanes);
   castsim::full_mask(place);
 }
 }  // namespace castsim_calls
-#define CASTSIM_INDEX(NAME) template <typename T> CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const std::type_identity_t<T> &first, uint32_t count) { \
-    castsim_calls::create_index<T>(CASTSIM_HERE, dst, first, count); }
-CASTSIM_INDEX(CreateVecIndex) CASTSIM_INDEX(ArithProgression)
+template <typename T> CASTSIM_CALL void CreateVecIndex(const LocalTensor<T> &dst, const std::type_identity_t<T> &first, uint32_t count) {
+  castsim_calls::create_index<T>(CASTSIM_HERE, dst, first, T(1), count);
+}
+template <typename T> CASTSIM_CALL void ArithProgression(const LocalTensor<T> &dst, const std::type_identity_t<T> first,
+                                                         const std::type_identity_t<T> more, const int32_t count) {
+  castsim_calls::create_index<T>(CASTSIM_HERE, dst, first, more, count);
+}
 template <typename T, typename M> CASTSIM_CALL void CreateVecIndex(const LocalTensor<T> &, const std::type_identity_t<T> &, M, uint8_t, uint16_t, uint8_t) {
   castsim::refuse(CASTSIM_HERE, "CreateVecIndex with a mask is not modelled; the form with a count is");
 }
@@ -437,8 +441,8 @@ template <typename T> CASTSIM_CALL void Transpose(const LocalTensor<T> &dst, con
   castsim_calls::transpose<T, At>(CASTSIM_HERE, "Transpose", [&](int row) { return dst[uint32_t(16 * row)]; },
                                   [&](int row) { return src[uint32_t(16 * row)]; }, {});
 }
-template <typename T> CASTSIM_CALL void InitOutput(GlobalTensor<T> global, uint32_t size, T value = T(0)) {
-  const void *place = CASTSIM_HERE;
+namespace castsim_calls {
+template <typename T> void fill_memory(const void *place, const GlobalTensor<T> &global, uint32_t size, T value) {
   const long long start = GetTPipePtr()->castsim_free(), most = (castsim::SCRATCH - start) / 32 * 32 / (long long)sizeof(T);
   if (most <= 0) castsim::refuse(place, "InitOutput has no room: InitBuffer has given all bytes away");
   LocalTensor<T> own;
@@ -452,7 +456,12 @@ template <typename T> CASTSIM_CALL void InitOutput(GlobalTensor<T> global, uint3
     castsim::transfer(place, false, global[uint64_t(first)].address, castsim::Element<T>::name(), own, {1, bytes, bytes, bytes});
   }
   castsim::barrier(place, PIPE_MTE3);
+  castsim::flag_now(place, HardEvent::MTE3_V);  // the same room may be filled again
 }
+}  // namespace castsim_calls
+#define CASTSIM_FILL(NAME) template <typename T> CASTSIM_CALL void NAME(const GlobalTensor<T> &global, const uint64_t size, \
+    const std::type_identity_t<T> value = T(0)) { castsim_calls::fill_memory<T>(CASTSIM_HERE, global, uint32_t(size), value); }
+CASTSIM_FILL(InitOutput) CASTSIM_FILL(InitGlobalMemory) CASTSIM_FILL(Fill)
 // ------------------------------------------------------------------------------------------------ not run
 #define CASTSIM_HIGH(NAME) CASTSIM_NOT_RUN(NAME, "is a high-level function of the library; castsim runs its basic calls")
 CASTSIM_EACH(CASTSIM_HIGH, Ceil, Floor, Round, Trunc, Sum, Mean, Power, Log, Xor, Sigmoid, Silu, SoftMax, SimpleSoftMax,
