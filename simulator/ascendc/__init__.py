@@ -12,7 +12,16 @@ from pathlib import Path
 
 from castsim.ascendc.record_making import AscendMaker, InstructionLockstep
 from castsim.cpp_recording import recording
-from castsim.cpp_recording.host_compiler import Candidate, CppKernel, Library, blanked, entry_of, for_host, local_texts
+from castsim.cpp_recording.host_compiler import (
+    Candidate,
+    CppKernel,
+    Library,
+    blanked,
+    entry_of,
+    for_host,
+    local_texts,
+    with_entries_of_macros,
+)
 from castsim.cpp_recording.recording import CppRecording, Dialect, Request, check_names
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import ReadError, closest
@@ -42,7 +51,8 @@ LIBRARY = Library(
 
 
 def _prepared(request: Request, text: str, a5: bool) -> tuple[Request, CppKernel]:
-    entry, function = entry_of(text, request.entry, str(request.file))
+    shown = with_entries_of_macros(text)
+    entry, function = entry_of(shown, request.entry, str(request.file))
     defined = {macro.partition("=")[0] for macro in request.macros}
     for name in re.findall(r"\bORIG_DTYPE_\w+", re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)):
         if name not in defined:
@@ -52,7 +62,7 @@ def _prepared(request: Request, text: str, a5: bool) -> tuple[Request, CppKernel
     names = function.parameters
     file = request.file.resolve()
     folders = tuple(path.resolve() for path in request.folders)
-    tiling = tiled(request, text, function, folders)
+    tiling = tiled(request, shown, function, folders)
     own = [name for name in request.args if name == "tiling_key" or name in tiling.fields]
     plain = {name: value for name, value in request.args.items() if name not in own}
     check_names(Request(request.file, args=plain, inputs=request.inputs), entry, names)

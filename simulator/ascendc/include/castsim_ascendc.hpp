@@ -361,6 +361,10 @@ class TPipe;
 }
 namespace castsim {
 inline AscendC::TPipe *pipe_now = nullptr;
+inline std::vector<Stretch *> stretches;  // of the pipe and of its pools
+inline void wait_for_all(const void *place) {
+  for (Stretch *own : stretches) wait_for(place, *own, own->freed, own->freed_event);
+}
 void control(const void *place, const char *what, unsigned long long first = 0, unsigned long long second = 0);
 inline std::string atomic;  // what UB-to-GM copies do with what is there
 inline constexpr unsigned long long FULL = ~0ull;
@@ -512,7 +516,6 @@ namespace castsim_pipes {
 struct Room {
   long long next = 0, end = castsim::SCRATCH;
   int buffers = 0;
-  std::vector<castsim::Stretch *> stretches;
   castsim::Stretch *take(const void *place, int number, long long bytes) {
     const long long each = (bytes + 31) / 32 * 32;
     if (bytes <= 0) castsim::refuse(place, "InitBuffer of " + std::to_string(bytes) + " bytes");
@@ -524,7 +527,7 @@ struct Room {
     auto *block = new castsim::Stretch[size_t(number)];
     for (int i = 0; i < number; ++i, next += each) {
       block[i].low = next, block[i].high = next + each;
-      stretches.push_back(block + i);
+      castsim::stretches.push_back(block + i);
     }
     return block;
   }
@@ -549,7 +552,7 @@ class TPipe {
   TPipe(const TPipe &) = delete;
   CASTSIM_CALL void Init() { room_ = {}; }
   CASTSIM_CALL void Destroy() { finish(CASTSIM_HERE); }
-  void Reset() { room_.next = 0, room_.buffers = 0; }
+  CASTSIM_CALL void Reset() { castsim::wait_for_all(CASTSIM_HERE), room_.next = 0, room_.buffers = 0; }
   CASTSIM_INIT_BUFFER(room_)
   template <TPosition W, uint32_t B> CASTSIM_CALL bool InitBufPool(TBufPool<W, B> &pool, uint32_t bytes) {
     return pool.castsim_init(room_.take(CASTSIM_HERE, 1, bytes)), true;
@@ -572,6 +575,7 @@ class TPipe {
   bool open_ = true;
   void begin(const void *place) {
     castsim::pipe_now = this;
+    castsim::stretches.clear();
     castsim::events = {};
     castsim::atomic.clear();
     castsim::control(place, "norm");
@@ -581,7 +585,7 @@ class TPipe {
   void finish(const void *place) {
     if (!open_) return;
     open_ = false;
-    for (castsim::Stretch *own : room_.stretches) castsim::wait_for(place, *own, own->freed, own->freed_event);
+    castsim::wait_for_all(place);
     castsim::barrier(place, PIPE_ALL);
   }
 };
@@ -592,7 +596,7 @@ inline TPipe *GetTPipePtr() {
 template <TPosition Where, uint32_t Buffers> class TBufPool {
  public:
   void castsim_init(castsim::Stretch *own) { room_.next = own->low, room_.end = own->high, whole_ = room_; }
-  void Reset() { room_ = whole_; }
+  CASTSIM_CALL void Reset() { castsim::wait_for_all(CASTSIM_HERE), room_ = whole_; }
   CASTSIM_INIT_BUFFER(room_)
   template <TPosition W, uint32_t B> CASTSIM_CALL bool InitBufPool(TBufPool<W, B> &pool, uint32_t bytes) {
     return pool.castsim_init(room_.take(CASTSIM_HERE, 1, bytes)), true;
@@ -616,6 +620,10 @@ template <typename = void> class LocalMemAllocator {
 template <HardEvent event> CASTSIM_CALL void SetFlag(int32_t id) { castsim::event_flag(CASTSIM_HERE, "set", event, id); }
 template <HardEvent event> CASTSIM_CALL void WaitFlag(int32_t id) { castsim::event_flag(CASTSIM_HERE, "wait", event, id); }
 template <pipe_t pipe> CASTSIM_CALL void PipeBarrier() { castsim::barrier(CASTSIM_HERE, pipe); }
+template <pipe_t from, pipe_t to> struct TQueSync {
+  CASTSIM_CALL void SetFlag(TEventID id) { castsim::flag(CASTSIM_HERE, "set", from, to, id); }
+  CASTSIM_CALL void WaitFlag(TEventID id) { castsim::flag(CASTSIM_HERE, "wait", from, to, id); }
+};
 template <MemDsbT where> void DataSyncBarrier() {}
 template <typename... A> void DataCacheCleanAndInvalid(A &&...) {}
 template <typename T, CacheLine line, DcciDst dst = DcciDst::CACHELINE_ALL, typename A> void DataCacheCleanAndInvalid(A &&) {}

@@ -476,10 +476,6 @@ CASTSIM_EACH(CASTSIM_LACKING, MrgSort4, RpSort16, Scatter, CastDeq, CastDequant,
 CASTSIM_EACH(CASTSIM_CUBE_CALL, Mmad, LoadData, LoadDataWithTranspose, Fixpipe, Gemm, BroadCastVecToMM, Conv2D, SetFixPipeConfig)
 #define CASTSIM_CORES(NAME) CASTSIM_REFUSED(NAME, "waits for or signals another core; castsim runs a single vector core")
 CASTSIM_EACH(CASTSIM_CORES, CrossCoreSetFlag, CrossCoreWaitFlag, IBSet, IBWait, NotifyNextBlock, WaitPreBlock, InitDetermineComputeWorkspace)
-template <typename... A> void DumpTensor(A &&...) {}
-template <typename... A> void DumpAccChkPoint(A &&...) {}
-template <typename... A> void TRACE_START(A &&...) {}
-template <typename... A> void TRACE_STOP(A &&...) {}
 #define CASTSIM_REGISTERS(NAME) template <typename... T> struct NAME { CASTSIM_CALL NAME() { castsim::refuse(CASTSIM_HERE, \
   #NAME " is a vector register; castsim runs AscendC calls on tensors"); } };
 CASTSIM_EACH(CASTSIM_REGISTERS, RegTensor)

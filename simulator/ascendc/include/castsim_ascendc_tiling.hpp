@@ -57,7 +57,7 @@ inline void task_type(const void *place, castsim_kernel_type type, const char *n
 // A structure that the generated main fills, a field a line, and puts behind the pointer of an argument.
 template <typename T> void fill_field(T &field, const char *name, const char *text) {
   if constexpr (std::is_array_v<T>) refuse(NOWHERE, std::string("argument ") + name + " is an array: give its elements, " + name + "[0]");
-  else if constexpr (std::is_class_v<T> && !std::is_constructible_v<T, float>)
+  else if constexpr (std::is_class_v<T> && !std::is_convertible_v<float, T>)
     refuse(NOWHERE, std::string("argument ") + name + " is a structure: give its fields, " + name + ".FIELD");
   else field = number_from<T>(name, text);
 }

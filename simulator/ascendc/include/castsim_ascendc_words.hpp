@@ -46,7 +46,9 @@ template <typename From, typename To, RoundMode mode> To ScalarCast(From value) 
   if constexpr (mode == RoundMode::CAST_RINT) return To(std::nearbyint(wide));
   return To(mode == RoundMode::CAST_FLOOR ? down : wide);
 }
-inline void Trap() {}
+#define CASTSIM_SILENT(NAME) template <auto... V, typename... A> void NAME(A &&...) {}
+CASTSIM_EACH(CASTSIM_SILENT, Trap, InitSocState, ICachePreLoad, SetNextTaskStart, WaitPreTaskEnd, SetHF32Mode, SetHF32TransMode,
+             SetMMLayoutTransform, DumpTensor, DumpAccChkPoint, TRACE_START, TRACE_STOP)
 
 // Parameters of functions that castsim refuses by name: kernels keep them in their own structures.
 struct SoftMaxTiling { uint32_t srcM, srcK, srcSize, outMaxM, outMaxK, outMaxSize, splitM, splitK, splitSize, reduceM, reduceK,

@@ -456,7 +456,7 @@ inline void (*prepared)() = nullptr;            // called once memory is there
     sending += '\n';
     return reinterpret_cast<T>(base_of(position));
   } else {
-    if constexpr (std::is_class_v<T> && !std::is_constructible_v<T, float>) {
+    if constexpr (std::is_class_v<T> && !std::is_convertible_v<float, T>) {
       if (!structures.count(position)) refuse(NOWHERE, "argument " + name + " is a structure, whose type was not seen");
       return *static_cast<const T *>(structures[position]);
     } else {

@@ -107,10 +107,9 @@ private:
             while (left > 0) {
                 int64_t count = left < MERGE_FOUR ? left : MERGE_FOUR;
                 MrgSort4Info params;
-                params.elementLengths[0] = each;
-                params.elementLengths[1] = each;
-                params.elementLengths[2] = each;
-                params.elementLengths[3] = each;
+                for (int64_t list = 0; list < MERGE_FOUR; ++list) {
+                    params.elementLengths[list] = Std::min(each, Std::max(expertCountAlign_ - at / 2 - list * each, int64_t(0)));
+                }
                 params.ifExhaustedSuspension = false;
                 params.validBit = (1 << count) - 1;
                 params.repeatTimes = 1;
@@ -120,7 +119,7 @@ private:
                 srcList.src3 = sorted_[at + each * 4 * (count > 2)];
                 srcList.src4 = sorted_[at + each * 6 * (count > 3)];
                 if (count == 1) {
-                    DataCopy(other[at], sorted_[at], each * 2);
+                    DataCopy(other[at], sorted_[at], expertCountAlign_ * 2 - at);
                 } else {
                     MrgSort<float>(other[at], srcList, params);
                 }
