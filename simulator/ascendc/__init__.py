@@ -44,7 +44,7 @@ LIBRARY = Library(
     },
     silent=(
         "__global__ __aicore__ AICORE __gm__ __ubuf__ __cbuf__ __ca__ __cb__ __cc__ __fbuf__ __biasbuf__ __in__ "
-        "__out__ __inout__ __force_inline__"
+        "__out__ __inout__ __force_inline__ __vector__ __cube__ __aiv__"
     ),
     own=r"[A-Z]\w{3,}",
 )  # fmt: skip
@@ -66,8 +66,10 @@ def _prepared(request: Request, text: str, a5: bool) -> tuple[Request, CppKernel
     own = [name for name in request.args if name == "tiling_key" or name in tiling.fields]
     plain = {name: value for name, value in request.args.items() if name not in own}
     check_names(Request(request.file, args=plain, inputs=request.inputs), entry, names)
+    key = request.args.get("tiling_key")  # which directives compare, too
+    macros = (*request.macros, *tiling.macros, *(() if key is None else (f"TILING_KEY_VAR={int(key)}ULL",)))
     return request, CppKernel(
-        file, for_host(text), entry, names, LIBRARY, folders, (*request.macros, *tiling.macros), a5,
+        file, for_host(text), entry, names, LIBRARY, folders, macros, a5,
         before=tiling.statements, ahead=tiling.ahead,
     )  # fmt: skip
 

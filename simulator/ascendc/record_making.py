@@ -170,12 +170,15 @@ class AscendMaker(NodeMaker):
     _recorder: ProgramRecorder = field(init=False)
     _path: MicroInterpreter = field(init=False)
     _functions: FunctionWriter | None = None
+    _library: list[Operand] = field(init=False)
+    """Bytes that instructions use beside their operands: the library's own, then those of the compare mask."""
 
     def __post_init__(self) -> None:
         NodeMaker.__post_init__(self)
         recorder = vector_units_of(self.target).recorder(as_written=True)
         assert isinstance(recorder, ProgramRecorder)
         self._recorder = recorder
+        self._library = [Operand("u8", self.capacity - 8192, self.capacity - 8192, self.capacity, 1, 1)]
         self._path = walker(self, self._recorder)
         self._functions = FunctionWriter(self, self.pointer, self._add) if self.a5 else None
 
@@ -300,14 +303,10 @@ class AscendMaker(NodeMaker):
             strides=tuple(each.repeat for each in operands), span=self.span,
         )  # fmt: skip
         try:
-            self._add(node, (*operands, *self._scratch()))
+            self._add(node, (*operands, *self._library))
         except TileError as error:  # which calls an operand by its name in the program
             message = re.sub(r"^%\w+ is", f"{call}: a tensor is", error.message)
             raise TileError(message, span=error.span, legal=error.legal) from None
-
-    def _scratch(self) -> tuple[Operand, ...]:
-        """Return the library's own bytes at the end of the buffer."""
-        return (Operand("u8", self.capacity - 8192, self.capacity - 8192, self.capacity, 1, 1),)
 
     def _control(self, what: str, first: int, second: int) -> None:
         if self._functions is not None and what != "ctrl":
@@ -323,6 +322,7 @@ class AscendMaker(NodeMaker):
             name = self.code(first, "f16")
             self._add(StridedStatement("set_deqscale", (name,), (pto.ScalarType("f16"),), span=self.span))
         elif what == "cmpmask":
+            self._library[1:] = [Operand("u8", first, first, first + 32, 1, 1)]
             name = self.pointer("u8", first)
             self._add(StridedStatement("set_cmpmask", (name,), (pto.PointerType("u8", "ub"),), span=self.span))
         else:

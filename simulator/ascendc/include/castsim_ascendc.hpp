@@ -241,6 +241,7 @@ constexpr HardEvent reversed(HardEvent event) {
 
 namespace AscendC {
 // ------------------------------------------------------------------------------------------------ tensors
+struct TBuffAddr { uint32_t dataLen = 0, bufferAddr = 0, bufferHandle = 0; uint8_t logicPos = 0; };
 template <typename T> struct LocalTensor;
 template <typename T> class LocalElement {
  public:
@@ -286,6 +287,9 @@ template <typename T> struct LocalTensor : castsim::Local {
   uint64_t GetPhyAddr(uint32_t offset = 0) const { return uint64_t(address + bytes(offset)); }
   int32_t GetPosition() const { return int32_t(position); }
   void SetUserTag(int32_t) {}
+  // A tensor placed by hand: where it is, then from which byte on and how long.
+  void SetAddr(const TBuffAddr &place) { address = low = place.bufferAddr, high = castsim::CAPACITY, position = TPosition(place.logicPos); }
+  void InitBuffer(uint32_t byte, uint32_t elements) { address = low = byte, high = byte + bytes(elements), count = elements; }
   template <typename... A> void SetShapeInfo(A &&...) {}
   template <typename U> void SetAddrWithOffset(LocalTensor<U> &src, uint32_t offset) {
     static_cast<Local &>(*this) = src;
@@ -624,10 +628,6 @@ template <pipe_t from, pipe_t to> struct TQueSync {
   CASTSIM_CALL void SetFlag(TEventID id) { castsim::flag(CASTSIM_HERE, "set", from, to, id); }
   CASTSIM_CALL void WaitFlag(TEventID id) { castsim::flag(CASTSIM_HERE, "wait", from, to, id); }
 };
-template <MemDsbT where> void DataSyncBarrier() {}
-template <typename... A> void DataCacheCleanAndInvalid(A &&...) {}
-template <typename T, CacheLine line, DcciDst dst = DcciDst::CACHELINE_ALL, typename A> void DataCacheCleanAndInvalid(A &&) {}
-template <typename T, CacheLine line, typename A> void DataCacheCleanAndInvalid(A &&) {}
 
 // The core.
 inline int64_t GetBlockIdx() { return castsim::core.block * castsim::core.subs + castsim::core.sub; }

@@ -98,6 +98,8 @@ template <typename D, typename S> CASTSIM_CALL void DataCopy(const D &, const S 
 #define CASTSIM_ATOMIC(NAME, WORD) template <typename T> CASTSIM_CALL void NAME() { \
     castsim::atomic = std::string(WORD ",") + castsim::Element<T>::name(); }
 CASTSIM_ATOMIC(SetAtomicAdd, "add") CASTSIM_ATOMIC(SetAtomicMax, "max") CASTSIM_ATOMIC(SetAtomicMin, "min")
+CASTSIM_ATOMIC(SetAtomicType, "add")
 inline void SetAtomicNone() { castsim::atomic.clear(); }
 inline void DisableDmaAtomic() { castsim::atomic.clear(); }
 }  // namespace AscendC
+inline void set_atomic_none() { castsim::atomic.clear(); }

@@ -127,6 +127,10 @@ struct AscendCUtils {
 CASTSIM_CALL inline void SetMaskCount() { castsim::control(CASTSIM_HERE, "count"); }
 CASTSIM_CALL inline void SetMaskNorm() { castsim::control(CASTSIM_HERE, "norm"); }
 CASTSIM_CALL inline void ResetMask() { castsim::full_mask(CASTSIM_HERE); }
+#define CASTSIM_MASK_WORD(NAME, ...) } CASTSIM_CALL inline void NAME { __VA_ARGS__; } namespace AscendC {
+CASTSIM_MASK_WORD(set_mask_count(), castsim::control(CASTSIM_HERE, "count"))
+CASTSIM_MASK_WORD(set_mask_norm(), castsim::control(CASTSIM_HERE, "norm"))
+CASTSIM_MASK_WORD(set_vector_mask(uint64_t high, uint64_t low), castsim::mask_words(CASTSIM_HERE, high, low))
 CASTSIM_CALL inline void SetDeqScale(half value) {
   castsim::scale = float(value);
   castsim::control(CASTSIM_HERE, "deqscale", castsim::code_of(value));

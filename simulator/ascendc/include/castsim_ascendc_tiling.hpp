@@ -10,7 +10,9 @@
 #define REGISTER_TILING_FOR_TILINGKEY(...)
 #define REGISTER_NONE_TILING
 #define TILING_KEY_IS(KEY) (castsim::tiling_key(castsim::here()) == (unsigned long long)(KEY))
+#ifndef TILING_KEY_VAR
 #define TILING_KEY_VAR castsim::tiling_key(castsim::here())
+#endif
 #ifndef CASTSIM_TILING_STRUCT
 #define CASTSIM_TILING_STRUCT castsim_name_the_structure_with_tiling_struct
 #endif
