@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from castsim.ascendc.call_words import Operand, Words, check_elements, conversion
 from castsim.ascendc.functions import FunctionWriter
-from castsim.cpp_recording.node_making import NodeMaker
+from castsim.cpp_recording.node_making import NodeMaker, padded_bytes
 from castsim.cpp_recording.recording import Lockstep
 from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.lowerer import Budget
@@ -252,10 +252,10 @@ class AscendMaker(NodeMaker):
         self.body.append(node)
 
     def _check(self, lowered: Lowered, operands: Sequence[Operand]) -> None:
-        """Refuse bytes outside of the buffers that the tensors are of.
+        """Refuse writes outside of the buffers that the tensors are of; warn of reads, which do no harm by themselves.
 
         Raises:
-            TileError: there are some.
+            TileError: there are such writes.
         """
         for access in lowered.accesses:
             if access.space != _BUFFER or not operands:
@@ -263,11 +263,11 @@ class AscendMaker(NodeMaker):
             near = [each for each in operands if each.low <= access.start < each.high] or operands
             if not any(each.low <= access.start and access.end <= each.high for each in operands):
                 own = near[0]
-                raise TileError(
-                    f"{'writes' if access.write else 'reads'} bytes {access.start} .. {access.end - 1}; its buffer has "
-                    f"bytes {own.low} .. {own.high - 1}",
-                    span=self.span, legal=("a smaller count", "a larger InitBuffer"),
-                )  # fmt: skip
+                what = f"bytes {access.start} .. {access.end - 1}; its buffer has bytes {own.low} .. {own.high - 1}"
+                if access.write:
+                    legal = ("a smaller count", "a larger InitBuffer")
+                    raise TileError(f"writes {what}", span=self.span, legal=legal)
+                self.warn(WarningKind.OPERATION, f"reads {what}: what is behind it are other tensors' bytes")
 
     # ------------------------------------------------------------------------------------------------ instructions
 
@@ -380,6 +380,22 @@ class AscendMaker(NodeMaker):
         result = self.pointer_type(element)
         made = self.once(key, lambda at: MicroOperation("castptr", (name,), (kind,), (at,), (result,), span=self.span))
         return made, result
+
+    def check_end(self, position: int, end: int) -> None:
+        """Note that an argument is used up to an element; the device's allocations have up to a block of bytes more.
+
+        Raises:
+            TileError: the user gave fewer.
+        """
+        size = self.sizes.get(self.names[position])
+        if size is not None and end > size:
+            bits = element_format(self.elements[position]).storage_bits
+            if end * bits <= padded_bytes(size * bits // 8) * 8:
+                text = f"accesses {end - size} elements behind the end of {self.names[position]}, taken as 0"
+                self.warn(WarningKind.OPERATION, f"{text}: whole blocks of 32 bytes that the device's memory has")
+                self.ends[position] = max(self.ends.get(position, 0), end)
+                return
+        NodeMaker.check_end(self, position, end)
 
     def _use(self, position: int, end: int) -> None:
         """Note that an argument is used up to a byte."""
