@@ -61,7 +61,7 @@ class StridedRow:
 
 _KEYS = {
     "vcmax": ("order",), "vcmin": ("order",), "vreducev2": ("pattern",), "vmrgsort4": ("exhausted",),
-    "scatter_vnchwconv": ("halves",),
+    "scatter_vnchwconv": ("halves",), "vgather": ("reach",), "vgatherb": ("reach",),
 }  # fmt: skip
 WORDS: Mapping[str, tuple[str, ...]] = {
     "order": ("value_index", "index_value", "value", "index"),
@@ -71,7 +71,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 }
 """The legal words of attributes: `order` of a maximum and its lane, by default the first; `pattern` of a gather;
 `exhausted` of a merge that ends with the first list that does; `halves` of the blocks of 8-bit elements that a
-transposition writes and reads, by default the low ones."""
+transposition writes and reads, by default the low ones. `reach` of a gather is a number: the bytes from its base that it
+may read, by default a block."""
 
 
 def _read_table() -> Iterator[tuple[str, StridedRow]]:
@@ -162,6 +163,8 @@ def read_strided(reader: PtoReader, statement: NamedOperation) -> Operation:
         elif key not in row.keys:
             legal = (*(("repeats", "blocks", "strides") if row.elements else ()), *row.keys)
             unknown_key(reader, statement.name, key, attribute.key_index, legal)
+        elif key not in WORDS:
+            words.append((key, str(_numbers(reader, statement, key, attribute, 1)[0])))
         elif attribute.text not in WORDS[key]:
             raise reader.error(f"unknown {key} '{attribute.text[:40]}'", attribute.value_index, WORDS[key])
         else:
@@ -194,11 +197,11 @@ def _numbers(
 ) -> tuple[int, ...]:
     """Return the numbers of an attribute: one, or a list of one for each pointer."""
     text = attribute.text.partition(" :")[0]
-    match = _LIST.fullmatch(text if key != "repeats" else f"[{text}]")
+    match = _LIST.fullmatch(f"[{text}]" if key in ("repeats", "reach") else text)
     numbers = tuple(map(int, match[1].split(", "))) if match is not None and match[1] else ()
     if len(numbers) != count or min(numbers) < 0:
-        legal = "4" if key == "repeats" else str([1 if key == "blocks" else 8] * count)
-        what = "a whole number" if key == "repeats" else f"a list of {count}, the destination's first"
+        legal = "4" if key in ("repeats", "reach") else str([1 if key == "blocks" else 8] * count)
+        what = "a whole number" if key in ("repeats", "reach") else f"a list of {count}, the destination's first"
         raise reader.error(f"{key} of {statement.name} is {what}, not {text[:40]}", attribute.value_index, (legal,))
     return numbers
 

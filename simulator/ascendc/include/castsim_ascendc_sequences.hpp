@@ -203,11 +203,18 @@ template <typename T> CASTSIM_CALL void Brcb(const LocalTensor<T> &dst, const Lo
   castsim::instruction(CASTSIM_HERE, "Brcb", "vbrcb", repeats, {castsim::operand(dst, p.dstBlkStride, p.dstRepStride), castsim::operand(src, 1, 1)});
 }
 namespace castsim_calls {
+// The bytes that a gather may read: only their values tell offsets.
+template <typename T> void add_reach(castsim::Words &words, const LocalTensor<T> &from) {
+  const long long end = from.count ? std::min(from.high, from.address + from.bytes(from.count)) : from.high;
+  if (!castsim::A5 && end > from.address) words.push_back(castsim::attribute("reach", end - from.address));
+}
 template <typename T> void gather(const void *place, const LocalTensor<T> &dst, const LocalTensor<T> &src,
                                   const LocalTensor<uint32_t> &offsets, uint32_t base, long long repeats, long long step) {
   LocalTensor<T> from = src;
   from.address += base;
-  castsim::instruction(place, "Gather", "vgather", repeats, {operand(dst, 1, step), operand(offsets, 1, 8), operand(from)});
+  castsim::Words words{operand(dst, 1, step), operand(offsets, 1, 8), operand(from)};
+  add_reach(words, from);
+  castsim::instruction(place, "Gather", "vgather", repeats, words);
 }
 }  // namespace castsim_calls
 // Offsets are bytes. Head repeats, then the tail alone.
@@ -235,8 +242,9 @@ CASTSIM_GATHER(const uint64_t mask) CASTSIM_GATHER(const uint64_t mask[])
 template <typename T> CASTSIM_CALL void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
                                                const uint8_t repeats, const GatherRepeatParams &p) {
   castsim::full_mask(CASTSIM_HERE);
-  castsim::instruction(CASTSIM_HERE, "Gatherb", "vgatherb", repeats,
-                       {castsim::operand(dst, p.dstBlkStride, p.dstRepStride), castsim::operand(offsets, 1, 1), castsim::operand(src)});
+  castsim::Words words{castsim::operand(dst, p.dstBlkStride, p.dstRepStride), castsim::operand(offsets, 1, 1), castsim::operand(src)};
+  castsim_calls::add_reach(words, src);
+  castsim::instruction(CASTSIM_HERE, "Gatherb", "vgatherb", repeats, words);
 }
 
 namespace castsim_calls {

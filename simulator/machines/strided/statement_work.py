@@ -130,6 +130,7 @@ class _Work:
     action: Action
     timing: str
     row: str | None = None
+    reach: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +246,7 @@ class ExecutedStatement:
                 f"the cycles of pto.{PREFIX}{self.node.mnemonic} on {self.target.name} are unknown",
                 span=self.node.span,
             )
-        return replace(instruction, mnemonic=self.node.mnemonic, timing=row, action=work.action)
+        return replace(instruction, mnemonic=self.node.mnemonic, timing=row, action=work.action, reach=work.reach)
 
     def _check_fields(self) -> None:
         """Refuse repeats and strides that the instruction has no room for, and operands that are not aligned."""
@@ -293,7 +294,10 @@ def check_reach(part: StridedInstruction, capacity: int) -> None:
 
 def accesses_of(part: StridedInstruction) -> tuple[Access, ...]:
     """Return the bytes that the active lanes of an instruction touch, the destination's first."""
-    reads = (access for source in part.sources for access in _touched(source, part, write=False))
+    reads = [access for source in part.sources for access in _touched(source, part, write=False)]
+    if part.reach:
+        base = part.sources[-1].address
+        reads.append(Access(BUFFER, base, base + part.reach, write=False))
     return (*_touched(part.destination, part, write=True), *reads)
 
 
@@ -497,7 +501,7 @@ def _spread(statement: ExecutedStatement) -> _Work:
 
 def _fetch(statement: ExecutedStatement) -> _Work:
     """Elements (`vgather`) or blocks (`vgatherb`) at byte offsets from a base. Their bytes are no stream: only values
-    tell them."""
+    tell them, `reach` how far they may lie."""
     fmt, lanes, base = statement.formats[0], lanes_of(statement.node), statement.addresses[2]
     dst, offsets, source = statement.streams
     size = fmt.storage_bits // 8
@@ -517,7 +521,8 @@ def _fetch(statement: ExecutedStatement) -> _Work:
     if blocks:
         places = packed(offsets.address, _OFFSETS, count * 4, count)
     # The base is an operand whose first block stands for what is read.
-    return _Work(dst, (places, Stream(source.address, fmt, 1, 0, 0, 1)), LaneWork(run), statement.node.mnemonic)
+    origin, reach = Stream(source.address, fmt, 1, 0, 0, 1), int(statement.node.word("reach") or 0)
+    return _Work(dst, (places, origin), LaneWork(run), statement.node.mnemonic, reach=reach)
 
 
 PATTERNS = {"1": 0b0101, "2": 0b1010, "3": 0b0001, "4": 0b0010, "5": 0b0100, "6": 0b1000, "7": 0b1111}
