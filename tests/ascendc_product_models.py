@@ -124,7 +124,9 @@ def cross_entropy(logits, target, rows, classes):
 
 def lora_shrink(x, weight, indices, hidden, rank, scale):
     rows, tables = x.reshape(-1, hidden).astype(np.float64), weight.reshape(-1, rank, hidden).astype(np.float64)
-    found = [np.zeros(rank) if index < 0 else tables[index] @ row * scale for row, index in zip(rows, indices, strict=True)]
+    found = [
+        np.zeros(rank) if index < 0 else tables[index] @ row * scale for row, index in zip(rows, indices, strict=True)
+    ]
     return {"y": np.concatenate(found).astype(F32)}
 
 
@@ -158,7 +160,10 @@ def group_scale(x):
     groups = x.reshape(-1, 64).astype(np.float64)
     mean = groups.mean(axis=1)
     centred = groups - mean[:, None]
-    return {"y": (centred / np.sqrt((centred**2).mean(axis=1) + 1e-5)[:, None]).astype(F32).ravel(), "mean": mean.astype(F32)}
+    return {
+        "y": (centred / np.sqrt((centred**2).mean(axis=1) + 1e-5)[:, None]).astype(F32).ravel(),
+        "mean": mean.astype(F32),
+    }
 
 
 def sort_rows(x, length, descend):

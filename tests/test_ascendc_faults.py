@@ -98,7 +98,9 @@ def test_whatever_orders_two_instructions_is_missed(number):
     )
     (function,) = recording.program.functions
     body = function.body
-    barriers = [(place,) for place, node in enumerate(body) if isinstance(node, pto.Barrier) and node.pipe is pto.Pipe.V]
+    barriers = [
+        (place,) for place, node in enumerate(body) if isinstance(node, pto.Barrier) and node.pipe is pto.Pipe.V
+    ]
 
     def missed(places):
         left = tuple(node for place, node in enumerate(body) if place not in places)

@@ -20,7 +20,9 @@ def test_product(number):
     inputs = case.inputs(np.random.default_rng(number))
     expected = case.model(**inputs)
     held = {
-        name: np.zeros(array.size, array.dtype) for name, array in expected.items() if case.blocks > 1 or name in case.fresh
+        name: np.zeros(array.size, array.dtype)
+        for name, array in expected.items()
+        if case.blocks > 1 or name in case.fresh
     }
     for block in range(case.blocks):
         found = run(

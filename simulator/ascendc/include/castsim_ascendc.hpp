@@ -659,4 +659,5 @@ constexpr int g_coreType = AscendC::AIV;
 #include "castsim_ascendc_copies.hpp"
 #include "castsim_ascendc_operations.hpp"
 #include "castsim_ascendc_sequences.hpp"
+#include "castsim_ascendc_functions.hpp"
 #include "castsim_ascendc_tiling.hpp"

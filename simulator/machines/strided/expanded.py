@@ -189,9 +189,7 @@ class StatementWriter(TreeWriter):
         problem = mismatch(name, STRIDED_ROWS[name], (*kinds, *(kind for _, kind in scalars)))
         if problem:
             raise IllegalError(f"its lowering has a pto.strided.{name}, which {problem}")
-        plain = StridedStatement(
-            name, tuple(operand for operand, _ in uses), kinds, destinations=1, repeats=repeats
-        )
+        plain = StridedStatement(name, tuple(operand for operand, _ in uses), kinds, destinations=1, repeats=repeats)
         if lanes_of(plain) != operation.lanes:
             raise IllegalError(f"its lowering has {name} of {operation.lanes} lanes")
         strides = tuple(
