@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import erf
 
 import numpy as np
 from ascendc_models import from_bf16, to_bf16, to_f16, to_i8
@@ -110,8 +111,6 @@ def location_assign(pool, table, begin, end, rows, width):
 
 
 def erf_poly(x):
-    from math import erf
-
     return {"y": np.array([erf(each) for each in x], F32)}
 
 
@@ -191,66 +190,194 @@ def _distinct(g: np.random.Generator, rows: int, cols: int, kind: type) -> NDArr
 
 
 PRODUCTS = (
-    Product("clip_value", lambda g: {"x": bf16(g, 1500), "low": bf16(g, 1, 0.1), "high": bf16(g, 1, 0.1) & 0x7FFF},
-            clip_value, {"tiling.totalLength": 1500, "tiling.coreLength": 800, "tiling.tileLength": 512},
-            "clip_value<0>", ("DTYPE_X=bfloat16_t",), blocks=2),
-    Product("apply_adam", _adam, apply_adam,
-            {"tiling_key": 102, "tiling.usedCoreNum": 1, "tiling.total": 1000, "tiling.tile": 512}),
-    Product("norm_quant", normal("x", count=5 * 200) and (lambda g: {
-                "x": g.normal(size=5 * 200).astype(np.float16), "gamma": g.normal(size=200).astype(np.float16)}),
-            lambda x, gamma: norm_quant(x, gamma, 5, 200),
-            {"tiling_key": 0, "tiling.rows": 5, "tiling.numLastDim": 200, "tiling.avgFactor": 1 / 200}, blocks=2,
-            near=("y", "scale")),
-    Product("swi_glu", lambda g: {"input_gm": bf16(g, 5 * 128)}, lambda input_gm: swi_glu(input_gm, 5, 64),
-            {"tiling.is32BAligned": 1, "tiling.rowLen": 5, "tiling.colLen": 64, "tiling.baseRow": 2}),
-    Product("gate_top_k", lambda g: {"x": _distinct(g, 3, 200, np.float16)}, lambda x: gate_top_k(x, 3, 200, 6),
-            {"tiling.rows": 3, "tiling.expertCount": 200, "tiling.k": 6, "tiling.renorm": 1},
-            macros=("DTYPE_X=half",), near=("y",)),
-    Product("expert_tokens", lambda g: {"ids": g.integers(0, 12, 90).astype(np.int32)},
-            lambda ids: expert_tokens(ids, 9, 90), {"tiling.totalTokens": 90, "tiling.tokensPerCore": 90, "tiling.expertNum": 9}),
-    Product("rotary", lambda g: {"q": g.normal(size=3 * 4 * 64).astype(np.float16),
-                                 **{each: g.normal(size=3 * 64).astype(np.float16) for each in ("cos", "sin")}},
-            lambda q, cos, sin: rotary(q, cos, sin, 3, 4, 64),
-            {"tiling_key": 1, "tiling.tokens": 3, "tiling.heads": 4, "tiling.headDim": 64}),
-    *(Product("quant_channels", lambda g: {"x": bf16(g, 3 * 128), "scale": g.uniform(1, 40, 128).astype(F32),
-                                           "offset": g.normal(0, 9, 128).astype(F32)},
-              lambda x, scale, offset, packed=packed: quant_channels(x, scale, offset, 3, 128, packed),
-              {"tiling.rows": 3, "tiling.cols": 128, "tiling.toInt4": packed}) for packed in (0, 1)),
-    Product("location_assign", lambda g: {"pool": g.integers(0, 99, 64).astype(np.int32), "table": np.arange(64, dtype=np.int32),
-                                          "begin": np.array([0, 2, 3]), "end": np.array([5, 2, 9]), "rows": np.array([2, 0, 1])},
-            lambda **given: location_assign(**given, width=16), {"batch": 3, "width": 16}),
-    Product("infinite", lambda g: {"x": g.choice(np.array([1, np.inf, -np.inf, np.nan, 0, 65504, 1e-7], np.float16), 300)},
-            lambda x: {"y": np.isinf(x).astype(np.uint8)}, {"tiling.totalDataCount": 300, "tiling.usableUbSize": 256}),
-    Product("erf_poly", normal("x", count=1024, kind=F32), erf_poly, {"tiling.blockLength": 512, "tiling.tileNum": 2},
-            blocks=2, near=("y",)),
-    Product("cross_entropy", lambda g: {"logits": _distinct(g, 5, 101, F32), "target": g.integers(0, 101, 5).astype(np.int32)},
-            lambda logits, target: cross_entropy(logits, target, 5, 101), {"rows": 5, "classes": 101}, near=("loss",)),
-    Product("lora_shrink", lambda g: {"x": g.normal(size=3 * 288).astype(np.float16),
-                                      "weight": g.normal(size=2 * 288 * 8).astype(np.float16), "indices": np.array([1, -1, 0])},
-            lambda x, weight, indices: lora_shrink(x, weight, indices, 288, 8, 0.5),
-            {"indicesSize": 3, "batchSize": 3, "numTokensPerCore": 3, "inputHiddenDim": 288, "maxLoRARank": 8, "scale": 0.5},
-            "lora_shrink_half", near=("y",), fresh=("y",)),
-    Product("pad_rows", normal("x", count=4 * 50, kind=F32), lambda x: pad_rows(x, 4, 50, 3, 2, 7),
-            {"param.rows": 4, "param.cols": 50, "param.left": 3, "param.right": 2, "param.value": 7}, near=("sums",)),
+    Product(
+        "clip_value",
+        lambda g: {"x": bf16(g, 1500), "low": bf16(g, 1, 0.1), "high": bf16(g, 1, 0.1) & 0x7FFF},
+        clip_value,
+        {"tiling.totalLength": 1500, "tiling.coreLength": 800, "tiling.tileLength": 512},
+        "clip_value<0>",
+        ("DTYPE_X=bfloat16_t",),
+        blocks=2,
+    ),
+    Product(
+        "apply_adam",
+        _adam,
+        apply_adam,
+        {"tiling_key": 102, "tiling.usedCoreNum": 1, "tiling.total": 1000, "tiling.tile": 512},
+    ),
+    Product(
+        "norm_quant",
+        lambda g: {"x": g.normal(size=5 * 200).astype(np.float16), "gamma": g.normal(size=200).astype(np.float16)},
+        lambda x, gamma: norm_quant(x, gamma, 5, 200),
+        {"tiling_key": 0, "tiling.rows": 5, "tiling.numLastDim": 200, "tiling.avgFactor": 1 / 200},
+        blocks=2,
+        near=("y", "scale"),
+    ),
+    Product(
+        "swi_glu",
+        lambda g: {"input_gm": bf16(g, 5 * 128)},
+        lambda input_gm: swi_glu(input_gm, 5, 64),
+        {"tiling.is32BAligned": 1, "tiling.rowLen": 5, "tiling.colLen": 64, "tiling.baseRow": 2},
+    ),
+    Product(
+        "gate_top_k",
+        lambda g: {"x": _distinct(g, 3, 200, np.float16)},
+        lambda x: gate_top_k(x, 3, 200, 6),
+        {"tiling.rows": 3, "tiling.expertCount": 200, "tiling.k": 6, "tiling.renorm": 1},
+        macros=("DTYPE_X=half",),
+        near=("y",),
+    ),
+    Product(
+        "expert_tokens",
+        lambda g: {"ids": g.integers(0, 12, 90).astype(np.int32)},
+        lambda ids: expert_tokens(ids, 9, 90),
+        {"tiling.totalTokens": 90, "tiling.tokensPerCore": 90, "tiling.expertNum": 9},
+    ),
+    Product(
+        "rotary",
+        lambda g: {
+            "q": g.normal(size=3 * 4 * 64).astype(np.float16),
+            **{each: g.normal(size=3 * 64).astype(np.float16) for each in ("cos", "sin")},
+        },
+        lambda q, cos, sin: rotary(q, cos, sin, 3, 4, 64),
+        {"tiling_key": 1, "tiling.tokens": 3, "tiling.heads": 4, "tiling.headDim": 64},
+    ),
+    *(
+        Product(
+            "quant_channels",
+            lambda g: {
+                "x": bf16(g, 3 * 128),
+                "scale": g.uniform(1, 40, 128).astype(F32),
+                "offset": g.normal(0, 9, 128).astype(F32),
+            },
+            lambda x, scale, offset, packed=packed: quant_channels(x, scale, offset, 3, 128, packed),
+            {"tiling.rows": 3, "tiling.cols": 128, "tiling.toInt4": packed},
+        )
+        for packed in (0, 1)
+    ),
+    Product(
+        "location_assign",
+        lambda g: {
+            "pool": g.integers(0, 99, 64).astype(np.int32),
+            "table": np.arange(64, dtype=np.int32),
+            "begin": np.array([0, 2, 3]),
+            "end": np.array([5, 2, 9]),
+            "rows": np.array([2, 0, 1]),
+        },
+        lambda **given: location_assign(**given, width=16),
+        {"batch": 3, "width": 16},
+    ),
+    Product(
+        "infinite",
+        lambda g: {"x": g.choice(np.array([1, np.inf, -np.inf, np.nan, 0, 65504, 1e-7], np.float16), 300)},
+        lambda x: {"y": np.isinf(x).astype(np.uint8)},
+        {"tiling.totalDataCount": 300, "tiling.usableUbSize": 256},
+    ),
+    Product(
+        "erf_poly",
+        normal("x", count=1024, kind=F32),
+        erf_poly,
+        {"tiling.blockLength": 512, "tiling.tileNum": 2},
+        blocks=2,
+        near=("y",),
+    ),
+    Product(
+        "cross_entropy",
+        lambda g: {"logits": _distinct(g, 5, 101, F32), "target": g.integers(0, 101, 5).astype(np.int32)},
+        lambda logits, target: cross_entropy(logits, target, 5, 101),
+        {"rows": 5, "classes": 101},
+        near=("loss",),
+    ),
+    Product(
+        "lora_shrink",
+        lambda g: {
+            "x": g.normal(size=3 * 288).astype(np.float16),
+            "weight": g.normal(size=2 * 288 * 8).astype(np.float16),
+            "indices": np.array([1, -1, 0]),
+        },
+        lambda x, weight, indices: lora_shrink(x, weight, indices, 288, 8, 0.5),
+        {
+            "indicesSize": 3,
+            "batchSize": 3,
+            "numTokensPerCore": 3,
+            "inputHiddenDim": 288,
+            "maxLoRARank": 8,
+            "scale": 0.5,
+        },
+        "lora_shrink_half",
+        near=("y",),
+        fresh=("y",),
+    ),
+    Product(
+        "pad_rows",
+        normal("x", count=4 * 50, kind=F32),
+        lambda x: pad_rows(x, 4, 50, 3, 2, 7),
+        {"param.rows": 4, "param.cols": 50, "param.left": 3, "param.right": 2, "param.value": 7},
+        near=("sums",),
+    ),
     Product("counter_sum", normal("x", "y", count=1001, kind=F32), counter_sum, {"count": 1001}, near=("sum",)),
-    *(Product("token_mask", lambda g, kind=kind: {"logits": g.normal(size=1024).astype(kind),
-                                                  "mask": g.integers(0, 256, 128).astype(np.uint8)},
-              lambda logits, mask, kind=kind: token_mask(logits, mask, kind), {"rows": 2, "vocab": 512}, f"token_mask_{name}")
-      for kind, name in ((np.float16, "fp16"), (F32, "fp32"))),
-    Product("conv_state", lambda g: {"x": g.normal(size=6 * 128).astype(np.float16), "weight": g.normal(size=4 * 128).astype(np.float16)},
-            lambda x, weight: conv_state(x, weight, 6, 128, 4),
-            {"tiling.steps": 6, "tiling.channels": 128, "tiling.width": 4, "tiling.activation": 1}, "conv_state<half>", near=("y",)),
-    *(Product("transpose_tiles", normal("x", count=32 * 48, kind=kind), lambda x: {"y": x.reshape(32, 48).T.ravel()},
-              {"rows": 32, "cols": 48}, macros=(f"DTYPE_X={name}",)) for kind, name in ((np.float16, "half"), (F32, "float"))),
-    Product("hard_sigmoid_grad", normal("grad", "x", count=1000), hard_sigmoid_grad,
-            {"tiling.smallCoreDataNum": 1000, "tiling.ubPartDataNum": 512}, "hard_sigmoid_grad<0>"),
-    Product("group_scale", normal("x", count=32 * 64, kind=F32), group_scale, {"groups": 32, "epsilon": 1e-5},
-            near=("y", "mean")),
-    *(Product("sort_rows", lambda g: {"x": _distinct(g, 2, 275, np.float16)},
-              lambda x, descend=descend: sort_rows(x, 275, descend), {"rows": 2, "length": 275, "descend": descend})
-      for descend in (0, 1)),
-    Product("interleaved_rope", lambda g: {"x": g.normal(size=3 * 64).astype(np.float16),
-                                           **{each: g.normal(size=3 * 32).astype(np.float16) for each in ("cos", "sin")}},
-            lambda x, cos, sin: interleaved_rope(x, cos, sin, 64), {"tiling.rows": 3, "tiling.dim": 64},
-            macros=("ORIG_DTYPE_X=DT_FLOAT16",)),
-)  # fmt: skip
+    *(
+        Product(
+            "token_mask",
+            lambda g, kind=kind: {
+                "logits": g.normal(size=1024).astype(kind),
+                "mask": g.integers(0, 256, 128).astype(np.uint8),
+            },
+            lambda logits, mask, kind=kind: token_mask(logits, mask, kind),
+            {"rows": 2, "vocab": 512},
+            f"token_mask_{name}",
+        )
+        for kind, name in ((np.float16, "fp16"), (F32, "fp32"))
+    ),
+    Product(
+        "conv_state",
+        lambda g: {"x": g.normal(size=6 * 128).astype(np.float16), "weight": g.normal(size=4 * 128).astype(np.float16)},
+        lambda x, weight: conv_state(x, weight, 6, 128, 4),
+        {"tiling.steps": 6, "tiling.channels": 128, "tiling.width": 4, "tiling.activation": 1},
+        "conv_state<half>",
+        near=("y",),
+    ),
+    *(
+        Product(
+            "transpose_tiles",
+            normal("x", count=32 * 48, kind=kind),
+            lambda x: {"y": x.reshape(32, 48).T.ravel()},
+            {"rows": 32, "cols": 48},
+            macros=(f"DTYPE_X={name}",),
+        )
+        for kind, name in ((np.float16, "half"), (F32, "float"))
+    ),
+    Product(
+        "hard_sigmoid_grad",
+        normal("grad", "x", count=1000),
+        hard_sigmoid_grad,
+        {"tiling.smallCoreDataNum": 1000, "tiling.ubPartDataNum": 512},
+        "hard_sigmoid_grad<0>",
+    ),
+    Product(
+        "group_scale",
+        normal("x", count=32 * 64, kind=F32),
+        group_scale,
+        {"groups": 32, "epsilon": 1e-5},
+        near=("y", "mean"),
+    ),
+    *(
+        Product(
+            "sort_rows",
+            lambda g: {"x": _distinct(g, 2, 275, np.float16)},
+            lambda x, descend=descend: sort_rows(x, 275, descend),
+            {"rows": 2, "length": 275, "descend": descend},
+        )
+        for descend in (0, 1)
+    ),
+    Product(
+        "interleaved_rope",
+        lambda g: {
+            "x": g.normal(size=3 * 64).astype(np.float16),
+            **{each: g.normal(size=3 * 32).astype(np.float16) for each in ("cos", "sin")},
+        },
+        lambda x, cos, sin: interleaved_rope(x, cos, sin, 64),
+        {"tiling.rows": 3, "tiling.dim": 64},
+        macros=("ORIG_DTYPE_X=DT_FLOAT16",),
+    ),
+)

@@ -71,8 +71,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 }
 """The legal words of attributes: `order` of a maximum and its lane, by default the first; `pattern` of a gather;
 `exhausted` of a merge that ends with the first list that does; `halves` of the blocks of 8-bit elements that a
-transposition writes and reads, by default the low ones. `reach` of a gather is a number: the bytes from its base that it
-may read, by default a block."""
+transposition writes and reads, by default the low ones. `reach` of a gather is a number, the bytes from its base that
+it may read: by default a block."""
 
 
 def _read_table() -> Iterator[tuple[str, StridedRow]]:

@@ -22,7 +22,7 @@ from castsim.execution.interpreter.micro_interpreter import MicroInterpreter, ar
 from castsim.execution.interpreter.vector_unit import BytePointer, MicroMemory, VectorUnit
 from castsim.execution.tree import Access, Lowered, common_bytes
 from castsim.isa.dataclass import dataclass, field, replace
-from castsim.isa.errors import IllegalError, Span, TileError, WarningKind
+from castsim.isa.errors import Span, TileError, WarningKind
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Pipe
 from castsim.isa.pto.strided_statements import STRIDED_ROWS
@@ -299,8 +299,9 @@ class AscendMaker(NodeMaker):
             return
         node = StridedStatement(
             mnemonic, tuple(names), tuple(kinds), attributes=tuple(sorted(words.attributes.items())),
-            destinations=STRIDED_ROWS[mnemonic].destinations, repeats=repeats, blocks=tuple(each.block for each in operands),
-            strides=tuple(each.repeat for each in operands), span=self.span,
+            destinations=STRIDED_ROWS[mnemonic].destinations, repeats=repeats,
+            blocks=tuple(each.block for each in operands), strides=tuple(each.repeat for each in operands),
+            span=self.span,
         )  # fmt: skip
         try:
             self._add(node, (*operands, *self._library))

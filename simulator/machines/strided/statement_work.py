@@ -609,7 +609,7 @@ def _merge(statement: ExecutedStatement) -> _Work:
 def _transpose(statement: ExecutedStatement) -> tuple[_Work, ...]:
     """16 blocks of as many rows: element j of block i becomes element i of block j, one work for each block written.
 
-    Of 32-bit elements, of which a block has 8, two blocks hold what is of one column; of 8-bit ones half a block counts.
+    Of 32-bit elements, of which a block has 8, two blocks hold a column; of 8-bit ones half a block counts.
     """
     fmt, halves = statement.formats[0], statement.node.word("halves") or "low_low"
     to_high, from_high = (16 * (half == "high") for half in halves.split("_"))
