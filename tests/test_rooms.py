@@ -55,7 +55,7 @@ commands          57  13600
 cpp_recording      4   1300
 engines           19   6900
 evidence          12   4600
-execution         38  15500
+execution         38  15600
 exploration       16   7000
 files              1    300
 isa               34  15600

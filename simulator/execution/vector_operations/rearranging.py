@@ -273,13 +273,13 @@ def merge_lists(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
     """Merge the lists of several tiles, or every four neighbouring blocks of one, whose length the scalar gives."""
     if not work.scalars:
         lists = [pairs_view(buffer, source, pairs_of(source)).copy() for source in work.sources]
-        merged, _ = merged_pairs(lists, work.dst.format)
+        merged = merged_pairs(lists, work.dst.format)[0]
         pairs_view(buffer, work.dst, merged.shape[1])[...] = merged
         return
     (source,), length = work.sources, block_pairs(work)
     whole = pairs_view(buffer, source, pairs_of(source)).copy()
     blocks = whole.reshape(-1, 4, length)
-    merged, _ = merged_pairs([blocks[:, number] for number in range(4)], work.dst.format)
+    merged = merged_pairs([blocks[:, number] for number in range(4)], work.dst.format)[0]
     pairs_view(buffer, work.dst, whole.shape[1])[...] = merged.reshape(whole.shape)
 
 
