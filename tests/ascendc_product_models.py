@@ -191,6 +191,13 @@ def _distinct(g: np.random.Generator, rows: int, cols: int, kind: type) -> NDArr
 
 PRODUCTS = (
     Product(
+        "halved.asc",
+        normal("source", count=2048, kind=F32),
+        lambda source: {"result": source * F32(0.5)},
+        {"shape.length": 2048, "shape.pieces": 4},
+        blocks=2,
+    ),
+    Product(
         "clip_value",
         lambda g: {"x": bf16(g, 1500), "low": bf16(g, 1, 0.1), "high": bf16(g, 1, 0.1) & 0x7FFF},
         clip_value,

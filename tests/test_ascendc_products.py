@@ -24,11 +24,11 @@ def test_product(number):
         for name, array in expected.items()
         if case.blocks > 1 or name in case.fresh
     }
+    path = TEST_KERNELS / "products" / (case.kernel if "." in case.kernel else f"{case.kernel}.cpp")
     for block in range(case.blocks):
         found = run(
-            TEST_KERNELS / "products" / f"{case.kernel}.cpp", "a2a3", case.entry, {**held, **inputs}, case.args,
-            block=block, blocks=case.blocks, macros=case.macros,
-        )  # fmt: skip
+            path, "a2a3", case.entry, {**held, **inputs}, case.args, block=block, blocks=case.blocks, macros=case.macros
+        )
         assert not found.races
         outputs = {name: np.ascontiguousarray(found.outputs[name]).view(expected[name].dtype) for name in expected}
         held.update({name: array for name, array in outputs.items() if name in held})

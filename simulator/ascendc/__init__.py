@@ -33,11 +33,15 @@ LIBRARY = Library(
     headers=Path(__file__).parent / "include",
     main="castsim_ascendc.hpp",
     names=(
-        "kernel_operator.h", "kernel_basic_intf.h", "kernel_tensor.h", "kernel_utils.h", "kernel_common.h",
+        "kernel_operator.h", "kernel_basic_intf.h", "kernel_tensor.h", "kernel_utils.h", "kernel_common.h", "kernel_log.h",
+        "kernel_event.h", "kernel_type.h", "kernel_macros.h", "kernel_tpipe.h", "kernel_vec_intf.h", "kernel_check.h",
         "kernel_tiling/kernel_tiling.h", "register/tilingdata_base.h", "register/op_def_registry.h", "acl/acl.h",
         "tiling/tiling_api.h", "lib/matmul_intf.h",
     ),
-    prefix=("lib/", "adv_api/", "basic_api/", "kernel_tiling/", "register/", "tiling/", "ascendc/"),
+    prefix=(
+        "lib/", "adv_api/", "basic_api/", "kernel_tiling/", "register/", "tiling/", "ascendc/", "kernel_operator_",
+        "kernel_struct_", "std/", "utils/std/",
+    ),
     architectures={
         False: "__CCE_AICORE__=220 __NPU_ARCH__=2201 __DAV_C220__ __DAV_C220_VEC__ __DAV_VEC__ ASCENDC_CPU_DEBUG_OFF",
         True: "__CCE_AICORE__=310 __NPU_ARCH__=3510 __DAV_C310__ __DAV_C310_VEC__ __DAV_VEC__ ASCENDC_CPU_DEBUG_OFF",

@@ -661,3 +661,4 @@ constexpr int g_coreType = AscendC::AIV;
 #include "castsim_ascendc_sequences.hpp"
 #include "castsim_ascendc_functions.hpp"
 #include "castsim_ascendc_tiling.hpp"
+#include "castsim_ascendc_host.hpp"
