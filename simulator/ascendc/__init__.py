@@ -33,8 +33,10 @@ LIBRARY = Library(
     headers=Path(__file__).parent / "include",
     main="castsim_ascendc.hpp",
     names=(
-        "kernel_operator.h", "kernel_basic_intf.h", "kernel_tensor.h", "kernel_utils.h", "kernel_common.h", "kernel_log.h",
-        "kernel_event.h", "kernel_type.h", "kernel_macros.h", "kernel_tpipe.h", "kernel_vec_intf.h", "kernel_check.h",
+        *(f"kernel_{name}.h" for name in (
+            "operator", "basic_intf", "tensor", "utils", "common", "log", "event", "type", "macros", "tpipe", "vec_intf",
+            "check",
+        )),
         "kernel_tiling/kernel_tiling.h", "register/tilingdata_base.h", "register/op_def_registry.h", "acl/acl.h",
         "tiling/tiling_api.h", "lib/matmul_intf.h",
     ),
