@@ -34,8 +34,8 @@ LIBRARY = Library(
     main="castsim_ascendc.hpp",
     names=(
         *(f"kernel_{name}.h" for name in (
-            "operator", "basic_intf", "tensor", "utils", "common", "log", "event", "type", "macros", "tpipe", "vec_intf",
-            "check",
+            "operator", "basic_intf", "tensor", "utils", "common", "log", "event", "type", "macros", "tpipe",
+            "vec_intf", "check",
         )),
         "kernel_tiling/kernel_tiling.h", "register/tilingdata_base.h", "register/op_def_registry.h", "acl/acl.h",
         "tiling/tiling_api.h", "lib/matmul_intf.h",

@@ -522,7 +522,6 @@ struct Room {
   int buffers = 0;
   castsim::Stretch *take(const void *place, int number, long long bytes) {
     const long long each = (bytes + 31) / 32 * 32;
-    if (bytes <= 0) castsim::refuse(place, "InitBuffer of " + std::to_string(bytes) + " bytes");
     if (next + each * number > end)
       castsim::refuse(place, "InitBuffer: " + std::to_string(next + each * number) + " bytes of a buffer of " +
                                  std::to_string(end));

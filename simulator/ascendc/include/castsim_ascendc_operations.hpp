@@ -365,6 +365,7 @@ inline LocalTensor<uint8_t> compare_register() {
 #define CASTSIM_COMPARE_TO_REGISTER(MASK) template <typename T, bool isSetMask = true> CASTSIM_CALL void Compare(             \
     const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode, MASK, const BinaryRepeatParams &p) {               \
   const void *place = CASTSIM_HERE;                                                                                          \
+  if (castsim::A5) castsim::refuse(place, "Compare to the register is not modelled on the A5; give it a destination");       \
   castsim::Mask(mask, isSetMask).set(place);                                                                                 \
   castsim::instruction(place, "Compare", castsim_calls::mnemonic("vcmpv_", mode).c_str(), 1,                                 \
                        {castsim_calls::bits(castsim_calls::compare_register()), castsim::operand(src0, p.src0BlkStride, 8),  \
@@ -399,13 +400,12 @@ template <typename T> CASTSIM_CALL void SetCmpMask(const LocalTensor<T> &mask) {
 namespace castsim_calls {
 // Operands of `vsel`: the bits follow where they are read by element.
 template <typename T, typename U> castsim::Words selected(const LocalTensor<T> &dst, const LocalTensor<U> &mask,
-    const LocalTensor<T> &src0, const LocalTensor<T> *src1, T scalar, SELMODE mode, const BinaryRepeatParams &p, bool count) {
+    const LocalTensor<T> &src0, const LocalTensor<T> *src1, T scalar, SELMODE mode, const BinaryRepeatParams &p) {
   castsim::Words words{operand(dst, p.dstBlkStride, p.dstRepStride), operand(src0, p.src0BlkStride, p.src0RepStride)};
   if (src1) words.push_back(operand(*src1, p.src1BlkStride, p.src1RepStride));
   else if (castsim::A5) words.push_back(castsim::scalar<T>(scalar));
   if (mode != SELMODE::VSEL_CMPMASK_SPR) words.push_back(bits(mask));
   else if (castsim::A5) words.push_back(castsim::attribute("one_mask", (long long)mask.address));
-  (void)count;
   return words;
 }
 }  // namespace castsim_calls
@@ -416,7 +416,7 @@ template <typename T, typename U> castsim::Words selected(const LocalTensor<T> &
     castsim_calls::select<T>(place, mask, mode, TENSORS, SCALAR, [&] {                                               \
       castsim::counted(place, count, [&] {                                                                           \
         castsim::instruction(place, "Select", "vsel", 1,                                                             \
-            castsim_calls::selected<T, U>(dst, mask, src0, SRC1, SCALAR, mode, {}, true)); }); }); }                 \
+            castsim_calls::selected<T, U>(dst, mask, src0, SRC1, SCALAR, mode, {})); }); }); }                 \
   CASTSIM_SELECT_MASKED(LAST, SRC1, SCALAR, TENSORS, uint64_t lanes) CASTSIM_SELECT_MASKED(LAST, SRC1, SCALAR, TENSORS, const uint64_t lanes[])
 #define CASTSIM_SELECT_MASKED(LAST, SRC1, SCALAR, TENSORS, MASK)                                                     \
   template <typename T, typename U, bool isSetMask = true> CASTSIM_CALL void Select(const LocalTensor<T> &dst,       \
@@ -426,7 +426,7 @@ template <typename T, typename U> castsim::Words selected(const LocalTensor<T> &
     castsim_calls::select<T>(place, mask, mode, TENSORS, SCALAR, [&] {                                               \
       castsim::Mask(lanes, isSetMask).set(place);                                                                    \
       castsim::instruction(place, "Select", "vsel", repeats,                                                         \
-                           castsim_calls::selected<T, U>(dst, mask, src0, SRC1, SCALAR, mode, p, false)); }); }
+                           castsim_calls::selected<T, U>(dst, mask, src0, SRC1, SCALAR, mode, p)); }); }
 CASTSIM_SELECT(const LocalTensor<T> &src1, &src1, T(0), true)
 CASTSIM_SELECT(const std::type_identity_t<T> scalar, nullptr, scalar, false)
 template <typename T, SELMODE mode> CASTSIM_CALL void Select(const LocalTensor<T> &dst, const LocalTensor<T> &src0,
