@@ -8,7 +8,8 @@ import pytest
 from ascendc_runs import TEST_KERNELS
 from pto_cpp_runs import needs_compiler
 
-from castsim.ascendc import run
+from castsim.ascendc import Request, record, run
+from castsim.isa.pto.value_types import StridedStatement
 
 pytestmark = needs_compiler
 PRODUCTS = ascendc_product_models.PRODUCTS
@@ -42,3 +43,10 @@ def test_product(number):
             )
         else:
             np.testing.assert_array_equal(own, wanted, err_msg=name)
+
+
+def test_spellings_of_calls_compile_and_run():
+    inputs = {"x": np.ones(8192, np.float32)}
+    (recording,) = record(Request(TEST_KERNELS / "spellings.cpp", None, {}, inputs, "a2a3"))
+    issued = [each for each in recording.program.functions[0].body if isinstance(each, StridedStatement)]
+    assert len(issued) > 200
