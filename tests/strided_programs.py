@@ -59,7 +59,7 @@ def pointer(element: str, address: int) -> tuple[str, str]:
 
 def statement(
     name: str,
-    dst: tuple[str, int] | None,
+    dst: tuple[str, int] | list[tuple[str, int]] | None,
     *sources: tuple[str, int] | str,
     more: str = "",
 ) -> str:
@@ -68,8 +68,9 @@ def statement(
     text = f"pto.strided.{name}"
     if given:
         text += f" ins({', '.join(name for name, _ in given)} : {', '.join(kind for _, kind in given)})"
-    if dst is not None:
-        text += " outs({} : {})".format(*pointer(*dst))
+    made = [pointer(*each) for each in (dst if isinstance(dst, list) else [dst] if dst else [])]
+    if made:
+        text += f" outs({', '.join(name for name, _ in made)} : {', '.join(kind for _, kind in made)})"
     return f"{text} {more}".rstrip()
 
 

@@ -165,6 +165,49 @@ def test_out_of_the_buffer(seed: int, older: bool) -> None:
     check(case, statements)
 
 
+ATOMIC = """func.func @f(%x: !pto.ptr<T, gm>, %y: !pto.ptr<T, gm>) {
+%c0 = arith.constant 0 : i64
+%c1 = arith.constant 1 : i64
+%size = arith.constant LENGTH : i64
+%u = pto.castptr %c0 : i64 -> !pto.ptr<T, ub>
+pto.mte_gm_ub %x, %u, %c0, %size nburst(%c1, %c0, %c0) : !pto.ptr<T, gm>, !pto.ptr<T, ub>, i64, i64, i64, i64, i64
+pto.barrier #pto.pipe<PIPE_ALL>
+pto.mte_ub_gm %u, %y, %size nburst(%c1, %c0, %c0) {atomic = "WORD"}
+  : !pto.ptr<T, ub>, !pto.ptr<T, gm>, i64, i64, i64, i64
+pto.barrier #pto.pipe<PIPE_ALL>
+return
+}
+"""
+
+
+def atomic(element: str, length: int, word: str, **inputs: Bytes):
+    text = ATOMIC.replace("<T,", f"<{element},").replace("LENGTH", str(length))
+    text = text.replace("WORD", word)
+    parsed = parse(text)
+    assert parse(print_program(parsed)) == parsed
+    return load_tiles(Source("k.pto", Language.TILES, text), LoadRequest("a5")).issue(inputs, RunOptions())
+
+
+@pytest.mark.parametrize(("word", "function"), [("ADD", np.add), ("MAX", np.maximum), ("MIN", np.minimum)])
+@pytest.mark.parametrize(("element", "kind"), [("f32", np.float32), ("f16", np.float16), ("i32", np.int32)])
+def test_stores_that_combine_with_what_is_there(word: str, function: np.ufunc, element: str, kind: type) -> None:
+    one, two = (np.random.default_rng(3).normal(0, 50, (2, 64))).astype(kind)
+    found = atomic(element, one.nbytes, word, x=one, y=two)
+    np.testing.assert_array_equal(found.outputs["y"], function(two, one))
+    alone = atomic(element, one.nbytes, word, x=one)
+    np.testing.assert_array_equal(alone.outputs["y"], function(np.zeros_like(one), one))
+    assert any("ahead of an atomic store, which takes 0" in each.text for each in alone.loaded.executed.warnings)
+
+
+def test_stores_that_cannot_combine() -> None:
+    with pytest.raises(TileError, match="an atomic store of i64"):
+        atomic("i64", 64, "ADD", x=np.zeros(8, np.int64))
+    with pytest.raises(TileError, match="an atomic store of 30 bytes, elements of f32 have 4"):
+        atomic("f32", 30, "ADD", x=np.zeros(8, np.float32))
+    with pytest.raises(ReadError, match="unknown atomic 'XOR'"):
+        atomic("f32", 64, "XOR", x=np.zeros(8, np.float32))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_within_the_buffer(seed: int) -> None:
     chosen = random.Random(seed)

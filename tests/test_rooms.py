@@ -53,12 +53,12 @@ __main__           1    300
 commands          26   5600
 engines           19   6900
 evidence          10   3600
-execution         38  15500
+execution         38  15600
 files              1    300
 isa               34  15600
-languages         34  12600
+languages         36  14000
 lowering          14   6500
-machines          65  29300
+machines          65  29400
 numerics          12   4000
 reports           47  12500
 running           19   7100

@@ -342,7 +342,7 @@ def test_a_recorder_makes_nodes_without_text() -> None:
     pointer = PointerType("f32", "ub")
     text = program(statement("vadds", ("f32", DST), ("f32", ONE), "%first : i64").replace("i64)", "f32)"))
     node = StridedStatement(
-        "vadds", ("d", "a", "s"), (pointer, pointer, ScalarType("f32")), has_destination=True, repeats=4,
+        "vadds", ("d", "a", "s"), (pointer, pointer, ScalarType("f32")), destinations=1, repeats=4,
         strides=(8, 16),
     )  # fmt: skip
     body = "%s = arith.constant 1.0 : f32\n" + statement(
@@ -362,8 +362,8 @@ def test_every_form_prints_and_parses(tmp_path: Path) -> None:
             to, source = row.elements[0] if row.elements else ("f32", "f32")
             kinds = {"D": (to, DST), "S": (source, ONE), "B": ("u8", TWO), "O": ("u32", TWO), "R": ("u8", TWO),
                      "X": f"%x{source} : {source}", "N": "%c1 : i64", "W": "%c1 : i64", "F": "%xf16 : f16"}  # fmt: skip
-            out = kinds[form[0]] if row.has_destination else None
-            sources = [kinds[letter] for letter in (form[1:] if row.has_destination else form)]
+            out = [kinds[letter] for letter in form[: row.destinations]]
+            sources = [kinds[letter] for letter in form[row.destinations :]]
             lines.append(statement(name, out, *sources))  # type: ignore[arg-type]
     head = [
         f"%x{each} = arith.constant {one} : {each}"

@@ -65,6 +65,7 @@ LEGAL: Mapping[str, tuple[str, ...]] = {
     "domain": ("DDR", "ALL", "UB"),
     "register": ("AR",),
     "mode": ("POST_UPDATE", "NO_POST_UPDATE"),
+    "atomic": ("ADD", "MAX", "MIN"),
 }
 """The legal words of each kind; distribution modes depend on the operation."""
 

@@ -30,7 +30,7 @@ BLOCK, REPEAT = 32, 256
 class StridedRow:
     """A statement: its forms, its elements (none: any) and the function of its lanes.
 
-    A form is a string of letters: D is the destination, S a source; B and O are pointers to bits and to 32-bit byte
+    A form is a string of letters: D is a destination, S a source; B and O are pointers to bits and to 32-bit byte
     offsets (B in front: the destination), R any pointer. X is a scalar of the
     source's element, N a whole number, W a 64-bit word, F an f16. `elements` are pairs of destination and source.
     """
@@ -53,17 +53,26 @@ class StridedRow:
         return self.forms[0][:1] == "B"
 
     @property
-    def has_destination(self) -> bool:
-        """Whether the first operand is written."""
-        return self.forms[0][:1] in ("D", "B") and bool(self.elements)
+    def destinations(self) -> int:
+        """How many operands, the first ones, are written."""
+        form = self.forms[0]
+        return max(form.count("D"), form[:1] == "B") if self.elements else 0
 
 
-_KEYS = {"vcmax": ("order",), "vcmin": ("order",), "vreducev2": ("pattern",)}
+_KEYS = {
+    "vcmax": ("order",), "vcmin": ("order",), "vreducev2": ("pattern",), "vmrgsort4": ("exhausted",),
+    "scatter_vnchwconv": ("halves",), "vgather": ("reach",), "vgatherb": ("reach",),
+}  # fmt: skip
 WORDS: Mapping[str, tuple[str, ...]] = {
     "order": ("value_index", "index_value", "value", "index"),
     "pattern": tuple(map(str, range(1, 8))),
+    "exhausted": ("stop",),
+    "halves": ("low_high", "high_low", "high_high"),
 }
-"""The legal words of attributes: `order` of a maximum and its lane, by default the first, and `pattern` of a gather."""
+"""The legal words of attributes: `order` of a maximum and its lane, by default the first; `pattern` of a gather;
+`exhausted` of a merge that ends with the first list that does; `halves` of the blocks of 8-bit elements that a
+transposition writes and reads, by default the low ones. `reach` of a gather is a number, the bytes from its base that
+it may read: by default a block."""
 
 
 def _read_table() -> Iterator[tuple[str, StridedRow]]:
@@ -137,8 +146,8 @@ def read_strided(reader: PtoReader, statement: NamedOperation) -> Operation:
     inputs, index = _operands(reader, "ins")
     outputs, at = _operands(reader, "outs")
     index = at if index is None else index
-    if len(outputs) != row.has_destination:
-        count = "one destination" if row.has_destination else "no destination"
+    if len(outputs) != row.destinations:
+        count = {0: "no destination", 1: "one destination"}.get(row.destinations, f"{row.destinations} destinations")
         raise reader.error(f"{statement.name} has {count}", at or statement.index, (_example(name),))
     uses = [*outputs, *inputs]
     kinds = tuple(use[2].type for use in uses)
@@ -154,13 +163,15 @@ def read_strided(reader: PtoReader, statement: NamedOperation) -> Operation:
         elif key not in row.keys:
             legal = (*(("repeats", "blocks", "strides") if row.elements else ()), *row.keys)
             unknown_key(reader, statement.name, key, attribute.key_index, legal)
+        elif key not in WORDS:
+            words.append((key, str(_numbers(reader, statement, key, attribute, 1)[0])))
         elif attribute.text not in WORDS[key]:
             raise reader.error(f"unknown {key} '{attribute.text[:40]}'", attribute.value_index, WORDS[key])
         else:
             words.append((key, attribute.text))
     return StridedStatement(
         name, tuple(use[0] for use in uses), kinds, attributes=tuple(sorted(words)),
-        has_destination=row.has_destination, repeats=numbers.get("repeats", (1,))[0],
+        destinations=row.destinations, repeats=numbers.get("repeats", (1,))[0],
         blocks=numbers.get("blocks", ()), strides=numbers.get("strides", ()), span=statement.span,
     )  # fmt: skip
 
@@ -186,11 +197,11 @@ def _numbers(
 ) -> tuple[int, ...]:
     """Return the numbers of an attribute: one, or a list of one for each pointer."""
     text = attribute.text.partition(" :")[0]
-    match = _LIST.fullmatch(text if key != "repeats" else f"[{text}]")
+    match = _LIST.fullmatch(f"[{text}]" if key in ("repeats", "reach") else text)
     numbers = tuple(map(int, match[1].split(", "))) if match is not None and match[1] else ()
     if len(numbers) != count or min(numbers) < 0:
-        legal = "4" if key == "repeats" else str([1 if key == "blocks" else 8] * count)
-        what = "a whole number" if key == "repeats" else f"a list of {count}, the destination's first"
+        legal = "4" if key in ("repeats", "reach") else str([1 if key == "blocks" else 8] * count)
+        what = "a whole number" if key in ("repeats", "reach") else f"a list of {count}, the destination's first"
         raise reader.error(f"{key} of {statement.name} is {what}, not {text[:40]}", attribute.value_index, (legal,))
     return numbers
 
@@ -241,18 +252,19 @@ def _examples(name: str) -> tuple[str, ...]:
     examples = []
     for form in STRIDED_ROWS[name].forms:
         letters = form
-        out = letters[:1] if STRIDED_ROWS[name].has_destination else ""
+        out = letters[: STRIDED_ROWS[name].destinations]
         inputs = letters[len(out) :]
         names = ", ".join(f"%{chr(97 + number)}" for number in range(len(inputs)))
         text = f"pto.{PREFIX}{name}"
         text += f" ins({names} : {', '.join(_LETTERS[letter] for letter in inputs)})" if inputs else ""
-        examples.append(text + (f" outs(%d : {_LETTERS[out]})" if out else ""))
+        made = ", ".join(f"%d{number or ''}" for number in range(len(out)))
+        examples.append(text + (f" outs({made} : {', '.join(_LETTERS[letter] for letter in out)})" if out else ""))
     return tuple(examples)
 
 
 def strided_text(node: StridedStatement) -> str:
     """Return the text of a statement."""
-    split = int(node.has_destination)
+    split = node.destinations
     text = f"pto.{PREFIX}{node.mnemonic}"
     for word, part in (("ins", slice(split, None)), ("outs", slice(split))):
         if node.operands[part]:

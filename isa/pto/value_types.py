@@ -217,12 +217,12 @@ class MicroOperation(RegisterOperation):
 class StridedStatement(RegisterOperation):
     """`pto.strided.NAME ins(%a, %x : types) outs(%d : type) {repeats = 4, blocks = [1, 1], strides = [8, 8]}`.
 
-    `operands` are the destination, if there is one (`has_destination`), the sources and the scalars, with an optional
-    number of repeats (index) behind them. `blocks` and `strides` are the block and repeat strides of the pointers, in
+    `operands` are the destinations, as many as `destinations`, the sources and the scalars, with an optional number of
+    repeats (index) behind them. `blocks` and `strides` are the block and repeat strides of the pointers, in
     that order; empty: 1 for every block stride, and the repeat strides of adjacent repeats.
     """
 
-    has_destination: bool = False
+    destinations: int = 0
     repeats: int = 1
     blocks: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()

@@ -308,6 +308,11 @@ class MicroInterpreter(Walk):
             _, end = copy.reach(side)
             bits = 4 if use.format.bits == 4 else use.format.storage_bits
             use.see_element(-(-end * 8 // bits) - 1, span)
+            if copy.atomic and not use.stored:
+                text = f"nothing is stored to {pointer.argument} ahead of an atomic store, which takes 0 for it"
+                self.warnings[WarningText(WarningKind.OPERATION, f"{text}, unless it is given as an input", span)] = (
+                    None
+                )
             if side == 0 and not use.stored:
                 use.needs_input = True
             use.stored |= side == 1

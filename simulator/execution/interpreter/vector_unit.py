@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.tree import Access, Instruction, Lowered, Tree, run_length, strided
+from castsim.execution.vector_operations.shapes import encoded, numbers
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import Span, TileError, Warnings
 from castsim.isa.pto.micro_forms import LOOP_REGISTERS
 from castsim.isa.pto.program import Barrier, External, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag
 from castsim.isa.pto.types import lane_bits
-from castsim.isa.pto.value_types import MicroOperation, StridedStatement
+from castsim.isa.pto.value_types import MicroOperation, StridedStatement, element_format
 from castsim.targets.dataflow import BLOCK_BYTES
 
 # Where an instruction or a transfer of a micro program reads or writes.
@@ -173,13 +174,18 @@ class Padding:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Rows of `length` bytes; `levels` repeat them, outermost first."""
+    """Rows of `length` bytes; `levels` repeat them, outermost first.
+
+    `atomic` is what a store does with what is there: `add`, `max` or `min` in the destination's elements; empty: it
+    overwrites.
+    """
 
     source: BytePointer
     destination: BytePointer
     length: int
     levels: tuple[Level, ...]
     padding: Padding | None = None
+    atomic: str = ""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -247,6 +253,7 @@ def resolve(
         loops = [tuple(map(number, names)) for names in groups.get("loop", [])]
         pads = [(pattern(names[0]), [number(name) for name in names[1:]]) for names in groups.get("pad", [])]
         copy = _newer(node.mnemonic, source, destination, plain[-1], bursts, loops, pads)
+        copy = replace(copy, atomic=(node.word("atomic") or "").lower())
     _check(copy)
     return copy
 
@@ -295,6 +302,9 @@ def _within_buffer(
     return Copy(source, destination, length, ((count, near * BLOCK_BYTES + length, far * BLOCK_BYTES + length),))
 
 
+ATOMICS = ("f32", "f16", "bf16", "i32", "i16", "i8")
+"""The elements that a store adds to memory, or of which it keeps an extreme."""
+
 _OLDER = {
     "copy_gm_to_ubuf": _into_buffer,
     "copy_ubuf_to_gm": _out_of_buffer,
@@ -304,6 +314,12 @@ _OLDER = {
 
 def _check(copy: Copy) -> None:
     """Refuse transfers that the transfer engine cannot perform."""
+    if copy.atomic:
+        element, size = copy.destination.element, copy.destination.size
+        if element not in ATOMICS:
+            raise TileError(f"an atomic store of {element}", legal=ATOMICS)
+        if copy.length % size:
+            raise TileError(f"an atomic store of {copy.length} bytes, elements of {element} have {size}")
     for what, value in (("length", copy.length), *(("count", level[0]) for level in copy.levels)):
         if value < 0:
             raise TileError(f"a {what} of {value} in a transfer")
@@ -381,9 +397,20 @@ def _run(copy: Copy, memory: MicroMemory) -> None:
     else:
         _rows(memory.marks(copy.destination.argument), copy, 1)[...] = ~known
         _rows(memory.stores(copy.destination.argument), copy, 1)[...] = True
+    if copy.atomic:
+        rows = _combined(copy, np.ascontiguousarray(_rows(destination, copy, 1, left)), np.ascontiguousarray(rows))
     _rows(destination, copy, 1, left)[...] = rows
     if copy.padding is not None:
         _pad(copy, copy.padding, memory)
+
+
+def _combined(copy: Copy, there: Bytes, more: Bytes) -> Bytes:
+    """Return what an atomic store leaves: sums are rounded once, those of integers wrap (assumed)."""
+    fmt = element_format(copy.destination.element)
+    old, new = (numbers(part.view(f"<u{copy.destination.size}"), fmt) for part in (there, more))
+    with np.errstate(all="ignore"):
+        result = encoded({"add": np.add, "max": np.fmax, "min": np.fmin}[copy.atomic](old, new), fmt)
+    return np.ascontiguousarray(result).view(np.uint8).reshape(more.shape)
 
 
 def _bytes(memory: MicroMemory, pointer: BytePointer) -> Bytes:

@@ -273,13 +273,13 @@ def merge_lists(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
     """Merge the lists of several tiles, or every four neighbouring blocks of one, whose length the scalar gives."""
     if not work.scalars:
         lists = [pairs_view(buffer, source, pairs_of(source)).copy() for source in work.sources]
-        merged = _merged(lists, work.dst.format)
+        merged = merged_pairs(lists, work.dst.format)[0]
         pairs_view(buffer, work.dst, merged.shape[1])[...] = merged
         return
     (source,), length = work.sources, block_pairs(work)
     whole = pairs_view(buffer, source, pairs_of(source)).copy()
     blocks = whole.reshape(-1, 4, length)
-    merged = _merged([blocks[:, number] for number in range(4)], work.dst.format)
+    merged = merged_pairs([blocks[:, number] for number in range(4)], work.dst.format)[0]
     pairs_view(buffer, work.dst, whole.shape[1])[...] = merged.reshape(whole.shape)
 
 
@@ -308,14 +308,16 @@ def pairs_view(buffer: Bytes, tile: Tile, count: int) -> Pairs:
     return as_strided(first, (rows, count), (tile.row_pitch, PAIR_BYTES), writeable=True)
 
 
-def _merged(lists: Sequence[Pairs], fmt: Format) -> Pairs:
-    """Repeatedly take the greatest of the remaining first pairs.
+def merged_pairs(lists: Sequence[Pairs], fmt: Format) -> tuple[Pairs, NDArray[np.intp]]:
+    """Repeatedly take the greatest of the remaining first pairs; return all, and where the first list ends.
 
     An element after a smaller one in its list comes directly after that: its key is the least element up to it.
     """
     keys = [np.minimum.accumulate(ranks_of(_elements(one, fmt), fmt), axis=1) for one in lists]
     order = np.argsort(-np.concatenate(keys, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(np.concatenate(lists, axis=1), order, axis=1)
+    last = np.cumsum([one.shape[1] for one in lists]) - 1
+    ends = np.min([np.argmax(order == place, axis=1) for place in last], axis=0)
+    return np.take_along_axis(np.concatenate(lists, axis=1), order, axis=1), ends
 
 
 def _elements(pairs: Pairs, fmt: Format) -> Codes:

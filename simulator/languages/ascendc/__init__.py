@@ -22,6 +22,7 @@ from castsim.languages.cpp_recording.host_compiler import (
     entry_of,
     for_host,
     local_texts,
+    with_entries_of_macros,
 )
 from castsim.languages.cpp_recording.recording import CppRecording, Dialect, Request, check_names
 
@@ -32,25 +33,32 @@ LIBRARY = Library(
     headers=Path(__file__).parent / "include",
     main="castsim_ascendc.hpp",
     names=(
-        "kernel_operator.h", "kernel_basic_intf.h", "kernel_tensor.h", "kernel_utils.h", "kernel_common.h",
+        *(f"kernel_{name}.h" for name in (
+            "operator", "basic_intf", "tensor", "utils", "common", "log", "event", "type", "macros", "tpipe",
+            "vec_intf", "check",
+        )),
         "kernel_tiling/kernel_tiling.h", "register/tilingdata_base.h", "register/op_def_registry.h", "acl/acl.h",
         "tiling/tiling_api.h", "lib/matmul_intf.h",
     ),
-    prefix=("lib/", "adv_api/", "basic_api/", "kernel_tiling/", "register/", "tiling/", "ascendc/"),
+    prefix=(
+        "lib/", "adv_api/", "basic_api/", "kernel_tiling/", "register/", "tiling/", "ascendc/", "kernel_operator_",
+        "kernel_struct_", "std/", "utils/std/",
+    ),
     architectures={
         False: "__CCE_AICORE__=220 __NPU_ARCH__=2201 __DAV_C220__ __DAV_C220_VEC__ __DAV_VEC__ ASCENDC_CPU_DEBUG_OFF",
         True: "__CCE_AICORE__=310 __NPU_ARCH__=3510 __DAV_C310__ __DAV_C310_VEC__ __DAV_VEC__ ASCENDC_CPU_DEBUG_OFF",
     },
     silent=(
         "__global__ __aicore__ AICORE __gm__ __ubuf__ __cbuf__ __ca__ __cb__ __cc__ __fbuf__ __biasbuf__ __in__ "
-        "__out__ __inout__ __force_inline__"
+        "__out__ __inout__ __force_inline__ __vector__ __cube__ __aiv__"
     ),
     own=r"[A-Z]\w{3,}",
 )  # fmt: skip
 
 
 def _prepared(request: Request, text: str, a5: bool) -> tuple[Request, CppKernel]:
-    entry, function = entry_of(text, request.entry, str(request.file))
+    shown = with_entries_of_macros(text)
+    entry, function = entry_of(shown, request.entry, str(request.file))
     defined = {macro.partition("=")[0] for macro in request.macros}
     for name in re.findall(r"\bORIG_DTYPE_\w+", re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)):
         if name not in defined:
@@ -60,12 +68,14 @@ def _prepared(request: Request, text: str, a5: bool) -> tuple[Request, CppKernel
     names = function.parameters
     file, host = request.file.resolve(), for_host(text)
     folders = tuple(path.resolve() for path in request.folders)
-    tiling = tiled(request, text, function, folders)
+    tiling = tiled(request, shown, function, folders)
     own = [name for name in request.args if name == "tiling_key" or name in tiling.fields]
     plain = {name: value for name, value in request.args.items() if name not in own}
     check_names(Request(request.file, args=plain, inputs=request.inputs), entry, names)
+    key = request.args.get("tiling_key")  # which directives compare, too
+    macros = (*request.macros, *tiling.macros, *(() if key is None else (f"TILING_KEY_VAR={int(key)}ULL",)))
     return request, CppKernel(
-        file, launching(host) if a5 else host, entry, names, LIBRARY, folders, (*request.macros, *tiling.macros), a5,
+        file, launching(host) if a5 else host, entry, names, LIBRARY, folders, macros, a5,
         before=tiling.statements, ahead=tiling.ahead,
     )  # fmt: skip
 

@@ -18,13 +18,14 @@ from castsim.execution.interpreter.micro_interpreter import MicroInterpreter, ar
 from castsim.execution.interpreter.vector_unit import BytePointer, MicroMemory, VectorUnit
 from castsim.execution.tree import Access, Lowered, common_bytes
 from castsim.isa.dataclass import dataclass, field, replace
-from castsim.isa.errors import IllegalError, Span, TileError, WarningKind
+from castsim.isa.errors import Span, TileError, WarningKind
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Pipe
+from castsim.isa.pto.strided_statements import STRIDED_ROWS
 from castsim.isa.pto.value_types import MicroOperation, StridedStatement, element_format
 from castsim.languages.ascendc.call_words import Operand, Words, check_elements, conversion
 from castsim.languages.ascendc.functions import FunctionWriter
-from castsim.languages.cpp_recording.node_making import NodeMaker
+from castsim.languages.cpp_recording.node_making import NodeMaker, padded_bytes
 from castsim.languages.cpp_recording.recording import Lockstep
 from castsim.languages.cpp_recording.scopes import ScopeMaker
 from castsim.machines.mechanisms import vector_units_of
@@ -171,12 +172,15 @@ class AscendMaker(NodeMaker):
     _path: MicroInterpreter = field(init=False)
     _functions: FunctionWriter | None = None
     _scopes: ScopeMaker = field(init=False)
+    _library: list[Operand] = field(init=False)
+    """Bytes that instructions use beside their operands: the library's own, then those of the compare mask."""
 
     def __post_init__(self) -> None:
         NodeMaker.__post_init__(self)
         recorder = vector_units_of(self.target).recorder(as_written=True)
         assert isinstance(recorder, ProgramRecorder)
         self._recorder = recorder
+        self._library = [Operand("u8", self.capacity - 8192, self.capacity - 8192, self.capacity, 1, 1)]
         self._path = walker(self, self._recorder)
         self._functions = FunctionWriter(self, self.pointer, self._add) if self.a5 else None
         self._scopes = ScopeMaker(self, self._add)
@@ -254,10 +258,10 @@ class AscendMaker(NodeMaker):
         self.body.append(node)
 
     def _check(self, lowered: Lowered, operands: Sequence[Operand]) -> None:
-        """Refuse bytes outside of the buffers that the tensors are of.
+        """Refuse writes outside of the buffers that the tensors are of; warn of reads, which do no harm by themselves.
 
         Raises:
-            TileError: there are some.
+            TileError: there are such writes.
         """
         for access in lowered.accesses:
             if access.space != _BUFFER or not operands:
@@ -265,11 +269,11 @@ class AscendMaker(NodeMaker):
             near = [each for each in operands if each.low <= access.start < each.high] or operands
             if not any(each.low <= access.start and access.end <= each.high for each in operands):
                 own = near[0]
-                raise TileError(
-                    f"{'writes' if access.write else 'reads'} bytes {access.start} .. {access.end - 1}; its buffer has "
-                    f"bytes {own.low} .. {own.high - 1}",
-                    span=self.span, legal=("a smaller count", "a larger InitBuffer"),
-                )  # fmt: skip
+                what = f"bytes {access.start} .. {access.end - 1}; its buffer has bytes {own.low} .. {own.high - 1}"
+                if access.write:
+                    legal = ("a smaller count", "a larger InitBuffer")
+                    raise TileError(f"writes {what}", span=self.span, legal=legal)
+                self.warn(WarningKind.OPERATION, f"reads {what}: what is behind it are other tensors' bytes")
 
     # ------------------------------------------------------------------------------------------------ instructions
 
@@ -291,7 +295,7 @@ class AscendMaker(NodeMaker):
         names = [self.pointer(operand.element, operand.address) for operand in operands]
         kinds: list[pto.Type] = [pto.PointerType(operand.element, "ub") for operand in operands]
         for element, code in words.scalars:
-            if mnemonic in ("vshl", "vshr"):
+            if "N" in STRIDED_ROWS[mnemonic].forms[0]:  # a whole number, whatever the elements
                 names.append(self.constant(_signed(code, element), _I32))
                 kinds.append(_I32)
             else:
@@ -301,18 +305,15 @@ class AscendMaker(NodeMaker):
             return
         node = StridedStatement(
             mnemonic, tuple(names), tuple(kinds), attributes=tuple(sorted(words.attributes.items())),
-            has_destination=True, repeats=repeats, blocks=tuple(each.block for each in operands),
-            strides=tuple(each.repeat for each in operands), span=self.span,
+            destinations=STRIDED_ROWS[mnemonic].destinations, repeats=repeats,
+            blocks=tuple(each.block for each in operands), strides=tuple(each.repeat for each in operands),
+            span=self.span,
         )  # fmt: skip
         try:
-            self._add(node, (*operands, *self._scratch()))
+            self._add(node, (*operands, *self._library))
         except TileError as error:  # which calls an operand by its name in the program
             message = re.sub(r"^%\w+ is", f"{call}: a tensor is", error.message)
             raise TileError(message, span=error.span, legal=error.legal) from None
-
-    def _scratch(self) -> tuple[Operand, ...]:
-        """Return the library's own bytes at the end of the buffer."""
-        return (Operand("u8", self.capacity - 8192, self.capacity - 8192, self.capacity, 1, 1),)
 
     def _control(self, what: str, first: int, second: int) -> None:
         if self._functions is not None and what != "ctrl":
@@ -328,6 +329,7 @@ class AscendMaker(NodeMaker):
             name = self.code(first, "f16")
             self._add(StridedStatement("set_deqscale", (name,), (pto.ScalarType("f16"),), span=self.span))
         elif what == "cmpmask":
+            self._library[1:] = [Operand("u8", first, first, first + 32, 1, 1)]
             name = self.pointer("u8", first)
             self._add(StridedStatement("set_cmpmask", (name,), (pto.PointerType("u8", "ub"),), span=self.span))
         else:
@@ -386,6 +388,22 @@ class AscendMaker(NodeMaker):
         made = self.once(key, lambda at: MicroOperation("castptr", (name,), (kind,), (at,), (result,), span=self.span))
         return made, result
 
+    def check_end(self, position: int, end: int) -> None:
+        """Note that an argument is used up to an element; the device's allocations have up to a block of bytes more.
+
+        Raises:
+            TileError: the user gave fewer.
+        """
+        size = self.sizes.get(self.names[position])
+        if size is not None and end > size:
+            bits = element_format(self.elements[position]).storage_bits
+            if end * bits <= padded_bytes(size * bits // 8) * 8:
+                text = f"accesses {end - size} elements behind the end of {self.names[position]}, taken as 0"
+                self.warn(WarningKind.OPERATION, f"{text}: whole blocks of 32 bytes that the device's memory has")
+                self.ends[position] = max(self.ends.get(position, 0), end)
+                return
+        NodeMaker.check_end(self, position, end)
+
     def _use(self, position: int, end: int) -> None:
         """Note that an argument is used up to a byte."""
         bits = element_format(self.elements[position]).storage_bits
@@ -395,12 +413,10 @@ class AscendMaker(NodeMaker):
         way, position, offset, element, place, *numbers = rest
         count, length, far, near, left, right, pads = map(int, numbers[:7])
         value, atomic = int(numbers[7], 16), numbers[8]
+        attributes: tuple[tuple[str, str], ...] = ()
         if atomic != "-":
-            word, kind = atomic.split(",")
-            raise IllegalError(
-                f"a store that adds to what is there, or keeps an extreme (SetAtomic{word.title()} of {kind}), is not "
-                "modelled", span=self.span, legal=("SetAtomicNone()",)
-            )  # fmt: skip
+            word, element = atomic.split(",")
+            attributes = (("atomic", word.upper()),)
         if count == 0 or length == 0:
             return
         if near < 0 or far < 0:
@@ -426,8 +442,8 @@ class AscendMaker(NodeMaker):
             groups += (("pad", 3),)
         mnemonic = "mte_gm_ub" if load else "mte_ub_gm"
         self._add(
-            MicroOperation(mnemonic, tuple(names), tuple(kinds), groups=groups, span=self.span), (tensor,)
-        )  # fmt: skip
+            MicroOperation(mnemonic, tuple(names), tuple(kinds), (), (), attributes, groups, span=self.span), (tensor,)
+        )
 
     def _within(self, rest: list[str]) -> None:
         element, to, source, *numbers = rest

@@ -74,6 +74,30 @@ def for_host(text: str) -> str:
     return _LAUNCH.sub(call, re.sub(r"\[\s*aicore\s*\]", " ", text))
 
 
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^()]*)\)((?:[^\n\\]|\\.|\\\n)*)", re.MULTILINE)
+
+
+def with_entries_of_macros(text: str) -> str:
+    """Return a kernel's text, in which the macros that define entries are replaced by what they stand for.
+
+    Lines are kept: an entry is in the line of the macro's use.
+    """
+    for name, parameters, body in _MACRO.findall(text):
+        if "__global__" not in body:
+            continue
+        names = [each.strip() for each in parameters.split(",")]
+        plain = re.sub(r"\\\n", " ", body)
+
+        def entry(use: re.Match[str], plain: str = plain, names: Sequence[str] = names) -> str:
+            given = dict(zip(names, map(str.strip, _parts(use[1])), strict=False))
+            words = rf"\b({'|'.join(map(re.escape, names))})\b" if any(names) else r"(?!)"
+            made = re.sub(words, lambda word: given.get(word[1], word[1]), plain)
+            return re.sub(r"\s*##\s*", "", made) + "\n" * use.group().count("\n")
+
+        text = re.sub(rf"^[ \t]*{name}[ \t]*\(((?:[^()]|\([^()]*\))*)\)", entry, text, flags=re.MULTILINE)
+    return text
+
+
 def candidates(text: str) -> list[Candidate]:
     """Return the functions with a body outside of classes and functions, in order."""
     shown = blanked(text)

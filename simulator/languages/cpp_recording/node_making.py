@@ -20,6 +20,11 @@ A5 = "a5"
 """The architecture whose kernels are compiled for vector functions; others have strided repeats."""
 
 
+def padded_bytes(size: int) -> int:
+    """Return the bytes of a device's allocation: whole blocks of 32 bytes and one more, as aclrtMalloc documents."""
+    return -(-size // 32) * 32 + 32
+
+
 @dataclass(slots=True)
 class NodeMaker:
     """Makes the nodes of one function; what it has defined is used again.

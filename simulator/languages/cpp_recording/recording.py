@@ -31,7 +31,7 @@ from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.value_types import element_format
 from castsim.isa.reading import Language, Source, read_bytes
 from castsim.languages.cpp_recording.host_compiler import HEADERS, CppKernel, Lines, compile_kernel
-from castsim.languages.cpp_recording.node_making import A5, NodeMaker
+from castsim.languages.cpp_recording.node_making import A5, NodeMaker, padded_bytes
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
@@ -270,7 +270,12 @@ class CppRecording:
     def inputs(self) -> Mapping[str, Codes | str]:
         """The inputs of the program: what was given, of an array of arguments what its places hold."""
         given = self.request.inputs.items()
-        return {name: value for name, value in given if name in self.elements or name not in self.places}
+        known = {name: value for name, value in given if name in self.elements or name not in self.places}
+        more = {
+            name: self.extents[name] - value.size
+            for name, value in known.items() if not isinstance(value, str) and name in self.extents
+        }  # fmt: skip
+        return known | {name: np.pad(np.ravel(known[name]), (0, size)) for name, size in more.items() if size > 0}
 
     @property
     def source(self) -> Source:
@@ -532,4 +537,6 @@ def run(
 
 
 def _bytes_of(array: Codes) -> NDArray[np.uint8]:
-    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+    """Return the bytes of an array, and zeros up to the end of its allocation."""
+    found = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+    return np.pad(found, (0, padded_bytes(found.size) - found.size))

@@ -189,9 +189,7 @@ class StatementWriter(TreeWriter):
         problem = mismatch(name, STRIDED_ROWS[name], (*kinds, *(kind for _, kind in scalars)))
         if problem:
             raise IllegalError(f"its lowering has a pto.strided.{name}, which {problem}")
-        plain = StridedStatement(
-            name, tuple(operand for operand, _ in uses), kinds, has_destination=True, repeats=repeats
-        )
+        plain = StridedStatement(name, tuple(operand for operand, _ in uses), kinds, destinations=1, repeats=repeats)
         if lanes_of(plain) != operation.lanes:
             raise IllegalError(f"its lowering has {name} of {operation.lanes} lanes")
         strides = tuple(
@@ -202,7 +200,7 @@ class StatementWriter(TreeWriter):
         used = strides != strides_of(plain) and (repeats > 1 or self.counting)
         words = tuple(self._words(name))
         self._statement(
-            name, [*uses, *scalars], words, repeats=repeats, has_destination=True,
+            name, [*uses, *scalars], words, repeats=repeats, destinations=1,
             blocks=blocks if set(blocks) != {1} else (), strides=strides if used else (),
         )  # fmt: skip
 
@@ -300,12 +298,12 @@ class StatementWriter(TreeWriter):
 
     def _statement(
         self, name: str, uses: Sequence[Use], words: tuple[tuple[str, str], ...] = (), *, repeats: int = 1,
-        has_destination: bool = False, blocks: tuple[int, ...] = (), strides: tuple[int, ...] = (),
+        destinations: int = 0, blocks: tuple[int, ...] = (), strides: tuple[int, ...] = (),
     ) -> None:  # fmt: skip
         names, kinds = tuple(operand for operand, _ in uses), tuple(kind for _, kind in uses)
         self.out.add(
             StridedStatement(
-                name, names, kinds, attributes=words, has_destination=has_destination, repeats=repeats, blocks=blocks,
+                name, names, kinds, attributes=words, destinations=destinations, repeats=repeats, blocks=blocks,
                 strides=strides,
             )
         )  # fmt: skip

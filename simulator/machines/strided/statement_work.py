@@ -6,6 +6,7 @@ Source: docs/reference/a2a3.md sections 2 and 9.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, product
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from castsim.execution.pipe_operations import BLOCK, ControlWrite
 from castsim.execution.tree import Access, strided
 from castsim.execution.vector_operations.arithmetic import apply, neutral_code, places_of_extremes, reduce_lanes
 from castsim.execution.vector_operations.effect import COMPARISONS, UNORDERED
-from castsim.execution.vector_operations.rearranging import GROUP, ranks_of
+from castsim.execution.vector_operations.rearranging import GROUP, merged_pairs, ranks_of
 from castsim.execution.vector_operations.shapes import BUFFER, numbers
 from castsim.execution.vector_operations.target_rules import LANE_OPTIONS, Behaviour, lane_behaviour
 from castsim.isa.dataclass import dataclass, field, replace
@@ -57,6 +58,8 @@ _COMPARE_MASK_BYTES = 16
 """Bytes of the compare mask: a bit for each of 128 lanes."""
 ACCUMULATING = ("vmla", "vmadd", "vmaddrelu", "vaxpy")
 """The instructions that also read their destination."""
+UNMASKED = ("vreducev2", "vbitsort", "vmrgsort4", "scatter_vnchwconv")
+"""The instructions that no mask applies to."""
 
 
 @dataclass(slots=True)
@@ -127,11 +130,12 @@ class _Work:
     action: Action
     timing: str
     row: str | None = None
+    reach: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutedStatement:
-    """One execution of an instruction of the text; `scalar` is the code of its scalar, None without one."""
+    """One execution of an instruction of the text; `scalars` are the codes of its scalars."""
 
     node: StridedStatement
     state: ControlState
@@ -139,7 +143,12 @@ class ExecutedStatement:
     addresses: tuple[int, ...]
     formats: tuple[Format, ...]
     repeats: int
-    scalar: int | None
+    scalars: tuple[int, ...]
+
+    @property
+    def scalar(self) -> int | None:
+        """The code of the only scalar, None without one."""
+        return self.scalars[0] if self.scalars else None
 
     @classmethod
     def of(
@@ -155,13 +164,13 @@ class ExecutedStatement:
         repeats = node.repeats
         if scalars and scalars[-1][1] == INDEX:
             repeats = int(scalars.pop()[0])
-        scalar = None
-        if scalars:
-            value, kind = scalars[0]
-            own = formats[-1]
-            scalar = int(value) & ((1 << own.storage_bits) - 1) if isinstance(own, IntFormat) else bits_of(value, kind.name)  # fmt: skip # noqa: E501
+        own = formats[-1]
+        codes = tuple(
+            int(value) & ((1 << own.storage_bits) - 1) if isinstance(own, IntFormat) else bits_of(value, kind.name)
+            for value, kind in scalars
+        )
         addresses = tuple(_address(operand) for operand in operands if isinstance(operand, BytePointer))
-        return cls(node, state, control, addresses, formats, repeats, scalar)
+        return cls(node, state, control, addresses, formats, repeats, codes)
 
     @property
     def target(self) -> StridedRepeatTarget:
@@ -198,10 +207,11 @@ class ExecutedStatement:
             TileError: an operand that is not aligned, or reaches beyond the buffer.
         """
         self._check_fields()
-        work = _STRUCTURES.get(self.node.mnemonic, _convert if self.function == "convert" else _elementwise)(self)
+        made = _STRUCTURES.get(self.node.mnemonic, _convert if self.function == "convert" else _elementwise)(self)
         lanes = lanes_of(self.node)
         parts = []
-        for first, repeats, mask in self._parts(lanes):
+        works = made if isinstance(made, tuple) else (made,)
+        for work, (first, repeats, mask) in product(works, self._parts(lanes)):
             if repeats and mask:
                 dst, *sources = (
                     replace(stream, address=stream.address + first * stream.step)
@@ -214,9 +224,10 @@ class ExecutedStatement:
 
     def _parts(self, lanes: int) -> Iterator[tuple[int, int, int]]:
         """Yield the first repeat, the repeats and the lanes of every part."""
-        full, whole = (1 << lanes) - 1, STRIDED_ROWS[self.node.mnemonic].compares
-        if not self.state.counts(self.control) or self.node.mnemonic == "vreducev2":
-            yield 0, self.repeats, full if whole or self.node.mnemonic == "vreducev2" else self.state.mask & full
+        full, name = (1 << lanes) - 1, self.node.mnemonic
+        whole = STRIDED_ROWS[name].compares or name in UNMASKED
+        if not self.state.counts(self.control) or name in UNMASKED:
+            yield 0, self.repeats, full if whole else self.state.mask & full
             return
         count, rest = divmod(self.state.mask & _WORD, lanes)
         yield 0, count, full
@@ -235,7 +246,7 @@ class ExecutedStatement:
                 f"the cycles of pto.{PREFIX}{self.node.mnemonic} on {self.target.name} are unknown",
                 span=self.node.span,
             )
-        return replace(instruction, mnemonic=self.node.mnemonic, timing=row, action=work.action)
+        return replace(instruction, mnemonic=self.node.mnemonic, timing=row, action=work.action, reach=work.reach)
 
     def _check_fields(self) -> None:
         """Refuse repeats and strides that the instruction has no room for, and operands that are not aligned."""
@@ -256,6 +267,7 @@ class ExecutedStatement:
                 raise IllegalError(f"a block stride of {block}", span=self.node.span, legal=("0 .. 65535",))
         for number, (address, fmt) in enumerate(zip(self.addresses, self.formats, strict=True)):
             packs = (number == 0 and (name in REDUCTIONS or row.compares)) or (fmt.bits == 8 and number > 1)
+            packs |= name == "vmrgsort4"  # lists of pairs
             packs |= name == "vgather" and number == 2  # the base of byte offsets
             unit = max(fmt.storage_bits // 8, 1) if packs else BLOCK
             if address % unit:
@@ -282,7 +294,10 @@ def check_reach(part: StridedInstruction, capacity: int) -> None:
 
 def accesses_of(part: StridedInstruction) -> tuple[Access, ...]:
     """Return the bytes that the active lanes of an instruction touch, the destination's first."""
-    reads = (access for source in part.sources for access in _touched(source, part, write=False))
+    reads = [access for source in part.sources for access in _touched(source, part, write=False)]
+    if part.reach:
+        base = part.sources[-1].address
+        reads.append(Access(BUFFER, base, base + part.reach, write=False))
     return (*_touched(part.destination, part, write=True), *reads)
 
 
@@ -486,7 +501,7 @@ def _spread(statement: ExecutedStatement) -> _Work:
 
 def _fetch(statement: ExecutedStatement) -> _Work:
     """Elements (`vgather`) or blocks (`vgatherb`) at byte offsets from a base. Their bytes are no stream: only values
-    tell them."""
+    tell them, `reach` how far they may lie."""
     fmt, lanes, base = statement.formats[0], lanes_of(statement.node), statement.addresses[2]
     dst, offsets, source = statement.streams
     size = fmt.storage_bits // 8
@@ -506,7 +521,8 @@ def _fetch(statement: ExecutedStatement) -> _Work:
     if blocks:
         places = packed(offsets.address, _OFFSETS, count * 4, count)
     # The base is an operand whose first block stands for what is read.
-    return _Work(dst, (places, Stream(source.address, fmt, 1, 0, 0, 1)), LaneWork(run), statement.node.mnemonic)
+    origin, reach = Stream(source.address, fmt, 1, 0, 0, 1), int(statement.node.word("reach") or 0)
+    return _Work(dst, (places, origin), LaneWork(run), statement.node.mnemonic, reach=reach)
 
 
 PATTERNS = {"1": 0b0101, "2": 0b1010, "3": 0b0001, "4": 0b0010, "5": 0b0100, "6": 0b1000, "7": 0b1111}
@@ -562,7 +578,68 @@ def _sort(statement: ExecutedStatement) -> _Work:
     )
 
 
-_STRUCTURES: Mapping[str, Callable[[ExecutedStatement], _Work]] = {
+def _merge(statement: ExecutedStatement) -> _Work:
+    """Lists of pairs, the greatest first, as one; a repeat goes on behind all of its lists.
+
+    `exhausted = stop`: up to the last pair of the list that ends first; what is behind stays as it was.
+    """
+    node, fmt, lengths = statement.node, statement.formats[0], statement.scalars
+    size, (dst, *places) = fmt.storage_bits // 8, statement.addresses
+    words, stops = PAIR_BYTES // size, node.word("exhausted") == "stop"
+    total = sum(lengths)
+    if statement.repeats > 1 and (places[1:] != [places[0] + end * PAIR_BYTES for end in accumulate(lengths)][:-1]):
+        raise IllegalError("lists of several repeats lie one behind the other", span=node.span)
+
+    def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
+        del lanes
+        lists = [np.ascontiguousarray(own).view("<u8") for own in codes]
+        merged, ends = merged_pairs(lists, fmt)
+        if stops:
+            old = buffer[dst : dst + codes[0].shape[0] * total * PAIR_BYTES].view("<u8").reshape(merged.shape)
+            merged = np.where(np.arange(total) <= ends[:, None], merged, old)
+        return merged.view(f"<u{size}")
+
+    step = total * PAIR_BYTES
+    sources = tuple(
+        packed(start, fmt, step, length * words) for start, length in zip(places, lengths, strict=True) if length
+    )
+    return _Work(packed(dst, fmt, step, total * words), sources, LaneWork(run, at_once=True), "vmrgsort4")
+
+
+def _transpose(statement: ExecutedStatement) -> tuple[_Work, ...]:
+    """16 blocks of as many rows: element j of block i becomes element i of block j, one work for each block written.
+
+    Of 32-bit elements, of which a block has 8, two blocks hold a column; of 8-bit ones half a block counts.
+    """
+    fmt, halves = statement.formats[0], statement.node.word("halves") or "low_low"
+    to_high, from_high = (16 * (half == "high") for half in halves.split("_"))
+    streams, bits = statement.streams, fmt.storage_bits
+    count = BLOCK * 8 // bits
+    sources = tuple(replace(stream, elements=count) for stream in streams[16:])
+    held: dict[int, Codes] = {}
+
+    def work(number: int) -> _Work:
+        def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
+            del lanes
+            if number == 0:  # all are read before any is written
+                rows = np.stack(codes, axis=1)
+                turned = rows[:, :, from_high : from_high + 16].swapaxes(1, 2) if bits == 8 else rows.swapaxes(1, 2)
+                held.update(enumerate(turned.reshape(len(rows), 16, -1).swapaxes(0, 1)))
+            if bits != 8:
+                return held[number]
+            stream = streams[number]
+            places = stream.address + np.arange(len(codes[0]))[:, None] * stream.step + np.arange(count)
+            kept: Codes = buffer[places].copy()
+            kept[:, to_high : to_high + 16] = held[number]
+            return kept
+
+        own = replace(streams[number], elements=count)
+        return _Work(own, sources, LaneWork(run, at_once=True), "scatter_vnchwconv")
+
+    return tuple(map(work, range(16)))
+
+
+_STRUCTURES: Mapping[str, Callable[[ExecutedStatement], _Work | tuple[_Work, ...]]] = {
     "vector_dup": _duplicate,
     **{name: _compare for name, row in STRIDED_ROWS.items() if row.compares},
     "vsel": _select,
@@ -572,6 +649,8 @@ _STRUCTURES: Mapping[str, Callable[[ExecutedStatement], _Work]] = {
     **dict.fromkeys(("vgather", "vgatherb"), _fetch),
     "vreducev2": _keep,
     "vbitsort": _sort,
+    "vmrgsort4": _merge,
+    "scatter_vnchwconv": _transpose,
     **dict.fromkeys(("vaddreluconv", "vsubreluconv"), _narrowing),
 }
 """The structures of instructions that are neither functions of lanes nor conversions."""

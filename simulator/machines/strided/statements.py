@@ -205,7 +205,10 @@ class StridedRecorder(ProgramRecorder):
 
 
 def timed(parts: tuple[StridedInstruction, ...]) -> tuple[StridedInstruction, ...]:
-    """Return the parts of an instruction as the engines time them: a conversion in count mode is one instruction."""
+    """Return the parts of an instruction as the engines time them: a conversion in count mode is one instruction, as is
+    a transposition to several blocks."""
+    if len(parts) > 2:
+        return parts[:1]
     if len(parts) == 2 and STRIDED_ROWS[parts[0].mnemonic].converts:
         first, last = parts
         return (replace(first, repeats=first.repeats + last.repeats),)

@@ -128,6 +128,8 @@ class StridedInstruction:
     sources: tuple[Stream, ...]
     action: Action
     pipe: str = "V"
+    reach: int = 0
+    """Bytes from the address of the last source that it may read beside its streams."""
 
     @property
     def name(self) -> str:

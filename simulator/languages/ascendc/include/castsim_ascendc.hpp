@@ -2,7 +2,10 @@
 // Only what the public interface fixes is shared with it: names, parameter lists, values of enumerations, behaviour.
 #pragma once
 
+#include <cfloat>
+#include <climits>
 #include <deque>
+#include <functional>
 
 #include "castsim_device.hpp"
 
@@ -70,12 +73,9 @@ enum class MemDsbT : uint8_t { ALL, DDR, UB, SEQ };
 enum class PaddingMode : uint8_t { Normal, Compact };
 enum { AIC = 1, AIV = 2, MIX = 3 };
 
-constexpr uint32_t ONE_BLK_SIZE = 32, ONE_REPEAT_BYTE_SIZE = 256, DEFAULT_BLK_NUM = 8, DEFAULT_C0_SIZE = 32;
-constexpr uint32_t MAX_REPEAT_TIMES = 255, DEFAULT_BLK_STRIDE = 1, DEFAULT_REPEAT_STRIDE = 8, HALF_DEFAULT_REPEAT_STRIDE = 4;
-constexpr uint32_t ONE_BYTE_BIT_SIZE = 8, ONE_DUMP_BACKUP_SIZE = 1024, BLOCK_CUBE = 16, CUBE_MAX_SIZE = 256;
-constexpr int32_t MASK_PLACEHOLDER = 0, DEFAULT_BLOCK_SIZE = 256, MAX_BLOCK_COUNT = 4095;
-inline uint64_t MASK_PLACEHOLDER_LIST[2] = {0, 0};
-
+}  // namespace AscendC
+#include "castsim_ascendc_words.hpp"
+namespace AscendC {
 struct DataCopyParams {
   uint16_t blockCount = 1, blockLen = 0;
   union { uint16_t srcStride, srcGap; };
@@ -115,8 +115,8 @@ template <typename T> struct DataCopyPadExtParams {
       : isPad(pad), leftPadding(left), rightPadding(right), paddingValue(value) {}
 };
 #define CASTSIM_ELSEWHERE(NAME) struct NAME { template <typename... A> NAME(A...) {} };
-CASTSIM_EACH(CASTSIM_ELSEWHERE, Nd2NzParams, Nz2NdParamsFull, DataCopyEnhancedParams, SliceInfo, DataCopyCO12DstParams,
-             TransDataTo5HDParams, LoadData2DParams, LoadData3DParamsV2, MmadParams, FixpipeParamsV220, TransposeParamsExt)
+CASTSIM_EACH(CASTSIM_ELSEWHERE, ListTensorDesc, Nd2NzParams, Nz2NdParamsFull, DataCopyEnhancedParams, SliceInfo, DataCopyCO12DstParams,
+             LoadData2DParams, LoadData3DParamsV2, MmadParams, FixpipeParamsV220, TransposeParamsExt)
 }  // namespace AscendC
 
 namespace castsim {
@@ -239,12 +239,14 @@ constexpr HardEvent reversed(HardEvent event) {
 
 namespace AscendC {
 // ------------------------------------------------------------------------------------------------ tensors
+struct TBuffAddr { uint32_t dataLen = 0, bufferAddr = 0, bufferHandle = 0; uint8_t logicPos = 0; };
 template <typename T> struct LocalTensor;
 template <typename T> class LocalElement {
  public:
   LocalElement(const LocalTensor<T> &tensor, uint32_t number) : tensor_(tensor), number_(number) {}
   CASTSIM_CALL operator T() const { return tensor_.value(CASTSIM_HERE, number_); }
   CASTSIM_CALL void operator=(T value) { tensor_.set(CASTSIM_HERE, number_, value); }
+  CASTSIM_CALL void operator=(const LocalElement &other) { tensor_.set(CASTSIM_HERE, number_, T(other)); }
 
  private:
   const LocalTensor<T> &tensor_;
@@ -283,6 +285,9 @@ template <typename T> struct LocalTensor : castsim::Local {
   uint64_t GetPhyAddr(uint32_t offset = 0) const { return uint64_t(address + bytes(offset)); }
   int32_t GetPosition() const { return int32_t(position); }
   void SetUserTag(int32_t) {}
+  // A tensor placed by hand: where it is, then from which byte on and how long.
+  void SetAddr(const TBuffAddr &place) { address = low = place.bufferAddr, high = castsim::CAPACITY, position = TPosition(place.logicPos); }
+  void InitBuffer(uint32_t byte, uint32_t elements) { address = low = byte, high = byte + bytes(elements), count = elements; }
   template <typename... A> void SetShapeInfo(A &&...) {}
   template <typename U> void SetAddrWithOffset(LocalTensor<U> &src, uint32_t offset) {
     static_cast<Local &>(*this) = src;
@@ -358,6 +363,10 @@ class TPipe;
 }
 namespace castsim {
 inline AscendC::TPipe *pipe_now = nullptr;
+inline std::vector<Stretch *> stretches;  // of the pipe and of its pools
+inline void wait_for_all(const void *place) {
+  for (Stretch *own : stretches) wait_for(place, *own, own->freed, own->freed_event);
+}
 void control(const void *place, const char *what, unsigned long long first = 0, unsigned long long second = 0);
 inline std::string atomic;  // what UB-to-GM copies do with what is there
 inline constexpr unsigned long long FULL = ~0ull;
@@ -509,10 +518,8 @@ namespace castsim_pipes {
 struct Room {
   long long next = 0, end = castsim::SCRATCH;
   int buffers = 0;
-  std::vector<castsim::Stretch *> stretches;
   castsim::Stretch *take(const void *place, int number, long long bytes) {
     const long long each = (bytes + 31) / 32 * 32;
-    if (bytes <= 0) castsim::refuse(place, "InitBuffer of " + std::to_string(bytes) + " bytes");
     if (next + each * number > end)
       castsim::refuse(place, "InitBuffer: " + std::to_string(next + each * number) + " bytes of a buffer of " +
                                  std::to_string(end));
@@ -521,7 +528,7 @@ struct Room {
     auto *block = new castsim::Stretch[size_t(number)];
     for (int i = 0; i < number; ++i, next += each) {
       block[i].low = next, block[i].high = next + each;
-      stretches.push_back(block + i);
+      castsim::stretches.push_back(block + i);
     }
     return block;
   }
@@ -546,7 +553,7 @@ class TPipe {
   TPipe(const TPipe &) = delete;
   CASTSIM_CALL void Init() { room_ = {}; }
   CASTSIM_CALL void Destroy() { finish(CASTSIM_HERE); }
-  void Reset() { room_.next = 0, room_.buffers = 0; }
+  CASTSIM_CALL void Reset() { castsim::wait_for_all(CASTSIM_HERE), room_.next = 0, room_.buffers = 0; }
   CASTSIM_INIT_BUFFER(room_)
   template <TPosition W, uint32_t B> CASTSIM_CALL bool InitBufPool(TBufPool<W, B> &pool, uint32_t bytes) {
     return pool.castsim_init(room_.take(CASTSIM_HERE, 1, bytes)), true;
@@ -569,6 +576,7 @@ class TPipe {
   bool open_ = true;
   void begin(const void *place) {
     castsim::pipe_now = this;
+    castsim::stretches.clear();
     castsim::events = {};
     castsim::atomic.clear();
     castsim::control(place, "norm");
@@ -578,7 +586,7 @@ class TPipe {
   void finish(const void *place) {
     if (!open_) return;
     open_ = false;
-    for (castsim::Stretch *own : room_.stretches) castsim::wait_for(place, *own, own->freed, own->freed_event);
+    castsim::wait_for_all(place);
     castsim::barrier(place, PIPE_ALL);
   }
 };
@@ -589,7 +597,7 @@ inline TPipe *GetTPipePtr() {
 template <TPosition Where, uint32_t Buffers> class TBufPool {
  public:
   void castsim_init(castsim::Stretch *own) { room_.next = own->low, room_.end = own->high, whole_ = room_; }
-  void Reset() { room_ = whole_; }
+  CASTSIM_CALL void Reset() { castsim::wait_for_all(CASTSIM_HERE), room_ = whole_; }
   CASTSIM_INIT_BUFFER(room_)
   template <TPosition W, uint32_t B> CASTSIM_CALL bool InitBufPool(TBufPool<W, B> &pool, uint32_t bytes) {
     return pool.castsim_init(room_.take(CASTSIM_HERE, 1, bytes)), true;
@@ -613,10 +621,10 @@ template <typename = void> class LocalMemAllocator {
 template <HardEvent event> CASTSIM_CALL void SetFlag(int32_t id) { castsim::event_flag(CASTSIM_HERE, "set", event, id); }
 template <HardEvent event> CASTSIM_CALL void WaitFlag(int32_t id) { castsim::event_flag(CASTSIM_HERE, "wait", event, id); }
 template <pipe_t pipe> CASTSIM_CALL void PipeBarrier() { castsim::barrier(CASTSIM_HERE, pipe); }
-template <MemDsbT where> void DataSyncBarrier() {}
-template <typename... A> void DataCacheCleanAndInvalid(A &&...) {}
-template <typename T, CacheLine line, DcciDst dst = DcciDst::CACHELINE_ALL, typename A> void DataCacheCleanAndInvalid(A &&) {}
-template <typename T, CacheLine line, typename A> void DataCacheCleanAndInvalid(A &&) {}
+template <pipe_t from, pipe_t to> struct TQueSync {
+  CASTSIM_CALL void SetFlag(TEventID id) { castsim::flag(CASTSIM_HERE, "set", from, to, id); }
+  CASTSIM_CALL void WaitFlag(TEventID id) { castsim::flag(CASTSIM_HERE, "wait", from, to, id); }
+};
 
 // The core.
 inline int64_t GetBlockIdx() { return castsim::core.block * castsim::core.subs + castsim::core.sub; }
@@ -640,6 +648,8 @@ template <typename T> void SetSysWorkspace(T *) {}
 template <typename T> T *GetSysWorkSpacePtr(T *workspace = nullptr) { return workspace; }
 }  // namespace AscendC
 
+using AscendC::AIC;
+using AscendC::AIV;
 using AscendC::GetTPipePtr;
 constexpr int g_coreType = AscendC::AIV;
 
@@ -657,4 +667,6 @@ namespace AscendC { namespace MicroAPI = Reg; using Reg::RegTensor; }
 #include "castsim_ascendc_copies.hpp"
 #include "castsim_ascendc_operations.hpp"
 #include "castsim_ascendc_sequences.hpp"
+#include "castsim_ascendc_functions.hpp"
 #include "castsim_ascendc_tiling.hpp"
+#include "castsim_ascendc_host.hpp"

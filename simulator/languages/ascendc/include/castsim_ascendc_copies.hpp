@@ -86,16 +86,20 @@ template <typename T>
 CASTSIM_CALL void DataCopyPad(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyParams &given) {
   castsim::transfer(CASTSIM_HERE, false, dst.address, castsim::Element<T>::name(), src, castsim::in_bytes(given, false));
 }
-#define CASTSIM_NO_COPY(NAME) template <typename D, typename S, typename... A> requires(castsim::is_tensor<D>) \
-  CASTSIM_CALL void DataCopy(const D &, const S &, const NAME &, A &&...) {                                   \
-    castsim::refuse(CASTSIM_HERE, "DataCopy with " #NAME " is not modelled"); }
-CASTSIM_EACH(CASTSIM_NO_COPY, Nd2NzParams, Nz2NdParamsFull, DataCopyCO12DstParams)
+// The type of parameters is deduced, so that lists in braces are none of these.
+template <typename D, typename S, typename P, typename... A>
+  requires(castsim::is_tensor<D> && (std::is_same_v<P, Nd2NzParams> || std::is_same_v<P, Nz2NdParamsFull> || std::is_same_v<P, DataCopyCO12DstParams>))
+CASTSIM_CALL void DataCopy(const D &, const S &, const P &, A &&...) {
+  castsim::refuse(CASTSIM_HERE, "DataCopy between layouts of matrices (Nd2Nz and the like) is not modelled");
+}
 template <typename D, typename S> CASTSIM_CALL void DataCopy(const D &, const S &, const SliceInfo *, const SliceInfo *, uint32_t = 1) {
   castsim::refuse(CASTSIM_HERE, "DataCopy of slices (SliceInfo) is not modelled");
 }
 #define CASTSIM_ATOMIC(NAME, WORD) template <typename T> CASTSIM_CALL void NAME() { \
     castsim::atomic = std::string(WORD ",") + castsim::Element<T>::name(); }
 CASTSIM_ATOMIC(SetAtomicAdd, "add") CASTSIM_ATOMIC(SetAtomicMax, "max") CASTSIM_ATOMIC(SetAtomicMin, "min")
+CASTSIM_ATOMIC(SetAtomicType, "add")
 inline void SetAtomicNone() { castsim::atomic.clear(); }
 inline void DisableDmaAtomic() { castsim::atomic.clear(); }
 }  // namespace AscendC
+inline void set_atomic_none() { castsim::atomic.clear(); }

@@ -114,9 +114,23 @@ template <typename T = void, MaskMode mode = MaskMode::NORMAL> CASTSIM_CALL void
   if (mode == MaskMode::COUNTER) castsim::control(CASTSIM_HERE, "lanes", (unsigned long long)lanes);
   else castsim::mask_lanes(CASTSIM_HERE, (unsigned long long)lanes);
 }
+struct AscendCUtils {
+  template <typename T, bool isSetMask = true> CASTSIM_CALL static void SetMask(const uint64_t &high, const uint64_t &low) {
+    if (isSetMask) castsim::mask_words(CASTSIM_HERE, high, low);
+  }
+  template <typename T, bool isSetMask = true> CASTSIM_CALL static void SetMask(int32_t lanes) {
+    if (isSetMask) castsim::mask_lanes(CASTSIM_HERE, (unsigned long long)lanes);
+  }
+  template <bool isSetMask = true> CASTSIM_CALL static void ResetMask() { if (isSetMask) castsim::full_mask(CASTSIM_HERE); }
+  static constexpr int32_t GetC0Size() { return DEFAULT_C0_SIZE; }
+};
 CASTSIM_CALL inline void SetMaskCount() { castsim::control(CASTSIM_HERE, "count"); }
 CASTSIM_CALL inline void SetMaskNorm() { castsim::control(CASTSIM_HERE, "norm"); }
 CASTSIM_CALL inline void ResetMask() { castsim::full_mask(CASTSIM_HERE); }
+#define CASTSIM_MASK_WORD(NAME, ...) } CASTSIM_CALL inline void NAME { __VA_ARGS__; } namespace AscendC {
+CASTSIM_MASK_WORD(set_mask_count(), castsim::control(CASTSIM_HERE, "count"))
+CASTSIM_MASK_WORD(set_mask_norm(), castsim::control(CASTSIM_HERE, "norm"))
+CASTSIM_MASK_WORD(set_vector_mask(uint64_t high, uint64_t low), castsim::mask_words(CASTSIM_HERE, high, low))
 CASTSIM_CALL inline void SetDeqScale(half value) {
   castsim::scale = float(value);
   castsim::control(CASTSIM_HERE, "deqscale", castsim::code_of(value));
@@ -201,9 +215,12 @@ CASTSIM_SCALAR(Adds, "vadds") CASTSIM_SCALAR(Muls, "vmuls") CASTSIM_SCALAR(Maxs,
 CASTSIM_SCALAR(LeakyRelu, "vlrelu") CASTSIM_SCALAR(ShiftLeft, "vshl") CASTSIM_SCALAR(ShiftRight, "vshr")
 CASTSIM_SCALAR_OF(Axpy, "vaxpy", CASTSIM_TU, U, U)
 #undef CASTSIM_SCALAR_OF
-template <typename T, typename S, typename... A> CASTSIM_CALL void ShiftRight(const LocalTensor<T> &, const LocalTensor<T> &,
-    const S &, uint64_t, uint8_t, const UnaryRepeatParams &, bool) {
-  castsim::refuse(CASTSIM_HERE, "ShiftRight with roundEn is not modelled");
+template <typename T, bool isSetMask = true, typename M> CASTSIM_CALL void ShiftRight(const LocalTensor<T> &dst, const LocalTensor<T> &src,
+    const std::type_identity_t<T> &scalar, M mask, uint8_t repeats, const UnaryRepeatParams &p, bool rounds) {
+  if (rounds) castsim::refuse(CASTSIM_HERE, "ShiftRight with roundEn is not modelled");
+  castsim::Mask(mask, isSetMask).set(CASTSIM_HERE);
+  castsim::instruction(CASTSIM_HERE, "ShiftRight", "vshr", repeats, {castsim::operand(dst, p.dstBlkStride, p.dstRepStride),
+                       castsim::operand(src, p.srcBlkStride, p.srcRepStride), castsim::scalar<T>(scalar)});
 }
 
 template <typename T, bool isSetMask = true> CASTSIM_CALL void Duplicate(const LocalTensor<T> &dst, const std::type_identity_t<T> &scalar, const int32_t &count) {
@@ -337,9 +354,25 @@ CASTSIM_MASKED(CASTSIM_TU, Compare,
                castsim::instruction(place, "Compare", castsim_calls::mnemonic("vcmpv_", mode).c_str(), repeats,
                                     {castsim_calls::bits(dst), castsim::operand(src0, p.src0BlkStride, p.src0RepStride),
                                      castsim::operand(src1, p.src1BlkStride, p.src1RepStride)});)
-template <typename T, typename... A> CASTSIM_CALL void Compare(const LocalTensor<T> &, const LocalTensor<T> &, CMPMODE, A &&...) {
-  castsim::refuse(CASTSIM_HERE, "Compare to the register is not modelled; give it a destination tensor");
+// The compare mask: castsim's has the bytes of an address, here of the library's scratch behind what Select fills.
+namespace castsim_calls {
+inline LocalTensor<uint8_t> compare_register() {
+  LocalTensor<uint8_t> own = scratch<uint8_t>();
+  own.address += 256;
+  return own;
 }
+}  // namespace castsim_calls
+#define CASTSIM_COMPARE_TO_REGISTER(MASK) template <typename T, bool isSetMask = true> CASTSIM_CALL void Compare(             \
+    const LocalTensor<T> &src0, const LocalTensor<T> &src1, CMPMODE mode, MASK, const BinaryRepeatParams &p) {               \
+  const void *place = CASTSIM_HERE;                                                                                          \
+  if (castsim::A5) castsim::refuse(place, "Compare to the register is not modelled on the A5; give it a destination");       \
+  castsim::Mask(mask, isSetMask).set(place);                                                                                 \
+  castsim::instruction(place, "Compare", castsim_calls::mnemonic("vcmpv_", mode).c_str(), 1,                                 \
+                       {castsim_calls::bits(castsim_calls::compare_register()), castsim::operand(src0, p.src0BlkStride, 8),  \
+                        castsim::operand(src1, p.src1BlkStride, 8)});                                                        \
+  castsim::barrier(place, PIPE_V);                                                                                           \
+  castsim::control(place, "cmpmask", (unsigned long long)castsim_calls::compare_register().address); }
+CASTSIM_COMPARE_TO_REGISTER(const uint64_t mask) CASTSIM_COMPARE_TO_REGISTER(const uint64_t mask[])
 #define CASTSIM_COMPARES(NAME)                                                                                          \
   template <typename T, typename U, bool isSetMask = true> CASTSIM_CALL void NAME(const LocalTensor<U> &dst,            \
       const LocalTensor<T> &src, const std::type_identity_t<T> scalar, CMPMODE mode, uint32_t count) {                  \
@@ -352,6 +385,14 @@ template <typename T, typename... A> CASTSIM_CALL void Compare(const LocalTensor
                                       {castsim_calls::bits(dst), castsim::operand(src, p.srcBlkStride, p.srcRepStride), \
                                        castsim::scalar<T>(scalar)});)
 CASTSIM_COMPARES(CompareScalar) CASTSIM_COMPARES(Compares)
+// The register is that of the last Compare without a destination, of 128 bits.
+template <typename T> CASTSIM_CALL void GetCmpMask(const LocalTensor<T> &dst) {
+  const void *place = CASTSIM_HERE;
+  castsim::mask_lanes(place, 8);
+  castsim::instruction(place, "GetCmpMask", "vcopy", 1, {castsim::operand(dst.template ReinterpretCast<uint16_t>()),
+                       castsim::operand(castsim_calls::compare_register().template ReinterpretCast<uint16_t>())});
+  castsim::full_mask(place);
+}
 template <typename T> CASTSIM_CALL void SetCmpMask(const LocalTensor<T> &mask) {
   castsim::control(CASTSIM_HERE, "cmpmask", (unsigned long long)mask.address);
 }
@@ -359,13 +400,12 @@ template <typename T> CASTSIM_CALL void SetCmpMask(const LocalTensor<T> &mask) {
 namespace castsim_calls {
 // Operands of `vsel`: the bits follow where they are read by element.
 template <typename T, typename U> castsim::Words selected(const LocalTensor<T> &dst, const LocalTensor<U> &mask,
-    const LocalTensor<T> &src0, const LocalTensor<T> *src1, T scalar, SELMODE mode, const BinaryRepeatParams &p, bool count) {
+    const LocalTensor<T> &src0, const LocalTensor<T> *src1, T scalar, SELMODE mode, const BinaryRepeatParams &p) {
   castsim::Words words{operand(dst, p.dstBlkStride, p.dstRepStride), operand(src0, p.src0BlkStride, p.src0RepStride)};
   if (src1) words.push_back(operand(*src1, p.src1BlkStride, p.src1RepStride));
   else if (castsim::A5) words.push_back(castsim::scalar<T>(scalar));
   if (mode != SELMODE::VSEL_CMPMASK_SPR) words.push_back(bits(mask));
   else if (castsim::A5) words.push_back(castsim::attribute("one_mask", (long long)mask.address));
-  (void)count;
   return words;
 }
 }  // namespace castsim_calls
@@ -376,7 +416,7 @@ template <typename T, typename U> castsim::Words selected(const LocalTensor<T> &
     castsim_calls::select<T>(place, mask, mode, TENSORS, SCALAR, [&] {                                               \
       castsim::counted(place, count, [&] {                                                                           \
         castsim::instruction(place, "Select", "vsel", 1,                                                             \
-            castsim_calls::selected<T, U>(dst, mask, src0, SRC1, SCALAR, mode, {}, true)); }); }); }                 \
+            castsim_calls::selected<T, U>(dst, mask, src0, SRC1, SCALAR, mode, {})); }); }); }                 \
   CASTSIM_SELECT_MASKED(LAST, SRC1, SCALAR, TENSORS, uint64_t lanes) CASTSIM_SELECT_MASKED(LAST, SRC1, SCALAR, TENSORS, const uint64_t lanes[])
 #define CASTSIM_SELECT_MASKED(LAST, SRC1, SCALAR, TENSORS, MASK)                                                     \
   template <typename T, typename U, bool isSetMask = true> CASTSIM_CALL void Select(const LocalTensor<T> &dst,       \
@@ -386,7 +426,7 @@ template <typename T, typename U> castsim::Words selected(const LocalTensor<T> &
     castsim_calls::select<T>(place, mask, mode, TENSORS, SCALAR, [&] {                                               \
       castsim::Mask(lanes, isSetMask).set(place);                                                                    \
       castsim::instruction(place, "Select", "vsel", repeats,                                                         \
-                           castsim_calls::selected<T, U>(dst, mask, src0, SRC1, SCALAR, mode, p, false)); }); }
+                           castsim_calls::selected<T, U>(dst, mask, src0, SRC1, SCALAR, mode, p)); }); }
 CASTSIM_SELECT(const LocalTensor<T> &src1, &src1, T(0), true)
 CASTSIM_SELECT(const std::type_identity_t<T> scalar, nullptr, scalar, false)
 template <typename T, SELMODE mode> CASTSIM_CALL void Select(const LocalTensor<T> &dst, const LocalTensor<T> &src0,

@@ -119,15 +119,15 @@ template <typename T> void sums(const void *place, const LocalTensor<T> &dst, co
 
 // One `vcadd` that accumulates, whose sum the scalar unit stores. castsim's vcadd writes a sum for every repeat, here to
 // the library's scratch; they are added in their order in f32 (the chip's is not stated).
-template <typename T, bool isSetMask = true> CASTSIM_CALL void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src,
-                                                                        const LocalTensor<T> &tmp, const int32_t count) {
-  const void *place = CASTSIM_HERE;
-  if (count <= 0) castsim::refuse(place, "ReduceSum of " + std::to_string(count) + " elements");
+namespace castsim_calls {
+template <typename T> void sum_of(const void *place, const char *name, const LocalTensor<T> &dst, const LocalTensor<T> &src,
+                                  const LocalTensor<T> &tmp, int32_t count) {
+  if (count <= 0) castsim::refuse(place, std::string(name) + " of " + std::to_string(count) + " elements");
   if (castsim::A5)
-    return castsim::instruction(place, "ReduceSum", "vcadd", 1,
+    return castsim::instruction(place, name, "vcadd", 1,
                                 {castsim::operand(dst), castsim::operand(src), castsim::operand(tmp), castsim::attribute("reduced", (long long)count)});
   const LocalTensor<T> own = castsim_calls::scratch<T>();
-  castsim::counted(place, count, [&] { castsim_calls::reduce<T>(place, "ReduceSum", "vcadd", own, src, 1); });
+  castsim::counted(place, count, [&] { castsim_calls::reduce<T>(place, name, "vcadd", own, src, 1); });
   castsim::flag_now(place, castsim::HardEvent::V_S);
   float sum = 0;
   for (long long first = 0, number = 0; first < count; first += castsim::LANES<T>, ++number)
@@ -135,6 +135,11 @@ template <typename T, bool isSetMask = true> CASTSIM_CALL void ReduceSum(const L
   dst.set(place, 0, T(sum));
   castsim::flag_now(place, castsim::HardEvent::S_V);
   castsim::flag_now(place, castsim::HardEvent::S_MTE3);
+}
+}  // namespace castsim_calls
+template <typename T, bool isSetMask = true> CASTSIM_CALL void ReduceSum(const LocalTensor<T> &dst, const LocalTensor<T> &src,
+                                                                        const LocalTensor<T> &tmp, const int32_t count) {
+  castsim_calls::sum_of<T>(CASTSIM_HERE, "ReduceSum", dst, src, tmp, count);
 }
 #define CASTSIM_WITH_MASK(MASK) template <typename T, bool isSetMask = true> CASTSIM_CALL void ReduceSum(                 \
     const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<T> &tmp, MASK, const int32_t repeats, const int32_t step) { \
@@ -181,16 +186,40 @@ template <typename T, bool isSetMask = true> CASTSIM_CALL void RepeatReduceSum(c
 }
 
 // ------------------------------------------------------------------------------------------------ rearranging
+// From buffer to buffer, on the vector unit.
+namespace castsim_calls {
+inline void within(const void *place, const char *element, const castsim::Local &dst, const castsim::Local &src, const DataCopyParams &p) {
+  castsim::settle_writes();
+  castsim::say("m", castsim::trail_of(place), element, castsim::joined("u", dst.address, dst.low, dst.high),
+               castsim::joined("u", src.address, src.low, src.high), p.blockCount, p.blockLen, p.srcStride, p.dstStride);
+  castsim::end();
+  castsim::windows.clear();
+}
+}  // namespace castsim_calls
+template <typename T> CASTSIM_CALL void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyParams &p) {
+  castsim_calls::within(CASTSIM_HERE, castsim::Element<T>::name(), dst, src, p);
+}
+template <typename T> CASTSIM_CALL void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t elements) {
+  const long long blocks = castsim::whole_blocks(CASTSIM_HERE, LocalTensor<T>::bytes(elements)) / 32;
+  castsim_calls::within(CASTSIM_HERE, castsim::Element<T>::name(), dst, src, {1, uint16_t(blocks), 0, 0});
+}
 template <typename T> CASTSIM_CALL void Brcb(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint8_t repeats, const BrcbRepeatParams &p) {
   castsim::full_mask(CASTSIM_HERE);
   castsim::instruction(CASTSIM_HERE, "Brcb", "vbrcb", repeats, {castsim::operand(dst, p.dstBlkStride, p.dstRepStride), castsim::operand(src, 1, 1)});
 }
 namespace castsim_calls {
+// The bytes that a gather may read: only their values tell offsets.
+template <typename T> void add_reach(castsim::Words &words, const LocalTensor<T> &from) {
+  const long long end = from.count ? std::min(from.high, from.address + from.bytes(from.count)) : from.high;
+  if (!castsim::A5 && end > from.address) words.push_back(castsim::attribute("reach", end - from.address));
+}
 template <typename T> void gather(const void *place, const LocalTensor<T> &dst, const LocalTensor<T> &src,
                                   const LocalTensor<uint32_t> &offsets, uint32_t base, long long repeats, long long step) {
   LocalTensor<T> from = src;
   from.address += base;
-  castsim::instruction(place, "Gather", "vgather", repeats, {operand(dst, 1, step), operand(offsets, 1, 8), operand(from)});
+  castsim::Words words{operand(dst, 1, step), operand(offsets, 1, 8), operand(from)};
+  add_reach(words, from);
+  castsim::instruction(place, "Gather", "vgather", repeats, words);
 }
 }  // namespace castsim_calls
 // Offsets are bytes. Head repeats, then the tail alone.
@@ -218,8 +247,9 @@ CASTSIM_GATHER(const uint64_t mask) CASTSIM_GATHER(const uint64_t mask[])
 template <typename T> CASTSIM_CALL void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &offsets,
                                                const uint8_t repeats, const GatherRepeatParams &p) {
   castsim::full_mask(CASTSIM_HERE);
-  castsim::instruction(CASTSIM_HERE, "Gatherb", "vgatherb", repeats,
-                       {castsim::operand(dst, p.dstBlkStride, p.dstRepStride), castsim::operand(offsets, 1, 1), castsim::operand(src)});
+  castsim::Words words{castsim::operand(dst, p.dstBlkStride, p.dstRepStride), castsim::operand(offsets, 1, 1), castsim::operand(src)};
+  castsim_calls::add_reach(words, src);
+  castsim::instruction(CASTSIM_HERE, "Gatherb", "vgatherb", repeats, words);
 }
 
 namespace castsim_calls {
@@ -257,47 +287,175 @@ template <typename T, typename U> CASTSIM_CALL void GatherMask(const LocalTensor
 
 // The first block by the scalar unit, then block by block, then repeat by repeat.
 namespace castsim_calls {
-template <typename T> void create_index(const void *place, const LocalTensor<T> &dst, T first, long long count) {
-  if (castsim::A5)
+template <typename T> void create_index(const void *place, const LocalTensor<T> &dst, T first, T more, long long count) {
+  if (castsim::A5 && more == T(1))
     return castsim::counted(place, count, [&] {
       castsim::instruction(place, "CreateVecIndex", "vci", 1, {operand(dst), castsim::scalar<T>(first)}); });
   const long long block = castsim::IN_BLOCK<T>, lanes = castsim::LANES<T>;
   auto add = [&](long long to, long long from, long long step) {
     castsim::mask_lanes(place, (unsigned long long)std::min(step, count - to));
     castsim::instruction(place, "CreateVecIndex", "vadds", 1,
-                         {operand(dst[uint32_t(to)]), operand(dst[uint32_t(from)]), castsim::scalar<T>(T(step))});
+                         {operand(dst[uint32_t(to)]), operand(dst[uint32_t(from)]), castsim::scalar<T>(T(more * T(step)))});
     castsim::barrier(place, PIPE_V);
   };
-  for (long long number = 0; number < std::min(block, count); ++number) dst.set(place, uint32_t(number), T(first + T(number)));
+  for (long long number = 0; number < std::min(block, count); ++number) dst.set(place, uint32_t(number), T(first + more * T(number)));
   castsim::flag_now(place, HardEvent::S_V);
   for (long long to = block; to < std::min(lanes, count); to += block) add(to, to - block, block);
   for (long long to = lanes; to < count; to += lanes) add(to, to - lanes, lanes);
   castsim::full_mask(place);
 }
 }  // namespace castsim_calls
-#define CASTSIM_INDEX(NAME) template <typename T> CASTSIM_CALL void NAME(const LocalTensor<T> &dst, const std::type_identity_t<T> &first, uint32_t count) { \
-    castsim_calls::create_index<T>(CASTSIM_HERE, dst, first, count); }
-CASTSIM_INDEX(CreateVecIndex) CASTSIM_INDEX(ArithProgression)
+template <typename T> CASTSIM_CALL void CreateVecIndex(const LocalTensor<T> &dst, const std::type_identity_t<T> &first, uint32_t count) {
+  castsim_calls::create_index<T>(CASTSIM_HERE, dst, first, T(1), count);
+}
+template <typename T> CASTSIM_CALL void ArithProgression(const LocalTensor<T> &dst, const std::type_identity_t<T> first,
+                                                         const std::type_identity_t<T> more, const int32_t count) {
+  castsim_calls::create_index<T>(CASTSIM_HERE, dst, first, more, count);
+}
 template <typename T, typename M> CASTSIM_CALL void CreateVecIndex(const LocalTensor<T> &, const std::type_identity_t<T> &, M, uint8_t, uint16_t, uint8_t) {
   castsim::refuse(CASTSIM_HERE, "CreateVecIndex with a mask is not modelled; the form with a count is");
 }
+// Pairs are eight bytes: an element, and its number as a word.
 template <typename T> CASTSIM_CALL void Sort32(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LocalTensor<uint32_t> &index, const int32_t repeats) {
   castsim::instruction(CASTSIM_HERE, "Sort32", "vbitsort", repeats, {castsim::operand(dst), castsim::operand(src), castsim::operand(index)});
 }
 template <typename T> void Concat(LocalTensor<T> &concat, const LocalTensor<T> &src, const LocalTensor<T> &, const int32_t) { concat = src; }
 template <typename T> CASTSIM_CALL void Extract(const LocalTensor<T> &values, const LocalTensor<uint32_t> &index, const LocalTensor<T> &sorted, const int32_t repeats) {
-  const void *place = CASTSIM_HERE;
-  const bool narrow = sizeof(T) == 2;
   uint64_t kept = 0;
-  // 32 pairs of eight bytes a repeat: f16 values are every fourth half, f32 ones every other word.
-  castsim_calls::gather_mask<T>(place, values, sorted, false, 0, {1, uint16_t(repeats * (narrow ? 1 : 1)), 8, 0},
-                                {castsim::attribute("pattern", narrow ? 3ll : 1ll)}, kept, [](long long, long long) { return 0; });
-  const LocalTensor<uint32_t> words = sorted.template ReinterpretCast<uint32_t>();
-  castsim_calls::gather_mask<uint32_t>(place, index, words, false, 0, {1, uint16_t(repeats), 8, 0},
-                                       {castsim::attribute("pattern", 2ll)}, kept, [](long long, long long) { return 0; });
+  const castsim::Words first{castsim::attribute("pattern", sizeof(T) == 2 ? 3ll : 1ll)}, second{castsim::attribute("pattern", 2ll)};
+  auto none = [](long long, long long) { return 0; };
+  castsim_calls::gather_mask<T>(CASTSIM_HERE, values, sorted, false, 0, {1, uint16_t(repeats), 8, 0}, first, kept, none);
+  castsim_calls::gather_mask<uint32_t>(CASTSIM_HERE, index, sorted.template ReinterpretCast<uint32_t>(), false, 0,
+                                       {1, uint16_t(repeats), 8, 0}, second, kept, none);
 }
-template <typename T> CASTSIM_CALL void InitOutput(GlobalTensor<T> global, uint32_t size, T value = T(0)) {
+struct MrgSort4Info {
+  uint16_t elementLengths[4] = {0};
+  bool ifExhaustedSuspension = false;
+  uint16_t validBit = 0;
+  uint8_t repeatTimes = 1;
+  MrgSort4Info() = default;
+  MrgSort4Info(const uint16_t lengths[4], bool stops, uint16_t valid, uint16_t repeats)
+      : ifExhaustedSuspension(stops), validBit(valid), repeatTimes(uint8_t(repeats)) { std::copy_n(lengths, 4, elementLengths); }
+};
+template <typename T> struct MrgSortSrcList {
+  LocalTensor<T> src1, src2, src3, src4;
+  MrgSortSrcList() = default;
+  MrgSortSrcList(const LocalTensor<T> &a, const LocalTensor<T> &b, const LocalTensor<T> &c, const LocalTensor<T> &d)
+      : src1(a), src2(b), src3(c), src4(d) {}
+};
+namespace castsim_calls {
+inline uint16_t merged[4];  // of each list, by the last merge that stopped
+template <typename T> void merge(const void *place, const char *name, const LocalTensor<T> &dst, const std::vector<LocalTensor<T>> &lists,
+                                 const std::vector<long long> &lengths, long long repeats, bool stops) {
+  castsim::Words words{operand(dst)};
+  for (const auto &list : lists) words.push_back(operand(list));
+  for (long long length : lengths) words.push_back(castsim::scalar<uint32_t>(uint32_t(length)));
+  if (stops) words.push_back(castsim::attribute("exhausted", "stop"));
+  castsim::instruction(place, name, "vmrgsort4", repeats, words);
+}
+template <typename T> void merge_lists(const void *place, const LocalTensor<T> &dst, const MrgSortSrcList<T> &given, const uint16_t lengths[],
+                                       bool stops, uint16_t valid, long long repeats) {
+  if (valid != 3 && valid != 7 && valid != 15)
+    castsim::refuse(place, "MrgSort with validBit " + std::to_string(valid) + "; it is 3, 7 or 15: the first two, three or four lists");
+  std::vector<LocalTensor<T>> lists{given.src1, given.src2, given.src3, given.src4};
+  lists.resize(size_t(std::popcount(valid)));
+  const std::vector<long long> counts(lengths, lengths + lists.size());
+  std::fill_n(merged, 4, uint16_t(0));
+  for (size_t first = 0; stops;) {  // the greatest of what is left, until a list ends
+    float top = 0;
+    size_t from = lists.size();
+    for (size_t list = 0; list < lists.size(); ++list) {
+      const float own = float(read(place, lists[list], merged[list] * 8 / (long long)sizeof(T), false));
+      if (from == lists.size() || own > top) top = own, from = list;
+    }
+    if (++merged[from] == counts[from]) break;
+    first = from;
+  }
+  merge<T>(place, "MrgSort", dst, lists, counts, repeats, stops);
+}
+}  // namespace castsim_calls
+template <typename T> CASTSIM_CALL void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &lists, const MrgSort4Info &p) {
+  castsim_calls::merge_lists<T>(CASTSIM_HERE, dst, lists, p.elementLengths, p.ifExhaustedSuspension, p.validBit, p.repeatTimes);
+}
+template <typename T, bool Stops = false> CASTSIM_CALL void MrgSort(const LocalTensor<T> &dst, const MrgSortSrcList<T> &lists,
+    const uint16_t lengths[4], uint32_t sorted[4], uint16_t valid, const int32_t repeats) {
+  castsim_calls::merge_lists<T>(CASTSIM_HERE, dst, lists, lengths, Stops, valid, repeats);
+  std::copy_n(castsim_calls::merged, 4, sorted);
+}
+CASTSIM_CALL inline void GetMrgSortResult(uint16_t &a, uint16_t &b, uint16_t &c, uint16_t &d) {
+  a = castsim_calls::merged[0], b = castsim_calls::merged[1], c = castsim_calls::merged[2], d = castsim_calls::merged[3];
+}
+// Groups of 32, then merges of four lists at a time between two tensors; what is left over is merged apart or copied.
+template <typename T, bool Whole> CASTSIM_CALL void Sort(const LocalTensor<T> &dst, const LocalTensor<T> &concat, const LocalTensor<uint32_t> &index,
+                                                        const LocalTensor<T> &tmp, const int32_t repeats) {
   const void *place = CASTSIM_HERE;
+  const long long words = 8 / (long long)sizeof(T), all = 32ll * repeats;
+  LocalTensor<T> from = dst, to = tmp;
+  castsim::instruction(place, "Sort", "vbitsort", repeats, {castsim::operand(dst), castsim::operand(concat), castsim::operand(index)});
+  for (long long length = 32; Whole && length < all; length *= 4) {
+    castsim::barrier(place, PIPE_V);
+    long long done = 0;
+    auto next = [&](long long count, long long each, long long last, long long times) {
+      std::vector<LocalTensor<T>> lists;
+      std::vector<long long> lengths;
+      for (long long list = 0; list < count; ++list) {
+        lists.push_back(from[uint32_t((done + list * each) * words)]);
+        lengths.push_back(list < count - 1 ? each : last);
+      }
+      if (count == 1) DataCopy(to[uint32_t(done * words)], from[uint32_t(done * words)], uint32_t(last * words));
+      else castsim_calls::merge<T>(place, "Sort", to[uint32_t(done * words)], lists, lengths, times, false);
+      done += ((count - 1) * each + last) * times;
+    };
+    if (const long long whole = all / (4 * length)) next(4, length, length, whole);
+    if (const long long rest = all - done) {
+      const long long count = (rest + length - 1) / length;
+      next(count, length, rest - (count - 1) * length, 1);
+    }
+    std::swap(from, to);
+  }
+  if (from.address != dst.address) {
+    castsim::barrier(place, PIPE_V);
+    DataCopy(dst, from, uint32_t(all * words));
+  }
+}
+
+// Rows of 16 blocks as columns.
+struct TransDataTo5HDParams {
+  bool dstHighHalf = false, srcHighHalf = false;
+  uint8_t repeatTimes = 1;
+  uint16_t dstRepStride = 0, srcRepStride = 0;
+  TransDataTo5HDParams() = default;
+  TransDataTo5HDParams(bool to_high, bool from_high, uint8_t repeats, uint16_t to, uint16_t from)
+      : dstHighHalf(to_high), srcHighHalf(from_high), repeatTimes(repeats), dstRepStride(to), srcRepStride(from) {}
+};
+namespace castsim_calls {
+template <typename T, typename At> void transpose(const void *place, const char *name, At to, At from, const TransDataTo5HDParams &p) {
+  static const char *const HALVES[] = {"low_low", "low_high", "high_low", "high_high"};
+  castsim::Words words;
+  for (int row = 0; row < 16; ++row) words.push_back(operand(to(row), 1, p.dstRepStride));
+  for (int row = 0; row < 16; ++row) words.push_back(operand(from(row), 1, p.srcRepStride));
+  if (const int halves = 2 * p.dstHighHalf + p.srcHighHalf; halves && sizeof(T) == 1) words.push_back(castsim::attribute("halves", HALVES[halves]));
+  castsim::instruction(place, name, "scatter_vnchwconv", p.repeatTimes, words);
+}
+}  // namespace castsim_calls
+template <typename T> CASTSIM_CALL void TransDataTo5HD(const LocalTensor<T> (&dst)[16], const LocalTensor<T> (&src)[16], const TransDataTo5HDParams &p) {
+  using At = std::function<LocalTensor<T>(int)>;
+  castsim_calls::transpose<T, At>(CASTSIM_HERE, "TransDataTo5HD", [&](int row) { return dst[row]; }, [&](int row) { return src[row]; }, p);
+}
+template <typename T> CASTSIM_CALL void TransDataTo5HD(uint64_t (&dst)[16], uint64_t (&src)[16], const TransDataTo5HDParams &p) {
+  using At = std::function<LocalTensor<T>(int)>;
+  auto at = [](uint64_t byte) { return LocalTensor<T>(uint32_t(byte)); };
+  castsim_calls::transpose<T, At>(CASTSIM_HERE, "TransDataTo5HD", [&](int row) { return at(dst[row]); }, [&](int row) { return at(src[row]); }, p);
+}
+// 16 x 16 of 16 bits; its instruction has no documented cycles, so it is that of TransDataTo5HD on adjacent blocks.
+template <typename T> CASTSIM_CALL void Transpose(const LocalTensor<T> &dst, const LocalTensor<T> &src) {
+  static_assert(sizeof(T) == 2, "Transpose works on 16 x 16 elements of 16 bits");
+  using At = std::function<LocalTensor<T>(int)>;
+  castsim_calls::transpose<T, At>(CASTSIM_HERE, "Transpose", [&](int row) { return dst[uint32_t(16 * row)]; },
+                                  [&](int row) { return src[uint32_t(16 * row)]; }, {});
+}
+namespace castsim_calls {
+template <typename T> void fill_memory(const void *place, const GlobalTensor<T> &global, uint32_t size, T value) {
   const long long start = GetTPipePtr()->castsim_free(), most = (castsim::SCRATCH - start) / 32 * 32 / (long long)sizeof(T);
   if (most <= 0) castsim::refuse(place, "InitOutput has no room: InitBuffer has given all bytes away");
   LocalTensor<T> own;
@@ -311,40 +469,24 @@ template <typename T> CASTSIM_CALL void InitOutput(GlobalTensor<T> global, uint3
     castsim::transfer(place, false, global[uint64_t(first)].address, castsim::Element<T>::name(), own, {1, bytes, bytes, bytes});
   }
   castsim::barrier(place, PIPE_MTE3);
+  castsim::flag_now(place, HardEvent::MTE3_V);  // the same room may be filled again
 }
-// From buffer to buffer, on the vector unit.
-template <typename T> CASTSIM_CALL void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyParams &p) {
-  castsim::settle_writes();
-  castsim::say("m", castsim::trail_of(CASTSIM_HERE), castsim::Element<T>::name(), castsim::joined("u", dst.address, dst.low, dst.high),
-               castsim::joined("u", src.address, src.low, src.high), p.blockCount, p.blockLen, p.srcStride, p.dstStride);
-  castsim::end();
-  castsim::windows.clear();
-}
-template <typename T> CASTSIM_CALL void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint32_t elements) {
-  const long long blocks = castsim::whole_blocks(CASTSIM_HERE, LocalTensor<T>::bytes(elements)) / 32;
-  castsim::settle_writes();
-  castsim::say("m", castsim::trail_of(CASTSIM_HERE), castsim::Element<T>::name(), castsim::joined("u", dst.address, dst.low, dst.high),
-               castsim::joined("u", src.address, src.low, src.high), 1, blocks, 0, 0);
-  castsim::end();
-  castsim::windows.clear();
-}
-
+}  // namespace castsim_calls
+#define CASTSIM_FILL(NAME) template <typename T> CASTSIM_CALL void NAME(const GlobalTensor<T> &global, const uint64_t size, \
+    const std::type_identity_t<T> value = T(0)) { castsim_calls::fill_memory<T>(CASTSIM_HERE, global, uint32_t(size), value); }
+CASTSIM_FILL(InitOutput) CASTSIM_FILL(InitGlobalMemory) CASTSIM_FILL(Fill)
 // ------------------------------------------------------------------------------------------------ not run
 #define CASTSIM_HIGH(NAME) CASTSIM_NOT_RUN(NAME, "is a high-level function of the library; castsim runs its basic calls")
-CASTSIM_EACH(CASTSIM_HIGH, Ceil, Floor, Round, Trunc, Sum, Mean, Power, Log, Xor, Sigmoid, Silu, SoftMax, SimpleSoftMax,
-             SoftmaxFlash, SoftmaxFlashV2, Tanh, Sin, Cos, Erf, Sign, Gelu, FasterGelu, FasterGeluV2, SwiGLU, Swish,
-             LayerNorm, RmsNorm, Normalize, WelfordUpdate, WelfordFinalize, BroadCast, Broadcast, Pad, UnPad, CumSum,
+CASTSIM_EACH(CASTSIM_HIGH, Mean, Power, Xor, SoftMax, SimpleSoftMax,
+             SoftmaxFlash, SoftmaxFlashV2, Erf, Gelu, FasterGelu, FasterGeluV2, SwiGLU, Swish,
+             LayerNorm, RmsNorm, Normalize, WelfordUpdate, WelfordFinalize, Pad, UnPad, CumSum,
              TopK, AscendQuant, AscendDequant, AscendAntiQuant, Quant, Clamp, ClampMax, ClampMin, Frac, Hypot, Lgamma,
-             Digamma, Fmod, Reduce, ReduceProd, ReduceAny, ReduceAll, Where, Arange, GroupNorm, BatchNorm, DeepNorm)
+             Digamma, Fmod, Reduce, ReduceProd, ReduceAny, ReduceAll, Where, Arange, GroupNorm, BatchNorm, DeepNorm, ConfusionTranspose)
 #define CASTSIM_LACKING(NAME) CASTSIM_NOT_RUN(NAME, "is not modelled")
-CASTSIM_EACH(CASTSIM_LACKING, TransDataTo5HD, Transpose, MrgSort, MrgSort4, Sort, RpSort16, Scatter, CastDeq, CastDequant, Mull,
-             Subs, Divs, Ands, Ors, ListTensorDesc, GetMrgSortResult, ProposalConcat, ProposalExtract)
+CASTSIM_EACH(CASTSIM_LACKING, MrgSort4, RpSort16, Scatter, CastDeq, CastDequant, Mull,
+             Subs, Divs, Ands, Ors, ProposalConcat, ProposalExtract)
 #define CASTSIM_CUBE_CALL(NAME) CASTSIM_NOT_RUN(NAME, "is of the cube unit; castsim runs vector kernels")
 CASTSIM_EACH(CASTSIM_CUBE_CALL, Mmad, LoadData, LoadDataWithTranspose, Fixpipe, Gemm, BroadCastVecToMM, Conv2D, SetFixPipeConfig)
 #define CASTSIM_CORES(NAME) CASTSIM_REFUSED(NAME, "waits for or signals another core; castsim runs a single vector core")
 CASTSIM_EACH(CASTSIM_CORES, CrossCoreSetFlag, CrossCoreWaitFlag, IBSet, IBWait, NotifyNextBlock, WaitPreBlock, InitDetermineComputeWorkspace)
-template <typename... A> void DumpTensor(A &&...) {}
-template <typename... A> void DumpAccChkPoint(A &&...) {}
-template <typename... A> void TRACE_START(A &&...) {}
-template <typename... A> void TRACE_STOP(A &&...) {}
 }  // namespace AscendC

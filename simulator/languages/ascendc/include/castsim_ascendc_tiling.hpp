@@ -10,7 +10,9 @@
 #define REGISTER_TILING_FOR_TILINGKEY(...)
 #define REGISTER_NONE_TILING
 #define TILING_KEY_IS(KEY) (castsim::tiling_key(castsim::here()) == (unsigned long long)(KEY))
+#ifndef TILING_KEY_VAR
 #define TILING_KEY_VAR castsim::tiling_key(castsim::here())
+#endif
 #ifndef CASTSIM_TILING_STRUCT
 #define CASTSIM_TILING_STRUCT castsim_name_the_structure_with_tiling_struct
 #endif
@@ -57,7 +59,7 @@ inline void task_type(const void *place, castsim_kernel_type type, const char *n
 // A structure that the generated main fills, a field a line, and puts behind the pointer of an argument.
 template <typename T> void fill_field(T &field, const char *name, const char *text) {
   if constexpr (std::is_array_v<T>) refuse(NOWHERE, std::string("argument ") + name + " is an array: give its elements, " + name + "[0]");
-  else if constexpr (std::is_class_v<T> && !std::is_constructible_v<T, float>)
+  else if constexpr (std::is_class_v<T> && !std::is_convertible_v<float, T>)
     refuse(NOWHERE, std::string("argument ") + name + " is a structure: give its fields, " + name + ".FIELD");
   else field = number_from<T>(name, text);
 }
