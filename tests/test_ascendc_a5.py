@@ -169,7 +169,7 @@ def test_casts(source, tmp_path):
                 codes = castsim.cast(given, source, to, target="a5", rounding=rounding, saturation=saturation)
             else:  # between integers without a sign
                 most = np.iinfo(ELEMENTS[to][1]).max
-                codes = np.minimum(given.view(ELEMENTS[source][1]), most).astype(ELEMENTS[to][1])
+                codes = np.minimum(given.view(ELEMENTS[source][1]).astype(np.int64), most).astype(ELEMENTS[to][1])
             expected.append((to, codes))
     found = calls.results(tmp_path, target="a5")
     for number, (to, codes) in enumerate(expected):
