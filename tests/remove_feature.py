@@ -13,13 +13,17 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLES = ("simulator/commands/feature.py", "simulator/running/languages.py", "simulator/commands/core.py")
 """The files with a row for each feature."""
+
+COPY = ROOT / "build" / "without" / "castsim"
+"""Always the same folder, so that types that were checked once need not be checked again."""
+
+LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", "*.egg-info")
 
 NEEDING = {"languages.cpp_recording": ("languages.ascendc", "languages.pto_cpp")}
 """The features that need a feature, and are taken out with it."""
@@ -106,31 +110,27 @@ def imported(path: Path, seen: set[Path]) -> Iterator[str]:
 
 def check(name: str) -> bool:
     """Whether types, lint, every help and the smoke tests pass without a feature; prints what does not."""
-    with tempfile.TemporaryDirectory(prefix="castsim-without-") as folder:
-        copy = Path(folder) / "castsim"
-        shutil.copytree(
-            ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", "*.egg-info")
-        )
-        names = with_dependents(name)
-        remove(copy, names)
-        scripts = Path(sys.executable).parent
-        (copy / ".venv").symlink_to(scripts.parent)
-        laid_out = copy / "build" / "types"
-        steps = {
-            "lint": ["sh", "-c", f"{scripts}/ruff check -q --fix . && {scripts}/ruff check -q ."],
-            "types": ["bash", ".ci/types", "--cache-dir", str(ROOT / "build" / "mypy_without")],
-            "helps": [sys.executable, "-c", HELPS],
-            "smoke tests": [sys.executable, "-m", "pytest", "-q", "-m", "smoke", "-p", "no:cacheprovider", "-n", "2"],
-        }
-        told = {**os.environ, "PYTHONPATH": str(laid_out)}
-        failed = False
-        for title, words in steps.items():
-            done = subprocess.run(words, cwd=copy, env=told, capture_output=True, text=True, check=False)
-            if done.returncode:
-                failed = True
-                print(f"without {name}: {title} fails\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
-        print(f"without {', '.join(names)}: {'fails' if failed else 'all passes'}", flush=True)
-        return not failed
+    names = with_dependents(name)
+    shutil.rmtree(COPY, ignore_errors=True)
+    shutil.copytree(ROOT, COPY, ignore=LEFT_BEHIND)
+    remove(COPY, names)
+    scripts = Path(sys.executable).parent
+    (COPY / ".venv").symlink_to(scripts.parent)
+    steps = {
+        "lint": ["sh", "-c", f"{scripts}/ruff check -q --fix . && {scripts}/ruff check -q ."],
+        "types": ["bash", ".ci/types", "--cache-dir", str(COPY.parent / "types")],
+        "helps": [sys.executable, "-c", HELPS],
+        "smoke tests": [sys.executable, "-m", "pytest", "-q", "-m", "smoke", "-p", "no:cacheprovider", "-n", "2"],
+    }
+    environment = {**os.environ, "PYTHONPATH": str(COPY / "build" / "types")}
+    failed = False
+    for title, words in steps.items():
+        done = subprocess.run(words, cwd=COPY, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            failed = True
+            print(f"without {name}: {title} fails\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    print(f"without {', '.join(names)}: {'fails' if failed else 'all passes'}", flush=True)
+    return not failed
 
 
 HELPS = (
