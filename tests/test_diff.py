@@ -352,7 +352,7 @@ def changed(file: Path, **values: object) -> Path:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"schema_version": Run.VERSION - 1}, f"has schema_version {Run.VERSION - 1}, and this castsim"),
+        ({"schema_version": Run.VERSION - 1}, f"has schema_version {Run.VERSION - 1}; this castsim"),
         ({"schema_version": "2"}, 'has schema_version "2"'),
         ({"schema_version": ...}, "has schema_version null"),
         ({"instructions": ...}, "not what `castsim run --json` writes"),
