@@ -25,9 +25,9 @@ from built_site import build_of_playground, built_playground, built_site, site_w
 from chromium import NEEDED
 
 from castsim.__main__ import main
-from castsim.commands import run_views
 from castsim.reports.pairs import pair_rows
 from castsim.targets.loader import load_target
+from castsim.tools.advise import run_blocks
 
 ROOT = Path(__file__).resolve().parent.parent
 PLAYGROUND = ROOT / "docs" / "playground"
@@ -74,7 +74,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[list[object]]:
     with contextlib.chdir(tmp_path_factory.mktemp("expected")), pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "80")
         patch.setattr(
-            run_views, "advice_of", lambda *_, **__: "the playground's run tries no changes; use castsim advise"
+            run_blocks, "advice_of", lambda *_, **__: "the playground's run tries no changes; use castsim advise"
         )
         for line, name, text in requests(REQUESTS):
             Path(name).write_text(text, encoding="utf-8")

@@ -8,10 +8,10 @@ from ascendc_runs import KERNELS
 from pto_cpp_runs import KERNELS as PTO_KERNELS
 from pto_cpp_runs import needs_compiler
 
-from castsim import ascendc, pto_cpp
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
+from castsim.languages import ascendc, pto_cpp
 from castsim.languages.cpp_recording import scopes
 from castsim.languages.cpp_recording.scopes import Step, Trips, folded, unfolded
 

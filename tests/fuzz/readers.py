@@ -180,7 +180,7 @@ def read_csv(data: bytes) -> None:
     load_target(file("table.toml", file_grammar.TABLE_TARGET))
 
 
-_PTO, _TPC, _SWEEPS = "isa/pto", "isa/tpc", "simulator/exploration"
+_PTO, _TPC, _SWEEPS = "isa/pto", "isa/tpc", "simulator/tools/sweep"
 _EXECUTION, _GRAPHS = "simulator/execution", "simulator/tools/graphs"
 _MICRO = tuple(f"simulator/execution/interpreter/{name}.py" for name in ("micro_interpreter", "vector_unit"))
 READERS: dict[str, Reader] = {
@@ -231,12 +231,12 @@ READERS: dict[str, Reader] = {
     ),
     "sweep": Reader(
         study_readers.read_sweep, study_grammar.sweep_seeds, study_grammar.sweep,
-        (f"{_SWEEPS}/sweep_specification.py", f"{_SWEEPS}/sweep_points.py", "isa/value_expressions.py",
+        (f"{_SWEEPS}/specification.py", f"{_SWEEPS}/points.py", "isa/value_expressions.py",
          "isa/value_expressions.py"),
     ),
     "sweep-rows": Reader(
         study_readers.read_rows, study_grammar.rows_seeds, study_grammar.rows,
-        (f"{_SWEEPS}/sweep_points.py", f"{_SWEEPS}/sweep_results.py", "simulator/tools/sweep/page.py"),
+        (f"{_SWEEPS}/points.py", f"{_SWEEPS}/results.py", "simulator/tools/sweep/page.py"),
         text=False,
     ),
     "sweep-ledger": Reader(

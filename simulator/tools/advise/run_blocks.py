@@ -18,7 +18,7 @@ from castsim.tools.advise.equivalence import original
 
 def blocks_of_run(options: Namespace, result: Result, *, is_read: bool) -> Sequence[Block]:
     """Return what the page of a run says of changes; `is_read` marks a program whose text is that of a file."""
-    advice = _advice(options, result, is_read=is_read)
+    advice = advice_of(options, result, is_read=is_read)
     return () if advice is None else tuple(_offers(advice))
 
 
@@ -48,7 +48,7 @@ _MOST_ADVISED, _MOST_CHANGED_LINES = 20_000, 1000
 """
 
 
-def _advice(options: Namespace, result: Result, *, is_read: bool) -> Advice | str | None:
+def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | str | None:
     """Return the changes that save cycles of a run, or a sentence with the reason why none was tried.
 
     None if the run itself is in doubt.
