@@ -21,7 +21,7 @@ TABLES = ("simulator/commands/feature.py", "simulator/running/languages.py", "si
 """The files with a row for each feature."""
 
 COPY = ROOT / "build" / "without" / "castsim"
-"""Always the same folder, so that types that were checked once need not be checked again."""
+"""A fixed folder, so that mypy can reuse its cache."""
 
 LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", "*.egg-info")
 

@@ -237,8 +237,8 @@ def test_a_command_of_another_package(copy: Copy) -> None:
     ("module", "entry", "message"),
     [
         ("raise OSError('no disk')", "greet = greeting:GREET", "the package greeting cannot be loaded: no disk"),
-        (COMMAND, "hello = greeting:GREET", "is no feature of that name: greeting:GREET"),
-        ("GREET = 1", "greet = greeting:GREET", "is no feature of that name: greeting:GREET"),
+        (COMMAND, "hello = greeting:GREET", "is not a Feature named hello: greeting:GREET"),
+        ("GREET = 1", "greet = greeting:GREET", "is not a Feature named greet: greeting:GREET"),
     ],
 )
 def test_a_command_of_another_package_that_is_wrong(copy: Copy, module: str, entry: str, message: str) -> None:

@@ -126,7 +126,7 @@ def _of_packages(name: str) -> Feature | None:
             ) from error
         if not isinstance(found, Feature) or found.name != name:
             raise CastsimError(
-                f"the command '{name}' of the package {_package(entry)} is no feature of that name: {entry.value}"
+                f"the command '{name}' of the package {_package(entry)} is not a Feature named {name}: {entry.value}"
             )
         return found
     return None
