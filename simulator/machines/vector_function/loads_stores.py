@@ -300,13 +300,16 @@ def store(
     size = mode.source.size
     written = np.arange(size) if mode.governor is None else np.flatnonzero(mask.bits[mode.governor])
     check_address(f"a store {dist}", memory, address, int(written[-1]) + 1 if written.size else 0, mode.alignment)
-    data = np.concatenate([each.data for each in sources])
-    marks = np.concatenate([each.defined for each in sources])
-    memory[address + written] = data[mode.source[written]]
+    data, marks = sources[0].data, sources[0].defined
+    if len(sources) > 1:
+        data = np.concatenate(np.broadcast_arrays(*(each.data for each in sources)), axis=-1)
+        marks = np.concatenate([each.defined for each in sources])
+    places, taken = address + written, mode.source[written]
+    memory[..., places] = np.take(data, taken, axis=-1)
     if defined is None:
         return
-    defined[address + written] = marks[mode.source[written]]
-    if mode.governor is not None:
+    defined[places] = marks[taken]
+    if mode.governor is not None and not mask.is_defined:
         _forget(defined, address + np.flatnonzero(~mask.defined[mode.governor]))
 
 
@@ -489,19 +492,24 @@ def check_address(what: str, memory: Bytes, address: int, size: int, alignment: 
     """
     if address % alignment:
         raise TileError(f"{what} at byte {address} is not aligned", legal=(f"multiples of {alignment} bytes",))
-    if address < 0 or address + size > memory.size:
-        last = max(memory.size - size, 0)
+    capacity = memory.shape[-1]
+    if address < 0 or address + size > capacity:
+        last = max(capacity - size, 0)
         raise TileError(
-            f"{what} accesses bytes {address} .. {address + max(size, 1) - 1} of a memory of {memory.size}",
+            f"{what} accesses bytes {address} .. {address + max(size, 1) - 1} of a memory of {capacity}",
             legal=(f"addresses 0 to {last}",),
         )
 
 
 def _picked(memory: Bytes, address: int, places: Index, defined: Bits | None) -> VectorRegister:
     """Return the register of the bytes at `places` after the address; -1 is zero."""
+    if places is _BYTES:
+        end = address + REGISTER_BYTES
+        data = memory[..., address:end].copy()
+        return VectorRegister(data) if defined is None else VectorRegister(data, defined[address:end].copy())
     none = places < 0
     where = np.where(none, 0, address + places)
-    data = np.where(none, np.uint8(0), memory[where])
+    data = np.where(none, np.uint8(0), np.take(memory, where, axis=-1))
     if defined is None:
         return VectorRegister(data)
     return VectorRegister(data, none | defined[where])
