@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import castsim
 from castsim.__main__ import main
-from castsim.running.checking import Severity, check, check_text, files_of
+from castsim.isa.errors import Severity
+from castsim.running.checking import check, check_text, files_of
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 CASES = [

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from castsim.__main__ import main
-from castsim.running.checking import Severity, check_text
+from castsim.isa.errors import Severity
+from castsim.running.checking import check_text
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 TILES, ASSEMBLY = PROGRAMS / "f32_to_f16.pto", PROGRAMS / "tpc_f32_i16_quantise_greco.tpc"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 
 from castsim.execution.input_data import entries
@@ -25,6 +24,7 @@ from castsim.isa.errors import (
     LimitError,
     RaceError,
     ReadError,
+    Severity,
     Span,
     WarningKind,
     WarningText,
@@ -49,14 +49,6 @@ from castsim.targets.description import with_options
 from castsim.targets.loader import Target, is_specification, load_specification, load_target
 from castsim.tpc_compiler.scheduling import schedule
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers
-
-
-class Severity(StrEnum):
-    """Severity of a finding."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from castsim.isa.errors import Severity
 from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import (
     Bits,
@@ -19,7 +20,6 @@ from castsim.reports.schemas.keys import (
     WorkerCodes,
     WorkerEntry,
 )
-from castsim.running.checking import Severity
 
 # What every command that fails writes; `castsim check`, `run --all-entries`, `schema`, `completion`, `manual`.
 

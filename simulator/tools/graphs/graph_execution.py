@@ -21,7 +21,7 @@ from castsim.isa.reading import read_text
 from castsim.lowering.acceptance import acceptance, specified_cast
 from castsim.lowering.lowering_answers import Answer, changed, setting_of
 from castsim.lowering.planner import Plan
-from castsim.lowering.samples import all_codes
+from castsim.lowering.samples import all_codes, distinct
 from castsim.lowering.tosa_operators import AcceptanceSets, Rescale, is_nan
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import codes_from_strings
@@ -223,7 +223,7 @@ def _pairs(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]) -
     if any(constant and tensor.codes.size == 1 for tensor, constant in operands):
         ranging = [tensor.codes.reshape(()) if constant else all_codes(tensor.format) for tensor, constant in operands]
     else:
-        sides = [np.unique(tensor.codes) if constant else all_codes(tensor.format) for tensor, constant in operands]
+        sides = [distinct(tensor.codes) if constant else all_codes(tensor.format) for tensor, constant in operands]
         if sides[0] is None or sides[1] is None or sides[0].size * sides[1].size > LARGEST:
             return None
         ranging = [np.repeat(sides[0], sides[1].size), np.tile(sides[1], sides[0].size)]
