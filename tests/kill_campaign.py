@@ -24,8 +24,8 @@ from random import Random
 
 import numpy as np
 
-from castsim.evidence.verification.running import VerificationRecord
 from castsim.files import PARTIAL
+from castsim.tools.verify.running import VerificationRecord
 
 KIND = "castsim kill record"
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,7 +36,7 @@ _SLOWLY = """
 import sys, time
 from pathlib import Path
 from castsim.__main__ import main
-from castsim.evidence.verification import running
+from castsim.tools.verify import running
 running.SAVE_SECONDS = 0.05
 def later(path, target, usual=Path.replace):
     time.sleep(PAUSE)

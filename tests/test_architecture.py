@@ -231,6 +231,7 @@ DECLARING = (
 REQUIRED = {
     "languages.ascendc": {"languages.cpp_recording"},
     "languages.pto_cpp": {"languages.cpp_recording"},
+    "tools.compare": {"tools.verify"},
 }
 """Features that a feature needs."""
 

@@ -21,8 +21,6 @@ from kill_campaign import halting
 
 import castsim
 from castsim.__main__ import main
-from castsim.evidence.verification import lowering
-from castsim.evidence.verification.running import VerificationRecord, plan, verify
 from castsim.execution import cluster as client_side
 from castsim.execution import distributing
 from castsim.execution.distributing import HandedTargets, Ledger, LedgerLabels, Workers, distributed
@@ -34,6 +32,8 @@ from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import Answer, answer
 from castsim.lowering.samples import RECORD
 from castsim.targets.loader import Target, load_specification, load_target
+from castsim.tools.verify import lowering
+from castsim.tools.verify.running import VerificationRecord, plan, verify
 
 ROOT = Path(__file__).resolve().parent.parent
 thorough = pytest.mark.skipif(

@@ -12,7 +12,6 @@ import pytest
 from benchmarks.answers import ASKED, ask, markdown
 from planning_synthetic import WIDE, Case, case, issue, policy_step, shortest
 
-from castsim.evidence.verification.lowering import check_plan, run_text
 from castsim.isa.formats import FORMATS
 from castsim.lowering.catalogue import Catalogue, search
 from castsim.lowering.conformance import Cell, changed, legal_casts
@@ -26,6 +25,7 @@ from castsim.numerics.codec import array_from_codes, codes_from_array
 from castsim.running.program_loading import load_text
 from castsim.running.program_runs import run_loaded
 from castsim.targets.loader import load_specification, target_names
+from castsim.tools.verify.lowering import check_plan, run_text
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 TARGETS = 200

@@ -12,8 +12,6 @@ import pytest
 
 import castsim.machines.vliw.semantics
 from castsim.__main__ import main
-from castsim.evidence.verification import lowering
-from castsim.evidence.verification.lowering import SubstitutionRecord, needed
 from castsim.isa.formats import FORMATS, Codes
 from castsim.lowering import proof as exhaustive_module
 from castsim.lowering.catalogue import catalogue_of
@@ -26,6 +24,8 @@ from castsim.lowering.vector_steps import ARITHMETIC_OPTIONS
 from castsim.numerics.policy import abstract_policy
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
+from castsim.tools.verify import lowering
+from castsim.tools.verify.lowering import SubstitutionRecord, needed
 
 U32, U8 = FORMATS["u32"], FORMATS["u8"]
 ODD_ONE = 0x00B5_7A31

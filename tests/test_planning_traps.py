@@ -10,13 +10,13 @@ import numpy as np
 import oracle
 import pytest
 
-from castsim.evidence.verification.lowering import run_text
 from castsim.isa.formats import FORMATS
 from castsim.lowering.demand import CastRequest, Verdict
 from castsim.lowering.planner import Plan, PlanKind, plan, plan_through
 from castsim.lowering.steps import run_chain
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import encode_value, value_of
+from castsim.tools.verify.lowering import run_text
 
 TPC = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
 

@@ -35,7 +35,7 @@ ASSEMBLY = (
 )  # fmt: skip
 PLANNING = (
     "castsim.lowering.planner", "castsim.lowering.conformance", "castsim.tools.graphs.graph_execution",
-    "castsim.evidence.verification",
+    "castsim.tools.verify",
 )  # fmt: skip
 """What specifications accept stands in the room of lowering too, and a cast asks for it."""
 

@@ -75,7 +75,7 @@ COMMANDS = {
     "asm": "castsim.tools.tpc_assembly",
     "disasm": "castsim.tools.tpc_assembly",
     "accuracy": "castsim.commands.core",
-    "verify": "castsim.commands.core",
+    "verify": "castsim.tools.verify",
     "calibrate": "castsim.tools.calibrate",
     "lsp": "castsim.tools.editor",
     "completion": "castsim.commands.core",

@@ -1,13 +1,12 @@
-"""A planned cast as JSON and as text; ways to produce a block format; repeated runs of lowered casts."""
+"""A planned cast as JSON and as text; ways to produce a block format."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.isa.formats import Format, IntFormat
@@ -18,9 +17,8 @@ from castsim.lowering.planner import Plan, PlanKind
 from castsim.lowering.proof import Evidence as ProofEvidence
 from castsim.lowering.proof import Method
 from castsim.lowering.steps import Chain, path_of
-from castsim.reports.documents import CommandDocument, Document, Keys, numbered, says
+from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text, ends_document, grouped, json_value
-from castsim.reports.schemas.command_documents import LoweringVerification
 from castsim.reports.schemas.keys import Bytes, Cycles, CyclesPerElement, Elements, Name, Scalar, Value
 from castsim.reports.schemas.keys import Number as NumberKeys
 from castsim.reports.targets import specification_words
@@ -28,7 +26,6 @@ from castsim.reports.terminal import composed, indented, table
 from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
-    from castsim.evidence.verification.lowering import Checked, LoweringRecord
     from castsim.running.block_lowering import BlockLowering
     from castsim.running.block_lowering import BlockWay as PlannedBlockWay
 
@@ -228,20 +225,6 @@ def block_lowering_document(found: BlockLowering, out: str | None) -> Document:
     return LoweredBlocks.of(found, ways=ways, file=out if found.ways else None)
 
 
-# A record of lowered casts that were run again.
-
-
-def lowering_document(record: LoweringRecord) -> Document:
-    """Return a record as JSON, with attributes by name."""
-    found = record.document()
-    return {
-        **found,
-        "schema_version": LoweringVerification.VERSION,  # of the command's document, not of the record
-        "results": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["results"]],
-        "missing": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["missing"]],
-    }
-
-
 # As text.
 
 
@@ -416,32 +399,3 @@ def _way(way: PlannedBlockWay, found: BlockLowering) -> Iterator[RenderableType]
     yield Text(f"{way.kind} by the rule {way.rule}: {', '.join(way.operations)}")
     yield indented(Text(f"{cycles}: {way.cycles / (found.rows * found.cols):.3g} each"))
     yield from (indented(Text(f"unlike castsim quantise: {one}")) for one in way.differs)
-
-
-# A record of lowered casts that were run again.
-
-
-def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
-    """Return the report on a record: a line per executed cell, then the totals."""
-    rows = table("cast", "target", "claim", "tried", ">codes", ">wrong")
-    for one in record.checked:
-        cell = one.cell
-        attributes = "".join(f", {name}={value}" for name, value in cell.attributes)
-        cast = f"{cell.src} -> {cell.dst}{attributes}"
-        rows.add_row(cast, cell.target, _claim(one), one.inputs, str(one.codes), str(one.wrong))
-    found = record.document()
-    summary = (
-        f"{record.spec} {record.version}: {found['programs_run']} programs and {found['counterexamples_run']} "
-        f"counterexamples run, {found['codes']:,} codes, {found['wrong']} claims refuted; "
-        f"{found['cells_without_a_way']} cells without a program"
-    )
-    notes = []
-    if found["programs_with_options"]:
-        notes.append(Text(f"{found['programs_with_options']} programs were run with the named options of the target"))
-    kept = [] if path is None else [Text(f"recorded in {path}")]
-    return Group(indented(rows), Text(""), Text(summary), *notes, *kept)
-
-
-def _claim(one: Checked) -> str:
-    options = f" ({setting_text(one.options)})" if one.options else ""
-    return f"{one.way}{options}, {one.verdict}"

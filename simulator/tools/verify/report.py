@@ -10,17 +10,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.evidence.verification.inputs import VerificationPart, input_set
-from castsim.evidence.verification.running import PartProgress, VerificationRecord
 from castsim.isa.formats import Format
 from castsim.numerics.codec import value_of
-from castsim.reports.documents import Document
+from castsim.reports.documents import Document, numbered
 from castsim.reports.numbers import grouped
-from castsim.reports.schemas.command_documents import Verification
 from castsim.reports.terminal import composed, indented, table
+from castsim.tools.verify.documents import LoweringVerification, Verification
+from castsim.tools.verify.inputs import VerificationPart, input_set
+from castsim.tools.verify.running import PartProgress, VerificationRecord
 
 if TYPE_CHECKING:
-    from castsim.evidence.verification.lowering import SubstitutionRecord
+    from castsim.tools.verify.lowering import Checked, LoweringRecord, SubstitutionRecord
 
 
 def verify_document(record: VerificationRecord, path: Path | None) -> Document:
@@ -181,3 +181,45 @@ def substitutions_text(record: SubstitutionRecord, path: Path | None) -> Rendera
     ]
     kept = [] if path is None else [Text(f"recorded in {path}")]
     return Group(indented(rows), Text(""), *first, Text(summary), *kept)
+
+
+# A record of lowered casts that were run again.
+
+
+def lowering_document(record: LoweringRecord) -> Document:
+    """Return a record as JSON, with attributes by name."""
+    found = record.document()
+    return {
+        **found,
+        "schema_version": LoweringVerification.VERSION,  # of the command's document, not of the record
+        "results": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["results"]],
+        "missing": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["missing"]],
+    }
+
+
+def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
+    """Return the report on a record: a line per executed cell, then the totals."""
+    rows = table("cast", "target", "claim", "tried", ">codes", ">wrong")
+    for one in record.checked:
+        cell = one.cell
+        attributes = "".join(f", {name}={value}" for name, value in cell.attributes)
+        cast = f"{cell.src} -> {cell.dst}{attributes}"
+        rows.add_row(cast, cell.target, _claim(one), one.inputs, str(one.codes), str(one.wrong))
+    found = record.document()
+    summary = (
+        f"{record.spec} {record.version}: {found['programs_run']} programs and {found['counterexamples_run']} "
+        f"counterexamples run, {found['codes']:,} codes, {found['wrong']} claims refuted; "
+        f"{found['cells_without_a_way']} cells without a program"
+    )
+    notes = []
+    if found["programs_with_options"]:
+        notes.append(Text(f"{found['programs_with_options']} programs were run with the named options of the target"))
+    kept = [] if path is None else [Text(f"recorded in {path}")]
+    return Group(indented(rows), Text(""), Text(summary), *notes, *kept)
+
+
+def _claim(one: Checked) -> str:
+    from castsim.lowering.lowering_answers import setting_text  # noqa: PLC0415 - loads the planner
+
+    options = f" ({setting_text(one.options)})" if one.options else ""
+    return f"{one.way}{options}, {one.verdict}"

@@ -20,11 +20,11 @@ import castsim
 import castsim.isa
 import castsim.targets
 from castsim import __version__
-from castsim.evidence.verification.comparison import oracle_folder
 from castsim.execution.origins import Origins, ResultOrigin, origin_of
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import read_text
+from castsim.tools.verify.comparison import oracle_folder
 
 # The source files that a proof is about, and their digests.
 #
@@ -42,7 +42,7 @@ PACKAGES = {
 Modules of any other name are third-party, and their sources are not part of a proof.
 """
 
-PROVEN = ("castsim.numerics.tiers", "castsim.evidence.verification.comparison")
+PROVEN = ("castsim.numerics.tiers", "castsim.tools.verify.comparison")
 """Modules at which the search for imports starts."""
 
 _OWN = frozenset({"castsim", "simulator", "isa", "targets"})

@@ -13,8 +13,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
-from castsim.evidence.verification.comparison import SHOWN, ComparisonResult, Mismatch, compare, oracle_folder
-from castsim.evidence.verification.inputs import (
+from castsim.execution.distributing import Workers, distributed, here
+from castsim.execution.origins import Origins, ResultOrigin, Task
+from castsim.isa.dataclass import asdict, dataclass, field, fields
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.formats import DETERMINISTIC, Format, Overflow, Rounding, format_named
+from castsim.isa.reading import read_text
+from castsim.isa.value_expressions import mode_named
+from castsim.numerics.policy import default_rounding, legal_overflows, legal_roundings
+from castsim.numerics.tiers import Tier
+from castsim.tools.verify.comparison import SHOWN, ComparisonResult, Mismatch, compare, oracle_folder
+from castsim.tools.verify.inputs import (
     DEFAULT_TIER,
     EXHAUSTIVE,
     GRAIN,
@@ -27,7 +36,7 @@ from castsim.evidence.verification.inputs import (
     VerificationPart,
     input_set,
 )
-from castsim.evidence.verification.kept import (
+from castsim.tools.verify.kept import (
     SCHEMA_VERSION,
     KeptRecord,
     changed,
@@ -39,15 +48,6 @@ from castsim.evidence.verification.kept import (
     tally_document,
     today,
 )
-from castsim.execution.distributing import Workers, distributed, here
-from castsim.execution.origins import Origins, ResultOrigin, Task
-from castsim.isa.dataclass import asdict, dataclass, field, fields
-from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.formats import DETERMINISTIC, Format, Overflow, Rounding, format_named
-from castsim.isa.reading import read_text
-from castsim.isa.value_expressions import mode_named
-from castsim.numerics.policy import default_rounding, legal_overflows, legal_roundings
-from castsim.numerics.tiers import Tier
 
 # The record of a verification: what was to be tried, how far it went, what was found, and on which sources.
 

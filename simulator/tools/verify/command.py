@@ -8,21 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_parsers import integer_from, take_words, workers_of
 from castsim.commands.outcome import CommandOutcome
-from castsim.evidence.verification.comparison import probe
-from castsim.evidence.verification.inputs import EXHAUSTIVE, SAMPLES, STRUCTURED
-from castsim.evidence.verification.running import VerificationRecord, plan, required_parts, verify
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Overflow, Rounding
-from castsim.reports.progress import stage_progress, verification_progress
-from castsim.reports.schemas.command_documents import SubstitutionVerification
-from castsim.reports.verify import verify_document, verify_text
+from castsim.reports.progress import stage_progress
+from castsim.tools.verify.comparison import probe
+from castsim.tools.verify.documents import SubstitutionVerification
+from castsim.tools.verify.inputs import EXHAUSTIVE, SAMPLES, STRUCTURED
+from castsim.tools.verify.progress import verification_progress
+from castsim.tools.verify.report import (
+    lowering_document,
+    lowering_text,
+    substitutions_text,
+    verify_document,
+    verify_text,
+)
+from castsim.tools.verify.running import VerificationRecord, plan, required_parts, verify
 
 if TYPE_CHECKING:
-    from castsim.evidence.verification.lowering import LoweringRecord, SubstitutionRecord
     from castsim.execution.distributing import Workers
     from castsim.lowering.conformance import Cell
     from castsim.lowering.samples import Substitute
     from castsim.targets.specification import Specification
+    from castsim.tools.verify.lowering import LoweringRecord, SubstitutionRecord
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -174,9 +181,8 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
         ReadError: an option is wrong, or a record cannot be read or written, or does not fit.
         KeyboardInterrupt: the run was interrupted; the record contains everything done so far.
     """
-    from castsim.evidence.verification.lowering import LoweringRecord, started, verify_lowering  # noqa: PLC0415 - loads the planner
-    from castsim.lowering.acceptance import parse_specification  # noqa: PLC0415 - as above
-    from castsim.reports.lower import lowering_document, lowering_text  # noqa: PLC0415 - as above
+    from castsim.lowering.acceptance import parse_specification  # noqa: PLC0415 - loads the planner
+    from castsim.tools.verify.lowering import LoweringRecord, started, verify_lowering  # noqa: PLC0415 - as above
 
     given = [f"--{name}" for name in ("rounding", "overflow", "tier", "against", "exhaustive", "structured", "matrix")
              if getattr(options, name)]  # fmt: skip
@@ -247,7 +253,7 @@ def _execute_substitutions(options: Namespace, path: Path | None, workers: Worke
         IllegalError: the cast has no substitutions.
         KeyboardInterrupt: the run was interrupted; the record contains everything done so far.
     """
-    from castsim.evidence.verification.lowering import Asked, SubstitutionRecord, verify_substitutions  # noqa: PLC0415 - as above
+    from castsim.tools.verify.lowering import Asked, SubstitutionRecord, verify_substitutions  # noqa: PLC0415 - as above
 
     given = [f"--{name}" for name in _NOT_OF_SUBSTITUTIONS if getattr(options, name)]
     if given or len(options.pair) not in (0, 2):
@@ -264,13 +270,8 @@ def _execute_substitutions(options: Namespace, path: Path | None, workers: Worke
         save = None if path is None else lambda: record.save(path)
         verify_substitutions(record, asked, save, progress, workers)
 
-    def text(_: int) -> Any:
-        from castsim.reports.verify import substitutions_text  # noqa: PLC0415 - only if printed
-
-        return substitutions_text(record, path)
-
     document = {**record.document(), "schema_version": SubstitutionVerification.VERSION}
-    return CommandOutcome(document, text, code=1 if record.mismatches else 0)
+    return CommandOutcome(document, lambda _: substitutions_text(record, path), code=1 if record.mismatches else 0)
 
 
 def _resumed_substitutions(path: Path, wanted: list[Substitute]) -> SubstitutionRecord:
@@ -279,7 +280,7 @@ def _resumed_substitutions(path: Path, wanted: list[Substitute]) -> Substitution
     Raises:
         ReadError: the sources or the facts of a target have changed since.
     """
-    from castsim.evidence.verification.lowering import SubstitutionRecord  # noqa: PLC0415 - as above
+    from castsim.tools.verify.lowering import SubstitutionRecord  # noqa: PLC0415 - as above
 
     record = SubstitutionRecord.load(path)
     _refuse_stale(record, path)

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import castsim
-from castsim.evidence.verification.inputs import ORACLE, InputSet, VerificationPart, input_set, random_words, tier_named
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Codes, FloatFormat, Format, Overflow, Rounding
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import decode_to_float64
 from castsim.numerics.policy import Policy, is_power_format
 from castsim.numerics.tiers import Tier, convert_codes, why_not_compiled
+from castsim.tools.verify.inputs import ORACLE, InputSet, VerificationPart, input_set, random_words, tier_named
 
 # Access to the independent oracle, which lives with the tests of a source checkout and not in the package.
 

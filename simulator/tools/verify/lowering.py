@@ -22,20 +22,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 import castsim.lowering
-from castsim.evidence.verification.comparison import load_oracle, oracle_folder
-from castsim.evidence.verification.kept import (
-    KeptRecord,
-    changed,
-    digest_of,
-    file_digest,
-    oracle_digest,
-    read_tally,
-    read_workers,
-    sources_document,
-    substitution_digests,
-    tally_document,
-    today,
-)
 from castsim.execution.distributing import ALONE, HandedTargets, Workers, distributed, handed_targets, here
 from castsim.execution.origins import FinishedPiece, Origins, ResultOrigin, Task, origin
 from castsim.execution.timing import ProgressCallback
@@ -56,6 +42,20 @@ from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.specification import Specification
+from castsim.tools.verify.comparison import load_oracle, oracle_folder
+from castsim.tools.verify.kept import (
+    KeptRecord,
+    changed,
+    digest_of,
+    file_digest,
+    oracle_digest,
+    read_tally,
+    read_workers,
+    sources_document,
+    substitution_digests,
+    tally_document,
+    today,
+)
 
 SAMPLES = 100_000
 """Number of codes of a source of more than 16 bits."""
