@@ -26,8 +26,6 @@ from function_works import lanewise
 
 from castsim import cast, estimate, run
 from castsim.engines import simulate
-from castsim.evidence.left_out import LeftOut, cross_validate
-from castsim.evidence.measured_rows import read_table
 from castsim.execution.synchronisation.flags import plan
 from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
 from castsim.execution.transfer_timing import SharedMemory
@@ -45,6 +43,8 @@ from castsim.running.estimating.operation_estimates import estimate_tile_operati
 from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets.description import lifted, with_options
 from castsim.targets.loader import SHIPPED, load_target
+from castsim.tools.accuracy.left_out import LeftOut, cross_validate
+from castsim.tools.accuracy.measured_rows import read_table
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 ELEMENTS = Path(__file__).parent / "vectors" / "pto_scalars" / "element_access.pto"

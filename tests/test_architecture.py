@@ -231,7 +231,9 @@ DECLARING = (
 REQUIRED = {
     "languages.ascendc": {"languages.cpp_recording"},
     "languages.pto_cpp": {"languages.cpp_recording"},
+    "tools.calibrate": {"tools.accuracy"},
     "tools.compare": {"tools.verify"},
+    "tools.notebooks": {"tools.accuracy"},
 }
 """Features that a feature needs."""
 

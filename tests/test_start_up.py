@@ -57,7 +57,7 @@ CASES = {
     "targets gaudi2": (*WALKING, "castsim.machines.strided", *PLANNING),
     "cast f32 i16 1": (
         *RUNNING, *TILES, *ASSEMBLY, *PLANNING, "castsim.isa.tpc", "castsim.isa.pto.lexer", "castsim.execution.tree",
-        "castsim.execution.input_data", "castsim.machines.casting", "castsim.lowering", "castsim.evidence",
+        "castsim.execution.input_data", "castsim.machines.casting", "castsim.lowering", "castsim.tools.accuracy",
     ),
     "cast f32 i16 1 --target a5": (*RUNNING, "castsim.machines.strided", *ASSEMBLY, *PLANNING),
     "cast f32 i16 1 --target gaudi2": (

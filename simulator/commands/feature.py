@@ -74,7 +74,7 @@ COMMANDS = {
     "unswizzle": "castsim.tools.tpc_assembly",
     "asm": "castsim.tools.tpc_assembly",
     "disasm": "castsim.tools.tpc_assembly",
-    "accuracy": "castsim.commands.core",
+    "accuracy": "castsim.tools.accuracy",
     "verify": "castsim.tools.verify",
     "calibrate": "castsim.tools.calibrate",
     "lsp": "castsim.tools.editor",

@@ -249,7 +249,7 @@ READERS: dict[str, Reader] = {
     ),
     "measurements": Reader(
         study_readers.read_measurements, study_grammar.measurements_seeds, study_grammar.measurements,
-        ("simulator/evidence/measured_rows.py",),
+        ("simulator/tools/accuracy/measured_rows.py",),
     ),
     "lookup-table": Reader(
         study_readers.read_lookup_table, lambda: (b"0,1,2,3,4,5,6,7", b"0x0\n" * 8), study_grammar.lookup_table,

@@ -12,10 +12,10 @@ import numpy as np
 from castsim.execution.timing import Cause
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import ReadError, installed, missing_package
-from castsim.reports import notebooks
 from castsim.reports.numbers import CAUSE_COLOURS, TONES
 from castsim.reports.numbers import SERIES as SHADES
 from castsim.reports.pages.blocks import Block, notebook_html
+from castsim.tools import notebooks
 
 if TYPE_CHECKING:
     import pandas
@@ -149,7 +149,7 @@ class DrawnPresentation(Presentation):
 
 # The kinds of results that notebooks show; the module of a kind is imported once a result of it is shown.
 
-_ROOM = "castsim.reports.notebooks"
+_ROOM = "castsim.tools.notebooks"
 
 _KINDS = {
     "castsim.running.program_runs.Result": "runs:RunPresentation",
@@ -157,7 +157,7 @@ _KINDS = {
     "castsim.running.estimating.cast_estimates.Estimates": "answers:EstimatesPresentation",
     "castsim.lowering.lowering_answers.Answer": "answers:LoweringPresentation",
     "castsim.lowering.conformance.Matrix": "answers:ConformancePresentation",
-    "castsim.evidence.accuracy_assessment.AccuracyTables": "answers:AccuracyPresentation",
+    "castsim.tools.accuracy.accuracy_assessment.AccuracyTables": "answers:AccuracyPresentation",
 }
 """Presentation class for each class of results."""
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from castsim.execution.timing import Cause
 from castsim.isa.errors import escaped, missing_package
-from castsim.reports.notebooks.presentation import HATCHING, cause_colour, colours_of, meanings
+from castsim.tools.notebooks.presentation import HATCHING, cause_colour, colours_of, meanings
 
 if TYPE_CHECKING:
     import numpy as np
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from castsim.reports.notebooks.presentation import ShownWindow
+    from castsim.tools.notebooks.presentation import ShownWindow
 
 try:
     from matplotlib.colors import ListedColormap

@@ -15,10 +15,6 @@ from math import ceil, floor, inf
 from pathlib import Path
 from statistics import fmean, median
 
-from castsim.evidence.accuracy_assessment import Accuracy, AssessedRow, Statistics, assess_row, shape_of, simulated
-from castsim.evidence.measured_rows import CAST as CAST_OPERATION
-from castsim.evidence.measured_rows import KERNEL, LAUNCH, TRANSFERS, MeasuredRow, MeasuredTable
-from castsim.evidence.measured_rows import SCOPE as SCOPE_OPERATION
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import astuple, dataclass, fields, replace
@@ -28,6 +24,17 @@ from castsim.machines.mechanisms import CastAsked, lowerer_of, tiles_of
 from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest, timed_alone
 from castsim.targets.description import with_values
 from castsim.targets.loader import CAST, INTERVALS, LOAD, POOLED, SCOPE, STORE, Residuals, Target, TileTarget
+from castsim.tools.accuracy.accuracy_assessment import (
+    Accuracy,
+    AssessedRow,
+    Statistics,
+    assess_row,
+    shape_of,
+    simulated,
+)
+from castsim.tools.accuracy.measured_rows import CAST as CAST_OPERATION
+from castsim.tools.accuracy.measured_rows import KERNEL, LAUNCH, TRANSFERS, MeasuredRow, MeasuredTable
+from castsim.tools.accuracy.measured_rows import SCOPE as SCOPE_OPERATION
 
 WEIGHT_OF_LARGEST = 0.02
 """Weight of the largest error in the objective of a fit, in addition to the mean."""

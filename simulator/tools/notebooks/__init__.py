@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from castsim.reports.notebooks.figures import (
+    from castsim.tools.notebooks.figures import (
         cause_bars,
         compared,
         curve_axes,

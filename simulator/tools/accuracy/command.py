@@ -8,16 +8,16 @@ from pathlib import Path
 from castsim.commands.option_parsers import output_folder, refuse_workers, workers_of
 from castsim.commands.outcome import CommandOutcome, answer
 from castsim.commands.run_views import ledger_of, removal, resume_hint
-from castsim.evidence.accuracy_assessment import accuracy, measured_targets
-from castsim.evidence.left_out import LeftOut, cross_validate, together, write_record
-from castsim.evidence.measured_rows import read_table
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
-from castsim.reports.accuracy import accuracy_document, cross_validation_document
-from castsim.reports.pages.accuracy_page import accuracy_page, cross_validation_page
 from castsim.reports.progress import stage_progress
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.loader import load_target
+from castsim.tools.accuracy.accuracy_assessment import accuracy, measured_targets
+from castsim.tools.accuracy.left_out import LeftOut, cross_validate, together, write_record
+from castsim.tools.accuracy.measured_rows import read_table
+from castsim.tools.accuracy.page import accuracy_page, cross_validation_page
+from castsim.tools.accuracy.report import accuracy_document, cross_validation_document
 
 
 def execute(options: Namespace) -> CommandOutcome:

@@ -12,9 +12,15 @@ from castsim.execution.input_data import arrayed
 from castsim.execution.timing import WAITING, Cause, OperationTiming
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import EngineError, LimitError, ReadError
-from castsim.reports import notebooks
 from castsim.reports.documents import identifier
-from castsim.reports.notebooks.presentation import (
+from castsim.reports.numbers import causes_of, grouped, present_causes
+from castsim.reports.pages.blocks import Block, Lanes, Line, Packed, PageTable, Text, Tone
+from castsim.reports.pages.run_page import cause_bars, line_blocks, summary_lines
+from castsim.reports.pages.run_timeline import interval_columns
+from castsim.reports.run_report import RunReport
+from castsim.running.program_runs import Result, source_lines
+from castsim.tools import notebooks
+from castsim.tools.notebooks.presentation import (
     Column,
     Columns,
     DrawnPresentation,
@@ -25,12 +31,6 @@ from castsim.reports.notebooks.presentation import (
     meanings,
     numbers,
 )
-from castsim.reports.numbers import causes_of, grouped, present_causes
-from castsim.reports.pages.blocks import Block, Lanes, Line, Packed, PageTable, Text, Tone
-from castsim.reports.pages.run_page import cause_bars, line_blocks, summary_lines
-from castsim.reports.pages.run_timeline import interval_columns
-from castsim.reports.run_report import RunReport
-from castsim.running.program_runs import Result, source_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -253,7 +253,7 @@ class RunPresentation(DrawnPresentation):
             ReadError: the cycles are outside the run, or matplotlib is not installed.
             EngineError: the run has no cycles.
         """
-        from castsim.reports.notebooks.figures import empty_figure, operation_lanes  # noqa: PLC0415 - matplotlib
+        from castsim.tools.notebooks.figures import empty_figure, operation_lanes  # noqa: PLC0415 - matplotlib
 
         window = shown_window(self._result, start, end, _MOST_DRAWN)
         figure = empty_figure()

@@ -8,16 +8,6 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Literal
 
-from castsim.evidence.measured_rows import (
-    CAST,
-    LAUNCH,
-    STORE,
-    TRANSFERS,
-    MeasuredKernel,
-    MeasuredRow,
-    MeasuredTable,
-    read_table,
-)
 from castsim.execution.distributing import (
     Computed,
     HandedTargets,
@@ -44,6 +34,16 @@ from castsim.running.program_runs import run
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import SourceKind, with_options
 from castsim.targets.loader import Target, load_target, target_names
+from castsim.tools.accuracy.measured_rows import (
+    CAST,
+    LAUNCH,
+    STORE,
+    TRANSFERS,
+    MeasuredKernel,
+    MeasuredRow,
+    MeasuredTable,
+    read_table,
+)
 
 LABEL_SHAPE = "label shape"
 """Convention of rows that state loop trips: castsim simulates as many rows of trips of the variant that runs."""

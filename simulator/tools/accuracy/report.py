@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from castsim.evidence.accuracy_assessment import Accuracy as AccuracyTable
-from castsim.evidence.accuracy_assessment import AssessedRow, Statistics, by_evidence, predicted, simulated
-from castsim.evidence.left_out import CrossValidation
 from castsim.execution.origins import Origins
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Cycles, Name, Percent, WorkerEntry
 from castsim.targets.description import SourceKind
 from castsim.targets.loader import intervals
+from castsim.tools.accuracy.accuracy_assessment import Accuracy as AccuracyTable
+from castsim.tools.accuracy.accuracy_assessment import AssessedRow, Statistics, by_evidence, predicted, simulated
+from castsim.tools.accuracy.left_out import CrossValidation
 
 PLACES = 4
 """Number of decimals of a percentage."""

@@ -8,28 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.evidence.accuracy_assessment import AccuracyTables, MeasuredCurve, Statistics
 from castsim.execution.timing import Cause, share
 from castsim.lowering.conformance import Matrix
 from castsim.lowering.demand import Verdict
 from castsim.lowering.lowering_answers import Answer, setting_text
-from castsim.reports import notebooks
-from castsim.reports.accuracy import accuracy_document
 from castsim.reports.conform import cast_text, cell_text, conform_totals
 from castsim.reports.documents import identifier
 from castsim.reports.lower import answer_parts
-from castsim.reports.notebooks.presentation import (
-    SERIES,
-    Column,
-    Columns,
-    DrawnPresentation,
-    Presentation,
-    integers,
-    numbers,
-    short,
-)
 from castsim.reports.numbers import TONES, grouped
-from castsim.reports.pages.accuracy_page import accuracy_page
 from castsim.reports.pages.blocks import (
     Bars,
     Block,
@@ -45,6 +31,20 @@ from castsim.reports.pages.blocks import (
     text_blocks,
 )
 from castsim.running.estimating import Estimate, Estimates
+from castsim.tools import notebooks
+from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, MeasuredCurve, Statistics
+from castsim.tools.accuracy.page import accuracy_page
+from castsim.tools.accuracy.report import accuracy_document
+from castsim.tools.notebooks.presentation import (
+    SERIES,
+    Column,
+    Columns,
+    DrawnPresentation,
+    Presentation,
+    integers,
+    numbers,
+    short,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
