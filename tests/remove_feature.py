@@ -28,6 +28,7 @@ LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", "*
 NEEDING = {
     "languages.cpp_recording": ("languages.ascendc", "languages.pto_cpp"),
     "tools.accuracy": ("tools.calibrate", "tools.notebooks"),
+    "tools.tpc_assembly": ("languages.tpc_c", "tools.advise"),
     "tools.verify": ("tools.compare",),
 }
 """The features that need a feature, and are taken out with it."""

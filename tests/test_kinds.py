@@ -139,8 +139,8 @@ READERS = {
     "simulator/commands/check.py": "reads names of files",
     "simulator/running/checking.py": "reads the byte order mark of a text",
     "simulator/tools/graphs/onnx_nodes.py": "reads names of ONNX's operators",
-    "simulator/tpc_compiler/pipelining.py": "reads names of registers",
-    "simulator/tpc_compiler/scheduling.py": "reads names of registers and mnemonics",
+    "simulator/tools/tpc_assembly/pipelining.py": "reads names of registers",
+    "simulator/tools/tpc_assembly/scheduling.py": "reads names of registers and mnemonics",
     "isa/pto/vector_operations.py": "reads mnemonics as users write them",
     "targets/description.py": "reads paths of keys",
 }

@@ -11,7 +11,8 @@ from pathlib import Path
 from test_architecture import SOURCES, imports, module_of, tree_of
 
 PICTURE = """
-10  languages        -> commands reports running engines tpc_compiler machines execution numerics targets isa
+11  languages        -> tools commands reports running engines tpc_compiler machines execution numerics
+                        targets isa
 10  tools            -> commands reports lowering running engines tpc_compiler machines execution numerics
                         targets files isa
  9  commands         -> reports lowering running engines machines execution numerics targets files isa
@@ -61,8 +62,8 @@ reports           39  10600
 running           19   7100
 targets           14   6100
 testing            1    100
-tools            121  32500
-tpc_compiler      13   6900
+tools            123  33900
+tpc_compiler      11   5400
 """
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
 

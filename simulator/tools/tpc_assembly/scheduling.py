@@ -38,7 +38,7 @@ from castsim.machines.vliw.assembled import execute, ready
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding, live_behind
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.pipelining import Schedule, pipelined, place_all
+from castsim.tools.tpc_assembly.pipelining import Schedule, pipelined, place_all
 from castsim.tpc_compiler.placing import (
     BasicBlock,
     BlockGraph,
