@@ -32,8 +32,6 @@ if TYPE_CHECKING:
         TileError,
     )
     from castsim.isa.reading import file_limit
-    from castsim.lowering.conformance import Matrix, conform
-    from castsim.lowering.lowering_answers import Answer, lower
     from castsim.machines.casting import cast
     from castsim.numerics.quantisation import Quantised, dequantise, quantise
     from castsim.reports.pairs import formats
@@ -46,6 +44,8 @@ if TYPE_CHECKING:
     from castsim.tools.compare.user_conversions import Comparison, compare
     from castsim.tools.diff.comparing import diff
     from castsim.tools.diff.differences import ComparisonError, Difference
+    from castsim.tools.lowering.conformance import Matrix, conform
+    from castsim.tools.lowering.lowering_answers import Answer, lower
     from castsim.tools.sweep.studies import Sweep, sweep
     from castsim.tools.tune.studies import Tuning, tune
     from castsim.tpc_compiler.builtin_calls import BuiltinResult, builtin
@@ -116,8 +116,8 @@ _HOMES = {
     "castsim.isa.reading": ("file_limit",),
     "castsim.tools.sweep.studies": ("Sweep", "sweep"),
     "castsim.tools.tune.studies": ("Tuning", "tune"),
-    "castsim.lowering.conformance": ("Matrix", "conform"),
-    "castsim.lowering.lowering_answers": ("Answer", "lower"),
+    "castsim.tools.lowering.conformance": ("Matrix", "conform"),
+    "castsim.tools.lowering.lowering_answers": ("Answer", "lower"),
     "castsim.numerics.quantisation": ("Quantised", "dequantise", "quantise"),
     "castsim.tools.notebooks.presentation": ("plot_of", "presentation_of"),
     "castsim.tools.notebooks.runs": ("timeline_of",),

@@ -11,9 +11,9 @@ import re
 import sys
 from pathlib import Path
 
-from castsim.lowering.conformance import ConformanceEntry, Matrix, conform
-from castsim.lowering.planner import PlanKind
-from castsim.reports.conform import cast_text, cell_text
+from castsim.tools.lowering.conform_report import cast_text, cell_text
+from castsim.tools.lowering.conformance import ConformanceEntry, Matrix, conform
+from castsim.tools.lowering.planner import PlanKind
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 COST = re.compile(r", [0-9]+\.[0-9]{3}(?=$|[ ;])")

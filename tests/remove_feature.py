@@ -28,6 +28,7 @@ LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", "*
 NEEDING = {
     "languages.cpp_recording": ("languages.ascendc", "languages.pto_cpp"),
     "tools.accuracy": ("tools.calibrate", "tools.notebooks"),
+    "tools.lowering": ("tools.editor", "tools.graphs", "tools.notebooks", "tools.verify"),
     "tools.tpc_assembly": ("languages.tpc_c", "tools.advise"),
     "tools.verify": ("tools.compare",),
 }

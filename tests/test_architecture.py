@@ -235,7 +235,10 @@ REQUIRED = {
     "tools.advise": {"tools.tpc_assembly"},
     "tools.calibrate": {"tools.accuracy"},
     "tools.compare": {"tools.verify"},
-    "tools.notebooks": {"tools.accuracy"},
+    "tools.editor": {"tools.lowering"},
+    "tools.graphs": {"tools.lowering"},
+    "tools.notebooks": {"tools.accuracy", "tools.lowering"},
+    "tools.verify": {"tools.lowering"},
 }
 """Features that a feature needs."""
 

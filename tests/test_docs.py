@@ -31,10 +31,10 @@ from castsim.isa.pto.micro_forms import LEGACY, PREFIX, ROWS
 from castsim.isa.pto.micro_forms import VMI_ROWS as LOGICAL
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.tpc.instructions import mnemonics
-from castsim.lowering.samples import all_codes
 from castsim.reports.pairs import pair_rows
 from castsim.targets.loader import load_target, target_names
 from castsim.tools.graphs import graph_execution
+from castsim.tools.lowering.samples import all_codes
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

@@ -19,9 +19,9 @@ from castsim import cast, estimate, run
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float
-from castsim.lowering.demand import CastRequest
-from castsim.lowering.lowering_answers import answer
 from castsim.targets.loader import load_target
+from castsim.tools.lowering.demand import CastRequest
+from castsim.tools.lowering.lowering_answers import answer
 from castsim.tools.verify import kept
 from castsim.tools.verify.running import VerificationRecord, plan
 

@@ -12,10 +12,10 @@ from typing import Any, cast
 import cast_catalogue
 import pytest
 
-from castsim.lowering.demand import CastRequest
-from castsim.lowering.lowering_answers import answer
-from castsim.lowering.sharing import RECORDS, recorded_casts
 from castsim.targets.loader import TileTarget, load_specification, load_target
+from castsim.tools.lowering.demand import CastRequest
+from castsim.tools.lowering.lowering_answers import answer
+from castsim.tools.lowering.sharing import RECORDS, recorded_casts
 
 DOCS = Path(__file__).parent.parent / "docs"
 SPECIFICATIONS = ["tosa", "onnx"]

@@ -14,9 +14,9 @@ import pictures
 import pytest
 from command_output import out_of
 
-from castsim.lowering.samples import all_codes
 from castsim.tools.debugger.command import PROMPT
 from castsim.tools.graphs import graph_execution
+from castsim.tools.lowering.samples import all_codes
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 ROOT = Path(__file__).resolve().parent.parent

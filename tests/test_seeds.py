@@ -17,7 +17,7 @@ from oracle_tosa import apply_scale
 
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.lowering import tosa_operators as tosa
+from castsim.tools.graphs import tosa_operators as tosa
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "seeds.csv").read_text(encoding="utf-8")

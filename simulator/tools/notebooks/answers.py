@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castsim.execution.timing import Cause, share
-from castsim.lowering.conformance import Matrix
-from castsim.lowering.demand import Verdict
-from castsim.lowering.lowering_answers import Answer, setting_text
-from castsim.reports.conform import cast_text, cell_text, conform_totals
 from castsim.reports.documents import identifier
-from castsim.reports.lower import answer_parts
 from castsim.reports.numbers import TONES, grouped
 from castsim.reports.pages.blocks import (
     Bars,
@@ -35,6 +30,11 @@ from castsim.tools import notebooks
 from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, MeasuredCurve, Statistics
 from castsim.tools.accuracy.page import accuracy_page
 from castsim.tools.accuracy.report import accuracy_document
+from castsim.tools.lowering.conform_report import cast_text, cell_text, conform_totals
+from castsim.tools.lowering.conformance import Matrix
+from castsim.tools.lowering.demand import Verdict
+from castsim.tools.lowering.lowering_answers import Answer, setting_text
+from castsim.tools.lowering.report import answer_parts
 from castsim.tools.notebooks.presentation import (
     SERIES,
     Column,

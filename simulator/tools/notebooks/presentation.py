@@ -155,8 +155,8 @@ _KINDS = {
     "castsim.running.program_runs.Result": "runs:RunPresentation",
     "castsim.running.estimating.cast_estimates.Estimate": "answers:EstimatePresentation",
     "castsim.running.estimating.cast_estimates.Estimates": "answers:EstimatesPresentation",
-    "castsim.lowering.lowering_answers.Answer": "answers:LoweringPresentation",
-    "castsim.lowering.conformance.Matrix": "answers:ConformancePresentation",
+    "castsim.tools.lowering.lowering_answers.Answer": "answers:LoweringPresentation",
+    "castsim.tools.lowering.conformance.Matrix": "answers:ConformancePresentation",
     "castsim.tools.accuracy.accuracy_assessment.AccuracyTables": "answers:AccuracyPresentation",
 }
 """Presentation class for each class of results."""

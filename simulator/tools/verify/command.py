@@ -26,9 +26,9 @@ from castsim.tools.verify.running import VerificationRecord, plan, required_part
 
 if TYPE_CHECKING:
     from castsim.execution.distributing import Workers
-    from castsim.lowering.conformance import Cell
-    from castsim.lowering.samples import Substitute
     from castsim.targets.specification import Specification
+    from castsim.tools.lowering.conformance import Cell
+    from castsim.tools.lowering.samples import Substitute
     from castsim.tools.verify.lowering import LoweringRecord, SubstitutionRecord
 
 
@@ -181,7 +181,7 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
         ReadError: an option is wrong, or a record cannot be read or written, or does not fit.
         KeyboardInterrupt: the run was interrupted; the record contains everything done so far.
     """
-    from castsim.lowering.acceptance import parse_specification  # noqa: PLC0415 - loads the planner
+    from castsim.running.acceptance import parse_specification  # noqa: PLC0415 - loads the planner
     from castsim.tools.verify.lowering import LoweringRecord, started, verify_lowering  # noqa: PLC0415 - as above
 
     given = [f"--{name}" for name in ("rounding", "overflow", "tier", "against", "exhaustive", "structured", "matrix")
@@ -211,7 +211,7 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
 
 def _cells(options: Namespace, spec: Specification, version: str | None) -> tuple[str, list[Cell]]:
     """Return the version in force and the requested cells."""
-    from castsim.lowering.conformance import prepared  # noqa: PLC0415 - as above
+    from castsim.tools.lowering.conformance import prepared  # noqa: PLC0415 - as above
 
     src, dst = options.pair or (None, None)
     names = [name for text in options.target for name in text.split(",")]

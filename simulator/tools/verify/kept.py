@@ -66,9 +66,9 @@ def source_digests(*, oracle: bool) -> dict[str, str]:
 
 
 SUBSTITUTED = (
-    "castsim.lowering.samples",
-    "castsim.lowering.tile_casts",
-    "castsim.lowering.vector_steps",
+    "castsim.tools.lowering.samples",
+    "castsim.tools.lowering.tile_casts",
+    "castsim.tools.lowering.vector_steps",
 )
 """Modules at which the search for imports starts for proofs of substitutions for instructions."""
 

@@ -21,7 +21,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-import castsim.lowering
+import castsim.running.acceptance
+import castsim.tools.lowering
 from castsim.execution.distributing import ALONE, HandedTargets, Workers, distributed, handed_targets, here
 from castsim.execution.origins import FinishedPiece, Origins, ResultOrigin, Task, origin
 from castsim.execution.timing import ProgressCallback
@@ -29,19 +30,19 @@ from castsim.files import PARTIAL
 from castsim.isa.dataclass import asdict, dataclass, field, replace
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Codes, Format, format_named
-from castsim.lowering.catalogue import Assembly, assembly_of, catalogue_of
-from castsim.lowering.conformance import Cell
-from castsim.lowering.demand import CastRequest, Verdict
-from castsim.lowering.lowering_answers import Setting, answer
-from castsim.lowering.planner import Plan
-from castsim.lowering.samples import Identity, Substitute, all_codes, disagreeing, substitute_of, telling_codes
-from castsim.lowering.steps import ConstantArithmetic, TileChoiceForm, TileOperationForm, VectorForm
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes, codes_from_array
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.specification import Specification
+from castsim.tools.lowering.catalogue import Assembly, assembly_of, catalogue_of
+from castsim.tools.lowering.conformance import Cell
+from castsim.tools.lowering.demand import CastRequest, Verdict
+from castsim.tools.lowering.lowering_answers import Setting, answer
+from castsim.tools.lowering.planner import Plan
+from castsim.tools.lowering.samples import Identity, Substitute, all_codes, disagreeing, substitute_of, telling_codes
+from castsim.tools.lowering.steps import ConstantArithmetic, TileChoiceForm, TileOperationForm, VectorForm
 from castsim.tools.verify.comparison import load_oracle, oracle_folder
 from castsim.tools.verify.kept import (
     KeptRecord,
@@ -323,8 +324,9 @@ def started(spec: Specification, version: str, cells: Iterable[Cell], samples: i
 
 def planner_digest() -> str:
     """Return one SHA-256 over the modules of the planner, without comments and docstrings."""
-    folder = Path(castsim.lowering.__file__).parent
-    return digest_of({path.name: file_digest(path) for path in sorted(folder.glob("*.py"))})
+    folder = Path(castsim.tools.lowering.__file__).parent
+    paths = sorted([*folder.glob("*.py"), Path(castsim.running.acceptance.__file__)])
+    return digest_of({path.name: file_digest(path) for path in paths})
 
 
 def _result(one: Checked | None) -> dict[str, Any] | None:

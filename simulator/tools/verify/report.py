@@ -219,7 +219,7 @@ def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
 
 
 def _claim(one: Checked) -> str:
-    from castsim.lowering.lowering_answers import setting_text  # noqa: PLC0415 - loads the planner
+    from castsim.tools.lowering.lowering_answers import setting_text  # noqa: PLC0415 - loads the planner
 
     options = f" ({setting_text(one.options)})" if one.options else ""
     return f"{one.way}{options}, {one.verdict}"

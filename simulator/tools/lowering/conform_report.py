@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from castsim.commands.outcome import plain
+from castsim.commands.run_views import with_note
 from castsim.execution.origins import Origins
-from castsim.lowering.acceptance import SpecifiedCast
-from castsim.lowering.conformance import ConformanceEntry, Matrix, changed
-from castsim.lowering.conformance import LoweredMatrix as LoweredCells
-from castsim.lowering.demand import Counterexample, TracedValue, Verdict
-from castsim.lowering.lowering_answers import options_text, setting_text
-from castsim.lowering.planner import PlanKind
-from castsim.lowering.proof import Method
 from castsim.reports.documents import CommandDocument, Document, Keys, numbered, says
-from castsim.reports.lower import CounterexampleEntry, code_text, number_text
 from castsim.reports.schemas.keys import CyclesPerElement, Name, Scalar, WorkerEntry
 from castsim.reports.targets import specification_words
 from castsim.reports.terminal import indented, table
+from castsim.running.acceptance import SpecifiedCast
+from castsim.tools.lowering.conformance import ConformanceEntry, Matrix, changed
+from castsim.tools.lowering.conformance import LoweredMatrix as LoweredCells
+from castsim.tools.lowering.demand import Counterexample, TracedValue, Verdict
+from castsim.tools.lowering.lowering_answers import options_text, setting_text
+from castsim.tools.lowering.planner import PlanKind
+from castsim.tools.lowering.proof import Method
+from castsim.tools.lowering.report import CounterexampleEntry, code_text, number_text
 
 SAMPLED = "~"
 """Mark of a verdict that rests on samples."""
@@ -305,3 +308,12 @@ def conform_markdown(found: Matrix) -> str:
         cells = " | ".join(cell_text(entry) for entry in entries)
         lines.append(f"| {cast_text(cast, entries[0])} | {cells} |")
     return "\n".join(lines) + "\n"
+
+
+def matrix_report(
+    found: Matrix, options: Namespace, *notes: str, summary: bool, markdown: bool = False
+) -> RenderableType:
+    """Return a matrix as text, with notes under it."""
+    if markdown and not summary:
+        return plain(conform_markdown(found))
+    return with_note(conform_summary(found) if summary else conform_text(found), options, *notes)

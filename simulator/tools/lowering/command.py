@@ -13,7 +13,6 @@ from castsim.commands.outcome import STDOUT, CommandOutcome, plain, write_progra
 from castsim.commands.run_views import (
     check_page,
     ledger_of,
-    matrix_report,
     removal,
     resume_hint,
     with_note,
@@ -25,20 +24,20 @@ from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FloatFormat, format_named
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.value_expressions import format_spelled
-from castsim.lowering.acceptance import parse_specification
-from castsim.lowering.catalogue import assembly_of, cost_of
-from castsim.lowering.demand import MOST_STEPS, CastRequest, Verdict
-from castsim.lowering.lowering_answers import Answer, answer, answer_through
 from castsim.numerics.quantisation import BLOCK_FORMATS, BlockFormat, block_format
-from castsim.reports.lower import answer_document
 from castsim.reports.progress import stage_progress
+from castsim.running.acceptance import parse_specification
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
+from castsim.tools.lowering.catalogue import assembly_of, cost_of
+from castsim.tools.lowering.demand import MOST_STEPS, CastRequest, Verdict
+from castsim.tools.lowering.lowering_answers import Answer, answer, answer_through
+from castsim.tools.lowering.report import answer_document
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from castsim.lowering.conformance import LoweredMatrix
+    from castsim.tools.lowering.conformance import LoweredMatrix
 
 
 # The shape of the tensor that `castsim lower` writes a program for: which shapes the program can have, and why not.
@@ -132,10 +131,10 @@ def execute(options: Namespace) -> CommandOutcome:
     if options.out not in (None, STDOUT) and found.text is not None:
         write_program(Path(options.out), found.text)
 
-    write_page_of(options, "castsim.reports.pages.lowering_page", found, options.out)
+    write_page_of(options, "castsim.tools.lowering.page", found, options.out)
 
     def text(_: int) -> RenderableType:
-        from castsim.reports.lower import lower_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.tools.lowering.report import lower_text  # noqa: PLC0415 - rich, only if printed
 
         if options.out == STDOUT and found.text is not None:
             return plain(found.text.rstrip("\n"))
@@ -237,8 +236,8 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
     Raises:
         ReadError: an option is wrong or applies to element casts only. IllegalError: the source has no exponent.
     """
-    from castsim.reports.lower import block_lowering_document, block_lowering_text  # noqa: PLC0415 - as above
     from castsim.running.block_lowering import lower_blocks  # noqa: PLC0415 - as above
+    from castsim.tools.lowering.report import block_lowering_document, block_lowering_text  # noqa: PLC0415 - as above
 
     for name, value in (("--via", options.via), ("--spec", options.spec), ("--rounding", options.rounding)):
         if value is not None:
@@ -273,8 +272,8 @@ def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Co
         TileError: no program holds a tensor of that shape.
         EngineError: a worker runs another version or dies.
     """
-    from castsim.lowering.conformance import Extent, lower_all  # noqa: PLC0415 - a single cast needs no matrix
-    from castsim.reports.conform import lowered_matrix_document  # noqa: PLC0415 - as above
+    from castsim.tools.lowering.conform_report import lowered_matrix_document, matrix_report  # noqa: PLC0415 - as above
+    from castsim.tools.lowering.conformance import Extent, lower_all  # noqa: PLC0415 - a single cast needs no matrix
 
     _check_matrix(options)
     spec, version, attributes = parse_specification(options.spec)
@@ -289,7 +288,7 @@ def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Co
             workers=workers, ledger=ledger, progress=progress,
         )  # fmt: skip
     files = [None] * len(found.cells) if folder is None else _write_programs(found, folder)
-    write_page_of(options, "castsim.reports.pages.lowering_page", found.matrix)
+    write_page_of(options, "castsim.tools.lowering.page", found.matrix)
 
     notes = [] if folder is None else [f"{sum(map(bool, files))} programs written to {folder}"]
 

@@ -20,10 +20,10 @@ from typing import Any, Generic, TypeVar
 
 from castsim.isa.dataclass import MISSING, dataclass, fields
 from castsim.isa.formats import IntFormat, Overflow, Rounding, format_named
-from castsim.lowering.steps import And, FormatCast, Integral, Primitive, Scaled
 from castsim.numerics.cast import Scale
 from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.loader import TileTarget
+from castsim.tools.lowering.steps import And, FormatCast, Integral, Primitive, Scaled
 
 _Found = TypeVar("_Found")
 _Thing = TypeVar("_Thing")
@@ -255,9 +255,9 @@ def _made_from(target: TileTarget, sources: Sequence[str]) -> str:
     """Return the digest of the facts of a target, values of its options aside, and of the sources of the record."""
     from castsim.execution.distributing import facts_digest  # noqa: PLC0415 - few requests look for a record
 
-    folder = Path(__file__).parent.parent
+    folder = Path(__file__).parents[2]
     names = [
-        "lowering/tile_casts.py",
+        "tools/lowering/tile_casts.py",
         "numerics/policy.py",
         *(f"machines/{name}" for name in sources),
     ]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,127 +14,11 @@ from numpy.typing import NDArray
 
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, TaperedFormat, code_bits, format_named
+from castsim.isa.formats import FORMATS, Codes, Format, IntFormat, format_named
 from castsim.numerics.blocks import check_codes, code_dtype
-from castsim.numerics.codec import decode_to_float64
-from castsim.numerics.pack import tapered_tables
+from castsim.running.acceptance import AcceptanceSets, order_keys
 from castsim.targets.loader import load_specification
 from castsim.targets.specification import RescaleRounding, RescaleRules, Specification
-
-# The order of codes by value.
-
-Keys = NDArray[np.int64]
-
-
-def order_keys(codes: Codes, fmt: Format) -> Keys:
-    """Return integers in the order of the numbers that codes represent, consecutive where the numbers are.
-
-    Minus zero comes right before zero, infinity right after the largest number. Keys of NaN are meaningless.
-    """
-    wide = codes.astype(np.uint64)
-    if isinstance(fmt, IntFormat):
-        if not fmt.signed:
-            return (wide ^ np.uint64(1 << 63)).view(np.int64)
-        left = np.uint64(64 - code_bits(fmt))
-        return (wide << left).view(np.int64) >> left.astype(np.int64)
-    sign = np.uint64(fmt.sign_bit)
-    magnitude = wide & ~sign
-    place = _places(fmt)[magnitude] if isinstance(fmt, TaperedFormat) else magnitude.view(np.int64)
-    return np.where((wide & sign) != 0, -1 - place, place)
-
-
-def is_nan(codes: Codes, fmt: Format) -> NDArray[np.bool_]:
-    """Return a mask of the codes that are NaN."""
-    if isinstance(fmt, IntFormat) or not fmt.has_nan:
-        return np.zeros(codes.shape, bool)
-    nan: NDArray[np.bool_]
-    if isinstance(fmt, FloatFormat) and fmt.infinity_code is not None:  # all magnitudes beyond infinity's
-        nan = (codes & (fmt.sign_bit - 1)) > fmt.infinity_code
-    else:
-        nan = np.isnan(decode_to_float64(codes, fmt))
-    return nan
-
-
-@lru_cache(maxsize=8)
-def _places(fmt: TaperedFormat) -> Keys:
-    """Return the rank of every code without sign among the positive numbers; code 0 has rank 0."""
-    significand, exponent = tapered_tables(fmt)
-    places = np.empty(significand.size, np.int64)
-    places[np.lexsort((significand, exponent))] = np.arange(significand.size)
-    return places
-
-
-# Sets of acceptable results, one per element.
-
-Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptanceSets:
-    """The acceptable results of a cast to `dst`, one set per element; all arrays have the shape of the source.
-
-    Where `anything`, every code is acceptable. Otherwise, where `numbers`, those from `lowest` to `highest` in order
-    of their values (minus zero before zero, infinity after the largest number), and `further`, which is one of them or
-    one additional code. Where `nan`, every NaN.
-    """
-
-    dst: Format
-    lowest: Codes
-    highest: Codes
-    further: Codes
-    numbers: Mask
-    nan: Mask
-    anything: Mask
-
-    def contains(self, codes: Codes) -> Mask:
-        """Return a mask of the codes in the set of their element.
-
-        Raises:
-            ReadError: the codes are not those of the destination, or have another shape.
-        """
-        codes = check_codes(codes, self.dst)
-        if codes.shape != self.lowest.shape:
-            raise ReadError(f"results of shape {codes.shape} for sources of shape {self.lowest.shape}")
-        nan = is_nan(codes, self.dst)
-        inside = codes == self.further
-        if self.lowest is not self.highest or self.highest is not self.further:  # else one code is accepted
-            keys = order_keys(codes, self.dst)
-            inside |= (order_keys(self.lowest, self.dst) <= keys) & (keys <= order_keys(self.highest, self.dst))
-        number = self.numbers & inside & ~nan
-        accepted: Mask = number | (self.nan & nan) | self.anything
-        return accepted
-
-    @property
-    def single(self) -> Mask:
-        """A mask of the sets with a single code."""
-        one = self.numbers & (self.lowest == self.highest) & (self.further == self.lowest)
-        alone: Mask = one & ~self.nan & ~self.anything
-        return alone
-
-
-def one_of(dst: Format, first: Codes, *others: Codes) -> AcceptanceSets:
-    """Return the sets from the lowest to the highest of several results; NaN means any NaN."""
-    if not others:
-        nan = is_nan(first, dst)
-        return AcceptanceSets(dst, first, first, first, ~nan, nan, np.zeros(first.shape, bool))
-    results = [first, *others]
-    nans = [is_nan(codes, dst) for codes in results]
-    nan = np.logical_or.reduce(nans)
-    numbers = ~np.logical_and.reduce(nans)
-    limits = np.iinfo(np.int64)
-    low = np.min(
-        [np.where(mask, limits.max, order_keys(codes, dst)) for codes, mask in zip(results, nans, strict=True)], 0
-    )
-    high = np.max(
-        [np.where(mask, limits.min, order_keys(codes, dst)) for codes, mask in zip(results, nans, strict=True)], 0
-    )
-    lowest, highest = first.copy(), first.copy()
-    for codes, mask in zip(results, nans, strict=True):
-        keys = order_keys(codes, dst)
-        np.copyto(lowest, codes, where=~mask & (keys == low))
-        np.copyto(highest, codes, where=~mask & (keys == high))
-    return AcceptanceSets(dst, lowest, highest, lowest, numbers, nan, np.zeros(first.shape, bool))
-
 
 _I64 = NDArray[np.int64]
 

@@ -15,8 +15,14 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import installed
 from castsim.isa.formats import DETERMINISTIC, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
-from castsim.lowering.demand import Demand, Grading, Verdict
-from castsim.lowering.samples import (
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import value_of
+from castsim.numerics.policy import NanToInteger, Policy, is_power_format
+from castsim.numerics.tiers import Tier, convert_codes
+from castsim.running.acceptance import converted, is_nan, order_keys
+from castsim.targets.specification import Case
+from castsim.tools.lowering.demand import Demand, Grading, Verdict
+from castsim.tools.lowering.samples import (
     Substitute,
     codes_at,
     distinct,
@@ -27,8 +33,8 @@ from castsim.lowering.samples import (
     substitute_of,
     telling_codes,
 )
-from castsim.lowering.sharing import Numbers, Shared
-from castsim.lowering.steps import (
+from castsim.tools.lowering.sharing import Numbers, Shared
+from castsim.tools.lowering.steps import (
     Chain,
     ConstantArithmetic,
     FormatCast,
@@ -37,17 +43,10 @@ from castsim.lowering.steps import (
     Reread,
     Scaled,
     apply,
-    converted,
     keeps_order,
     primitives_of,
     run_chain,
 )
-from castsim.lowering.tosa_operators import is_nan, order_keys
-from castsim.numerics.blocks import code_dtype
-from castsim.numerics.codec import value_of
-from castsim.numerics.policy import NanToInteger, Policy, is_power_format
-from castsim.numerics.tiers import Tier, convert_codes
-from castsim.targets.specification import Case
 
 
 class Method(StrEnum):

@@ -10,13 +10,6 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.isa.formats import Format, IntFormat
-from castsim.lowering.catalogue import ProgramCost
-from castsim.lowering.demand import Counterexample, Number, Required, Verdict
-from castsim.lowering.lowering_answers import Alternative, Answer, options_text, setting_text
-from castsim.lowering.planner import Plan, PlanKind
-from castsim.lowering.proof import Evidence as ProofEvidence
-from castsim.lowering.proof import Method
-from castsim.lowering.steps import Chain, path_of
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text, ends_document, grouped, json_value
 from castsim.reports.schemas.keys import Bytes, Cycles, CyclesPerElement, Elements, Name, Scalar, Value
@@ -24,6 +17,13 @@ from castsim.reports.schemas.keys import Number as NumberKeys
 from castsim.reports.targets import specification_words
 from castsim.reports.terminal import composed, indented, table
 from castsim.targets.loader import Target
+from castsim.tools.lowering.catalogue import ProgramCost
+from castsim.tools.lowering.demand import Counterexample, Number, Required, Verdict
+from castsim.tools.lowering.lowering_answers import Alternative, Answer, options_text, setting_text
+from castsim.tools.lowering.planner import Plan, PlanKind
+from castsim.tools.lowering.proof import Evidence as ProofEvidence
+from castsim.tools.lowering.proof import Method
+from castsim.tools.lowering.steps import Chain, path_of
 
 if TYPE_CHECKING:
     from castsim.running.block_lowering import BlockLowering

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, code_bits
-from castsim.lowering.steps import ConstantArithmetic, converted
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.policy import Policy
+from castsim.running.acceptance import converted
+from castsim.tools.lowering.steps import ConstantArithmetic
 
 Places = NDArray[np.uint64]
 

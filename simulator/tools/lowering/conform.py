@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, workers_of
 from castsim.commands.outcome import CommandOutcome
-from castsim.commands.run_views import check_page, ledger_of, matrix_report, removal, resume_hint, write_page_of
+from castsim.commands.run_views import check_page, ledger_of, removal, resume_hint, write_page_of
 from castsim.isa.errors import ReadError
-from castsim.lowering.acceptance import parse_specification
-from castsim.lowering.conformance import conform
-from castsim.reports.conform import conform_document
 from castsim.reports.progress import stage_progress
+from castsim.running.acceptance import parse_specification
+from castsim.tools.lowering.conform_report import conform_document, matrix_report
+from castsim.tools.lowering.conformance import conform
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -49,7 +49,7 @@ def execute(options: Namespace) -> CommandOutcome:
             ledger=ledger,
         )
 
-    write_page_of(options, "castsim.reports.pages.lowering_page", found)
+    write_page_of(options, "castsim.tools.lowering.page", found)
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
         return matrix_report(found, options, summary=summary, markdown=options.markdown)

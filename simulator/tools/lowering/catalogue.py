@@ -15,15 +15,24 @@ from castsim.execution.synchronisation.race_findings import IGNORE
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
-from castsim.lowering.demand import Demand, grading_of
-from castsim.lowering.samples import common_codes
-from castsim.lowering.sharing import Kept, Numbers, Shared
-from castsim.lowering.steps import Chain, Constants, FormatCast, Integral, LoweringStep, Reread, RereadForm, VectorForm
-from castsim.lowering.tosa_operators import order_keys
 from castsim.machines.registry import MachinePart
+from castsim.running.acceptance import order_keys
 from castsim.running.program_loading import load_text
 from castsim.running.program_runs import run_loaded
 from castsim.targets.loader import Target
+from castsim.tools.lowering.demand import Demand, grading_of
+from castsim.tools.lowering.samples import common_codes
+from castsim.tools.lowering.sharing import Kept, Numbers, Shared
+from castsim.tools.lowering.steps import (
+    Chain,
+    Constants,
+    FormatCast,
+    Integral,
+    LoweringStep,
+    Reread,
+    RereadForm,
+    VectorForm,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,16 +349,16 @@ class Planning(Protocol):
         ...
 
     def assembly(self, chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
-        """See `castsim.lowering.catalogue.assembly_of`."""
+        """See `castsim.tools.lowering.catalogue.assembly_of`."""
         ...
 
 
 PLANNING: MachinePart[Planning] = MachinePart(
     "casts to plan with",
     {
-        "strided-repeat": "castsim.lowering.tile_casts:STRIDED",
-        "vector-function": "castsim.lowering.tile_casts:FUNCTIONS",
-        "vliw": "castsim.lowering.vector_steps",
+        "strided-repeat": "castsim.tools.lowering.tile_casts:STRIDED",
+        "vector-function": "castsim.tools.lowering.tile_casts:FUNCTIONS",
+        "vliw": "castsim.tools.lowering.vector_steps",
     },
 )
 

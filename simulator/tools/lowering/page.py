@@ -6,12 +6,7 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from castsim.lowering.conformance import ConformanceEntry, Matrix
-from castsim.lowering.lowering_answers import Answer, setting_text
-from castsim.lowering.planner import PlanKind
-from castsim.reports.conform import cast_text, cell_text, conform_document, legend_lines
 from castsim.reports.documents import shortened
-from castsim.reports.lower import answer_document, lower_text
 from castsim.reports.pages.answer_pages import (
     titled_section,
 )
@@ -29,6 +24,11 @@ from castsim.reports.pages.blocks import (
     text_blocks,
 )
 from castsim.reports.targets import specification_words
+from castsim.tools.lowering.conform_report import cast_text, cell_text, conform_document, legend_lines
+from castsim.tools.lowering.conformance import ConformanceEntry, Matrix
+from castsim.tools.lowering.lowering_answers import Answer, setting_text
+from castsim.tools.lowering.planner import PlanKind
+from castsim.tools.lowering.report import answer_document, lower_text
 
 if TYPE_CHECKING:
     pass

@@ -19,9 +19,22 @@ from castsim.isa.errors import IllegalError, Span
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Saturation, format_named
 from castsim.isa.pto.program import PartitionType, PointerType, RoundMode, ScalarType, TileType, ViewType
 from castsim.isa.pto.types import format_type
-from castsim.lowering.catalogue import Assembly, Catalogue, LazySteps, Steps, arithmetic_of, casts_of, machine_formats
-from castsim.lowering.sharing import Primitives, Shared, recorded_casts
-from castsim.lowering.steps import (
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import scale_of
+from castsim.numerics.codec import value_of
+from castsim.targets.dataflow import DataflowTarget
+from castsim.targets.loader import TileTarget
+from castsim.tools.lowering.catalogue import (
+    Assembly,
+    Catalogue,
+    LazySteps,
+    Steps,
+    arithmetic_of,
+    casts_of,
+    machine_formats,
+)
+from castsim.tools.lowering.sharing import Primitives, Shared, recorded_casts
+from castsim.tools.lowering.steps import (
     And,
     Chain,
     ConstantArithmetic,
@@ -37,11 +50,6 @@ from castsim.lowering.steps import (
     TileOperationForm,
     digest_of_facts,
 )
-from castsim.numerics.blocks import code_dtype
-from castsim.numerics.cast import scale_of
-from castsim.numerics.codec import value_of
-from castsim.targets.dataflow import DataflowTarget
-from castsim.targets.loader import TileTarget
 
 # Tile operations with a constant as steps: bounds and offsets around a cast.
 #
@@ -448,7 +456,7 @@ _SATURATIONS = (None, Saturation.ON, Saturation.OFF)
 
 @dataclass(frozen=True, slots=True)
 class TilePlanning(Generic[_Chip]):
-    """Steps of tile casts (see `castsim.lowering.catalogue.Planning`); `tracer` returns the tracer of a target.
+    """Steps of tile casts (see `castsim.tools.lowering.catalogue.Planning`); `tracer` returns the tracer of a target.
 
     `sources` are the machine's files on which the shipped record of its casts depends.
     """

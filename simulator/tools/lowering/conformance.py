@@ -30,14 +30,14 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import asdict, dataclass, field, replace
 from castsim.isa.errors import IllegalError, arguments_checked
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
-from castsim.lowering.acceptance import SpecifiedCast, specified_cast
-from castsim.lowering.demand import CastRequest, Counterexample, Number, Required, TracedValue, Verdict
-from castsim.lowering.lowering_answers import Answer, Setting, answer, setting_of
-from castsim.lowering.planner import PlanKind
-from castsim.lowering.sharing import Equals
-from castsim.lowering.steps import path_of
+from castsim.running.acceptance import SpecifiedCast, specified_cast
 from castsim.targets.loader import Target, load_specification, load_target, target_names
 from castsim.targets.specification import TEXT, Specification
+from castsim.tools.lowering.demand import CastRequest, Counterexample, Number, Required, TracedValue, Verdict
+from castsim.tools.lowering.lowering_answers import Answer, Setting, answer, setting_of
+from castsim.tools.lowering.planner import PlanKind
+from castsim.tools.lowering.sharing import Equals
+from castsim.tools.lowering.steps import path_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,17 +20,17 @@ from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, arguments_checked
 from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.value_expressions import format_spelled
-from castsim.lowering.acceptance import parse_specification
-from castsim.lowering.catalogue import PLANNING, Catalogue, Steps, arithmetic_between
-from castsim.lowering.demand import MOST_STEPS, CastRequest
-from castsim.lowering.planner import Attempt, Plan, PlanKind, attempt, plan_through
-from castsim.lowering.samples import telling_codes
-from castsim.lowering.sharing import Kept, Shared
-from castsim.lowering.steps import LoweringStep
 from castsim.numerics.codec import FormatLike, format_name
+from castsim.running.acceptance import parse_specification
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, load_target
 from castsim.targets.specification import Specification
+from castsim.tools.lowering.catalogue import PLANNING, Catalogue, Steps, arithmetic_between
+from castsim.tools.lowering.demand import MOST_STEPS, CastRequest
+from castsim.tools.lowering.planner import Attempt, Plan, PlanKind, attempt, plan_through
+from castsim.tools.lowering.samples import telling_codes
+from castsim.tools.lowering.sharing import Kept, Shared
+from castsim.tools.lowering.steps import LoweringStep
 
 # Options of a target that software sets, and which settings of them change what its instructions do to elements.
 #
@@ -251,7 +251,7 @@ def answer(
     instruction with options. If nothing works, the fewest options win, single instructions before chains;
     for equally many, the cheapest program. `options` of the target keep the given values. Without `alternatives`
     no single instruction is sought if a chain works. Without `refuted` the plan without additional options is not
-    kept. For other arguments see `castsim.lowering.planner.plan`.
+    kept. For other arguments see `castsim.tools.lowering.planner.plan`.
 
     Raises:
         ReadError: an option does not exist, or its value is not legal; otherwise see `plan`.
@@ -282,7 +282,7 @@ def answer_through(
     """Judge the best chain through the named formats, on the target with only the given options.
 
     Raises:
-        ReadError, IllegalError, TileError: see `castsim.lowering.planner.plan_through` and `answer`.
+        ReadError, IllegalError, TileError: see `castsim.tools.lowering.planner.plan_through` and `answer`.
     """
     asked, given = _with_options(request, options or {})
     return Answer(plan_through(asked, path, progress), given)

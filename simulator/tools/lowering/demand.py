@@ -14,16 +14,23 @@ from numpy.typing import NDArray
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import DETERMINISTIC, Codes, Format, IntFormat, Overflow, Rounding, format_named
-from castsim.lowering.acceptance import SpecifiedCast, acceptance, exact_policies, specified_cast
-from castsim.lowering.samples import all_codes
-from castsim.lowering.sharing import Shared
-from castsim.lowering.steps import Chain, converted, intermediates
-from castsim.lowering.tosa_operators import AcceptanceSets, is_nan
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import decode_to_float64, value_of
 from castsim.numerics.policy import Policy, abstract_policy, default_rounding, legal_roundings
+from castsim.running.acceptance import (
+    AcceptanceSets,
+    SpecifiedCast,
+    acceptance,
+    converted,
+    exact_policies,
+    is_nan,
+    specified_cast,
+)
 from castsim.targets.loader import Target, load_specification
 from castsim.targets.specification import Accept, Specification
+from castsim.tools.lowering.samples import all_codes
+from castsim.tools.lowering.sharing import Shared
+from castsim.tools.lowering.steps import Chain, intermediates
 
 Mask = NDArray[np.bool_]
 
@@ -201,7 +208,7 @@ class CastRequest:
     """A request to plan a cast.
 
     `spec` and `target` are objects, names or paths; for `version` and `attributes` see
-    `castsim.lowering.specified_cast`. `rounding` requires results in range rounded by that mode,
+    `castsim.tools.lowering.specified_cast`. `rounding` requires results in range rounded by that mode,
     `saturate` results out of range clamped: by an attribute of the specification with that effect if it has one,
     otherwise as an additional demand. `rows` and `cols` are the extent of the tensor that the assembly converts,
     `steps` is the maximum length of a chain.

@@ -14,7 +14,9 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import Codes, IntFormat, format_named
-from castsim.lowering.catalogue import (
+from castsim.numerics.codec import value_of
+from castsim.targets.loader import Target, load_target
+from castsim.tools.lowering.catalogue import (
     RANDOM_CODES,
     Assembly,
     Catalogue,
@@ -28,7 +30,7 @@ from castsim.lowering.catalogue import (
     search,
     through,
 )
-from castsim.lowering.demand import (
+from castsim.tools.lowering.demand import (
     MOST_STEPS,
     CastRequest,
     Counterexample,
@@ -39,10 +41,10 @@ from castsim.lowering.demand import (
     grading_of,
     settle,
 )
-from castsim.lowering.proof import Evidence, Judgement, Method, goes_by_breakpoints, judge, smallest_first
-from castsim.lowering.samples import all_codes, distinct, telling_codes
-from castsim.lowering.sharing import Shared
-from castsim.lowering.steps import (
+from castsim.tools.lowering.proof import Evidence, Judgement, Method, goes_by_breakpoints, judge, smallest_first
+from castsim.tools.lowering.samples import all_codes, distinct, telling_codes
+from castsim.tools.lowering.sharing import Shared
+from castsim.tools.lowering.steps import (
     Chain,
     ConstantArithmetic,
     Form,
@@ -55,8 +57,6 @@ from castsim.lowering.steps import (
     primitives_of,
     run_chain,
 )
-from castsim.numerics.codec import value_of
-from castsim.targets.loader import Target, load_target
 
 _SIMULATED = 6
 """Maximum number of chains of one length whose programs are simulated to rank them."""

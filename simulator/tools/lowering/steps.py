@@ -25,8 +25,7 @@ from castsim.isa.pto.program import RoundMode
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import Scale, round_to_integral_codes, scaled_cast_codes
 from castsim.numerics.policy import Policy
-from castsim.numerics.tables import table_size
-from castsim.numerics.tiers import Tier, convert_codes
+from castsim.running.acceptance import converted
 from castsim.targets.description import Table
 
 _PROSE = frozenset({"source", "status", "informational", "note"})
@@ -112,18 +111,6 @@ class ConstantArithmetic:
 
 
 Primitive = FormatCast | Integral | Scaled | And | Reread | ConstantArithmetic
-
-
-def converted(codes: Codes, src: Format, dst: Format, policy: Policy) -> Codes:
-    """Return codes of `dst` for codes of `src`, without machine code.
-
-    Planning converts some millions of codes by dozens of policies: less than loading the machine code takes.
-    """
-    if codes.size > 1 << 20:  # some tens of milliseconds
-        return convert_codes(codes, src, dst, policy)
-    entries = table_size(src, dst, policy)
-    tier = Tier.TABLE if entries is not None and entries <= codes.size else Tier.REFERENCE
-    return convert_codes(codes, src, dst, policy, tier=tier)
 
 
 def apply(primitive: Primitive, codes: Codes) -> Codes:

@@ -17,8 +17,25 @@ from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Rounding, format_named
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.isa.tpc.parser import parse
-from castsim.lowering.catalogue import Assembly, Catalogue, Steps, arithmetic_of, by_source, casts_of, machine_formats
-from castsim.lowering.steps import (
+from castsim.machines.vliw.semantics import PreparedInstruction, prepare
+from castsim.machines.vliw.semantics.convert import integer_policy, policy_of, same_format_policy
+from castsim.machines.vliw.semantics.operands import CONVERT_ROUND, ROUND, OperandValues, State
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import codes_from_array, value_of
+from castsim.numerics.policy import abstract_policy
+from castsim.numerics.tiers import convert_codes
+from castsim.targets.tpc_compiler import Recipe, builtins_of
+from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget
+from castsim.tools.lowering.catalogue import (
+    Assembly,
+    Catalogue,
+    Steps,
+    arithmetic_of,
+    by_source,
+    casts_of,
+    machine_formats,
+)
+from castsim.tools.lowering.steps import (
     BuiltinForm,
     Chain,
     ConstantArithmetic,
@@ -29,15 +46,6 @@ from castsim.lowering.steps import (
     VectorForm,
     digest_of_facts,
 )
-from castsim.machines.vliw.semantics import PreparedInstruction, prepare
-from castsim.machines.vliw.semantics.convert import integer_policy, policy_of, same_format_policy
-from castsim.machines.vliw.semantics.operands import CONVERT_ROUND, ROUND, OperandValues, State
-from castsim.numerics.blocks import code_dtype
-from castsim.numerics.codec import codes_from_array, value_of
-from castsim.numerics.policy import abstract_policy
-from castsim.numerics.tiers import convert_codes
-from castsim.targets.tpc_compiler import Recipe, builtins_of
-from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget
 from castsim.tpc_compiler.builtin_sequences import gather, read_signature, spread, widened_half
 from castsim.tpc_compiler.code_generation import Sequence, SequenceRegister, schedule
 
@@ -507,7 +515,7 @@ def _registers(text: str) -> int:
     return len({int(index) + k for file, index in named for k in range(sizes[file])})
 
 
-# How chains of a vector unit's instructions are planned: see `castsim.lowering.catalogue.Planning`.
+# How chains of a vector unit's instructions are planned: see `castsim.tools.lowering.catalogue.Planning`.
 
 
 def casts(target: VliwTarget) -> Catalogue:
