@@ -28,7 +28,7 @@ SHARED, UNSHARED = "shared", "nothing shared"
 _RUN = """
 import contextlib
 from castsim.__main__ import main
-from castsim.lowering import sharing
+from castsim.tools.lowering import sharing
 with sharing.unshared() if {unshared} else contextlib.nullcontext():
     raise SystemExit(main({arguments!r}))
 """

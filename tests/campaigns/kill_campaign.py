@@ -25,8 +25,8 @@ from random import Random
 import numpy as np
 from kit.paths import PROGRAMS, ROOT
 
-from castsim.evidence.verification.running import VerificationRecord
 from castsim.files import PARTIAL
+from castsim.tools.verify.running import VerificationRecord
 
 KIND = "castsim kill record"
 PROGRAM = str(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto")
@@ -36,7 +36,7 @@ _SLOWLY = """
 import sys, time
 from pathlib import Path
 from castsim.__main__ import main
-from castsim.evidence.verification import running
+from castsim.tools.verify import running
 running.SAVE_SECONDS = 0.05
 def later(path, target, usual=Path.replace):
     time.sleep(PAUSE)

@@ -22,8 +22,6 @@ from kit.paths import PROGRAMS, VECTORS
 
 from castsim import cast, estimate, run
 from castsim.engines import simulate
-from castsim.evidence.left_out import LeftOut, cross_validate
-from castsim.evidence.measured_rows import read_table
 from castsim.execution.synchronisation.flags import plan
 from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
 from castsim.execution.transfer_timing import SharedMemory
@@ -41,6 +39,8 @@ from castsim.running.estimating.operation_estimates import estimate_tile_operati
 from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets.description import lifted, with_options
 from castsim.targets.loader import SHIPPED, load_target
+from castsim.tools.accuracy.left_out import LeftOut, cross_validate
+from castsim.tools.accuracy.measured_rows import read_table
 
 ELEMENTS = VECTORS / "pto_scalars" / "element_access.pto"
 """A program whose scalar unit reads and writes elements of tiles."""

@@ -26,7 +26,13 @@ COPY = ROOT / "build" / "without" / "castsim"
 
 LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", "*.egg-info")
 
-NEEDING = {"languages.cpp_recording": ("languages.ascendc", "languages.pto_cpp")}
+NEEDING = {
+    "languages.cpp_recording": ("languages.ascendc", "languages.pto_cpp"),
+    "tools.accuracy": ("tools.calibrate", "tools.notebooks"),
+    "tools.lowering": ("tools.editor", "tools.graphs", "tools.notebooks", "tools.verify"),
+    "tools.tpc_assembly": ("languages.tpc_c", "tools.advise"),
+    "tools.verify": ("tools.compare",),
+}
 """The features that need a feature, and are taken out with it."""
 
 
@@ -39,8 +45,11 @@ def features(root: Path = ROOT) -> tuple[str, ...]:
 
 
 def with_dependents(name: str) -> tuple[str, ...]:
-    """A feature, and those that need it."""
-    return (name, *NEEDING.get(name, ()))
+    """A feature, those that need it, and those that need them."""
+    needing = [name]
+    for needed in needing:
+        needing += [other for other in NEEDING.get(needed, ()) if other not in needing]
+    return tuple(needing)
 
 
 def is_of(module: str, names: tuple[str, ...]) -> bool:

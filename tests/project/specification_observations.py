@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from project.number_observations import Observation, outcome
 
 from castsim.isa.formats import FORMATS, format_named
-from castsim.lowering.acceptance import acceptance, specified_cast
-from castsim.lowering.tosa_operators import Rescale, rescale
 from castsim.numerics.blocks import code_dtype
+from castsim.running.acceptance import acceptance, specified_cast
 from castsim.targets.loader import load_specification
 from castsim.targets.specification import Specification
+from castsim.tools.graphs.tosa_operators import Rescale, rescale
 
 CODES = (
     0, 1, 2, 3, 0x7F, 0x80, 0x1FF, 0x3FF, 0x7FFF, 0x8000, 0x3C01, 0x7BFF, 0x3F800001, 0x40490FDB, 0x477FEFFF,

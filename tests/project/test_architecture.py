@@ -231,6 +231,14 @@ DECLARING = (
 REQUIRED = {
     "languages.ascendc": {"languages.cpp_recording"},
     "languages.pto_cpp": {"languages.cpp_recording"},
+    "languages.tpc_c": {"tools.tpc_assembly"},
+    "tools.advise": {"tools.tpc_assembly"},
+    "tools.calibrate": {"tools.accuracy"},
+    "tools.compare": {"tools.verify"},
+    "tools.editor": {"tools.lowering"},
+    "tools.graphs": {"tools.lowering"},
+    "tools.notebooks": {"tools.accuracy", "tools.lowering"},
+    "tools.verify": {"tools.lowering"},
 }
 """Features that a feature needs."""
 

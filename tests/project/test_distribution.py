@@ -22,19 +22,19 @@ from project import dying_pieces
 
 import castsim
 from castsim.__main__ import main
-from castsim.evidence.verification import lowering
-from castsim.evidence.verification.running import VerificationRecord, plan, verify
 from castsim.execution import cluster as client_side
 from castsim.execution import distributing
 from castsim.execution.distributing import HandedTargets, Ledger, LedgerLabels, Workers, distributed
 from castsim.execution.origins import Installation, Task, installation, origin, sources_digest
 from castsim.isa.errors import EngineError, ReadError
-from castsim.lowering import conformance as lowered
-from castsim.lowering.conformance import entry_document, read_entry
-from castsim.lowering.demand import CastRequest
-from castsim.lowering.lowering_answers import Answer, answer
-from castsim.lowering.samples import RECORD
 from castsim.targets.loader import Target, load_specification, load_target
+from castsim.tools.lowering import conformance as lowered
+from castsim.tools.lowering.conformance import entry_document, read_entry
+from castsim.tools.lowering.demand import CastRequest
+from castsim.tools.lowering.lowering_answers import Answer, answer
+from castsim.tools.lowering.samples import RECORD
+from castsim.tools.verify import lowering
+from castsim.tools.verify.running import VerificationRecord, plan, verify
 
 thorough = pytest.mark.skipif(
     os.environ.get("CASTSIM_THOROUGH") != "1", reason="CASTSIM_THOROUGH=1: more processes, and more of them killed"
@@ -56,7 +56,7 @@ def cluster() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def matrix() -> castsim.lowering.conformance.Matrix:
+def matrix() -> castsim.tools.lowering.conformance.Matrix:
     return castsim.conform(**MATRIX)
 
 
@@ -86,13 +86,13 @@ def without_workers(held: Any) -> Any:
 # ----------------------------------------------------------------------------------------------------- same results
 
 
-def test_processes_settle_the_same_matrix(matrix: castsim.lowering.conformance.Matrix) -> None:
+def test_processes_settle_the_same_matrix(matrix: castsim.tools.lowering.conformance.Matrix) -> None:
     assert castsim.conform(**MATRIX, workers=2).entries == matrix.entries
     assert set(matrix.origins) == {origin()}
 
 
 def test_a_cluster_gives_the_same(
-    cluster: str, matrix: castsim.lowering.conformance.Matrix, table: Path, capsys: Capture
+    cluster: str, matrix: castsim.tools.lowering.conformance.Matrix, table: Path, capsys: Capture
 ) -> None:
     there = castsim.conform(**MATRIX, scheduler=cluster)
     assert there.entries == matrix.entries
@@ -152,7 +152,7 @@ def test_the_facts_of_a_handed_target_are_digested_once(monkeypatch: pytest.Monk
     assert copy.get("own") is own  # equal facts, another process: the object that is known here
 
 
-def test_entries_come_back_from_json(matrix: castsim.lowering.conformance.Matrix) -> None:
+def test_entries_come_back_from_json(matrix: castsim.tools.lowering.conformance.Matrix) -> None:
     differing = castsim.conform("tosa", ["a5"], src="i32", dst="f32").entries
     assert any(each.counterexample for each in differing)
     for each in (*matrix.entries, *differing):
@@ -181,7 +181,7 @@ def test_a_verification_tells_who_tried_how_many_codes(tmp_path: Path) -> None:
 
 
 def test_from_any_part_of_its_ledger_a_matrix_ends_the_same(
-    matrix: castsim.lowering.conformance.Matrix, tmp_path: Path
+    matrix: castsim.tools.lowering.conformance.Matrix, tmp_path: Path
 ) -> None:
     """A process that is killed leaves a beginning of the ledger, its last piece whole or not."""
     path = tmp_path / "m.ledger"
@@ -237,7 +237,7 @@ def test_pieces_on_which_every_process_dies_end_the_work() -> None:
 
 
 @thorough
-def test_a_cluster_that_loses_a_worker_gives_the_same(matrix: castsim.lowering.conformance.Matrix) -> None:
+def test_a_cluster_that_loses_a_worker_gives_the_same(matrix: castsim.tools.lowering.conformance.Matrix) -> None:
     with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
         victim = next(iter(cluster.workers.values())).pid
         killed: list[int] = []

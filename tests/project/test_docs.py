@@ -32,10 +32,10 @@ from castsim.isa.pto.micro_forms import LEGACY, PREFIX, ROWS
 from castsim.isa.pto.micro_forms import VMI_ROWS as LOGICAL
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.tpc.instructions import mnemonics
-from castsim.lowering.samples import all_codes
 from castsim.reports.pairs import pair_rows
 from castsim.targets.loader import load_target, target_names
 from castsim.tools.graphs import graph_execution
+from castsim.tools.lowering.samples import all_codes
 
 DOCS = ROOT / "docs"
 OTHERWISE = {"measured.md": "campaigns of hours", "pytest-plugin.md": "test_pytest_plugin", "editors": "editors"}

@@ -17,14 +17,14 @@ from kit.paths import ROOT
 import castsim
 import castsim.__main__
 from castsim import cast, estimate, run
-from castsim.evidence.verification import kept
-from castsim.evidence.verification.running import VerificationRecord, plan
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float
-from castsim.lowering.demand import CastRequest
-from castsim.lowering.lowering_answers import answer
 from castsim.targets.loader import load_target
+from castsim.tools.lowering.demand import CastRequest
+from castsim.tools.lowering.lowering_answers import answer
+from castsim.tools.verify import kept
+from castsim.tools.verify.running import VerificationRecord, plan
 
 pytestmark = pytest.mark.smoke
 
@@ -268,9 +268,7 @@ def test_lowering_is_a_call() -> None:
 
 def test_digests_are_made_only_for_who_keeps_them(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     made: list[bool] = []
-    monkeypatch.setattr(
-        "castsim.evidence.verification.running.source_digests", lambda *, oracle: made.append(oracle) or {}
-    )
+    monkeypatch.setattr("castsim.tools.verify.running.source_digests", lambda *, oracle: made.append(oracle) or {})
     argv = ["verify", "f32", "e2m1", "--rounding", "rint", "--samples", "100", "--against", "reference"]
     assert castsim.__main__.main(argv) == 0
     assert made == []
@@ -292,6 +290,6 @@ def test_a_proof_is_about_no_foreign_package(tmp_path: Path, monkeypatch: pytest
 
 def test_without_the_oracle_the_reference_is_the_opponent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {part.against for part in plan("bf16", "e4m3fn")} == {"oracle"}
-    monkeypatch.setattr("castsim.evidence.verification.running.oracle_folder", lambda: None)
+    monkeypatch.setattr("castsim.tools.verify.running.oracle_folder", lambda: None)
     assert {part.against for part in plan("bf16", "e4m3fn")} == {"reference"}
     assert VerificationRecord.of(plan("bf16", "e4m3fn")).progress

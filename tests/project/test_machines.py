@@ -13,7 +13,6 @@ import pytest
 from project.test_architecture import ROOT, SOURCES, module_of, relative, tree_of
 
 from castsim.isa.errors import ReadError
-from castsim.lowering.catalogue import PLANNING, Planning
 from castsim.machines.mechanisms import MACHINES, Machine, machine_of
 from castsim.machines.registry import MachinePart
 from castsim.reports.pairs import PAIRS, PairsReport
@@ -21,6 +20,7 @@ from castsim.targets.description import TargetHeader
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.tpc_compiler import builtins_of
 from castsim.tools.graphs.graph_kernels import WRITING, Writing
+from castsim.tools.lowering.catalogue import PLANNING, Planning
 
 MECHANISMS = {load_target(name).mechanism for name in target_names()}
 FOLDERS = sorted(path.parent for path in (ROOT / "simulator" / "machines").glob("*/__init__.py"))

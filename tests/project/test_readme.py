@@ -14,9 +14,9 @@ from kit.command_output import out_of
 from kit.paths import ROOT
 from makers import pictures
 
-from castsim.lowering.samples import all_codes
 from castsim.tools.debugger.command import PROMPT
 from castsim.tools.graphs import graph_execution
+from castsim.tools.lowering.samples import all_codes
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 README = (ROOT / "README.md").read_text()

@@ -18,7 +18,7 @@ from oracle_tosa import apply_scale
 
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.lowering import tosa_operators as tosa
+from castsim.tools.graphs import tosa_operators as tosa
 
 PAGE = (ROOT / "docs" / "seeds.csv").read_text(encoding="utf-8")
 ROWS = list(csv.DictReader(PAGE.splitlines()))

@@ -34,8 +34,8 @@ ASSEMBLY = (
     "castsim.isa.tpc.instructions",
 )  # fmt: skip
 PLANNING = (
-    "castsim.lowering.planner", "castsim.lowering.conformance", "castsim.tools.graphs.graph_execution",
-    "castsim.evidence.verification",
+    "castsim.tools.lowering.planner", "castsim.tools.lowering.conformance", "castsim.tools.graphs.graph_execution",
+    "castsim.tools.verify",
 )  # fmt: skip
 """What specifications accept stands in the room of lowering too, and a cast asks for it."""
 
@@ -57,7 +57,7 @@ CASES = {
     "targets gaudi2": (*WALKING, "castsim.machines.strided", *PLANNING),
     "cast f32 i16 1": (
         *RUNNING, *TILES, *ASSEMBLY, *PLANNING, "castsim.isa.tpc", "castsim.isa.pto.lexer", "castsim.execution.tree",
-        "castsim.execution.input_data", "castsim.machines.casting", "castsim.lowering", "castsim.evidence",
+        "castsim.execution.input_data", "castsim.machines.casting", "castsim.tools.lowering", "castsim.tools.accuracy",
     ),
     "cast f32 i16 1 --target a5": (*RUNNING, "castsim.machines.strided", *ASSEMBLY, *PLANNING),
     "cast f32 i16 1 --target gaudi2": (
@@ -66,11 +66,11 @@ CASES = {
     "estimate f32 f16 16x256 --target a2a3": ("castsim.tools.advise.advice_search", *ASSEMBLY[:2], *PLANNING),
     "scratch f32 i16 --rows 8 --cols 64 --row-stride 64 --target a2a3": (*RUNNING, *ASSEMBLY, *PLANNING),
     "lower f16 i8 --spec tosa --target a5": (
-        *ASSEMBLY, "castsim.lowering.conformance", "castsim.tools.compiled.compiled_casts",
+        *ASSEMBLY, "castsim.tools.lowering.conformance", "castsim.tools.compiled.compiled_casts",
     ),
     "lower f16 i8 --spec tosa --target gaudi2": (
         "castsim.machines.strided", "castsim.machines.vector_function", "castsim.tpc_compiler.builtin_calls",
-        "castsim.tools.compiled.compiled_casts", "castsim.lowering.conformance",
+        "castsim.tools.compiled.compiled_casts", "castsim.tools.lowering.conformance",
     ),
     "run programs/f32_to_f16.pto --timing-only": (*ASSEMBLY, *PLANNING),
     "run programs/f32_to_f16.pto --timing-only --quiet": (*ASSEMBLY, *PLANNING, *REPORTS),

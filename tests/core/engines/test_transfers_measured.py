@@ -19,8 +19,6 @@ from tools.accuracy.test_accuracy_operations import RULE, timed
 
 from castsim import run
 from castsim.engines import simulate
-from castsim.evidence.accuracy_assessment import assess_row
-from castsim.evidence.measured_rows import MeasuredRow, read_table
 from castsim.execution.pipe_operations import (
     FlagSignal,
     FlagWait,
@@ -37,6 +35,8 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets.description import with_cores, with_options
 from castsim.targets.loader import SHIPPED, Target, load_target
+from castsim.tools.accuracy.accuracy_assessment import assess_row
+from castsim.tools.accuracy.measured_rows import MeasuredRow, read_table
 
 HERE = TESTS
 A2A3, A5 = load_target("a2a3"), load_target("a5")

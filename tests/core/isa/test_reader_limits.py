@@ -10,7 +10,6 @@ import pytest
 from kit.paths import PROGRAMS, ROOT
 
 from castsim import run
-from castsim.evidence import measured_rows as measured
 from castsim.execution import input_data, run_limits
 from castsim.execution.input_data import read_array
 from castsim.isa import reading, value_expressions
@@ -25,6 +24,7 @@ from castsim.running.loaded import LoadRequest
 from castsim.targets import csv_tables
 from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
+from castsim.tools.accuracy import measured_rows as measured
 from castsim.tools.debugger import debug_adapter as messages
 from castsim.tools.graphs.tosa_reader import read_tosa
 from castsim.tools.sweep import specification as axes

@@ -11,15 +11,15 @@ from makers.expected_files import PROGRAMS
 from numpy.typing import NDArray
 
 from castsim.execution.timing import Cause
-from castsim.lowering.planner import PlanKind
 from castsim.reports.documents import identifier
-from castsim.reports.notebooks.presentation import HATCHING, cause_colour
 from castsim.reports.numbers import CAUSE_COLOURS, SERIES, TONES
-from castsim.reports.pages.lowering_page import _TONES as WAYS
 from castsim.reports.pages.run_page import _OUTCOMES as OUTCOMES
 from castsim.reports.pages.run_page import _TONES as BUFFERS
 from castsim.reports.pages.run_timeline import _ALL_TONES as LANES
 from castsim.targets.loader import target_names
+from castsim.tools.lowering.page import _TONES as WAYS
+from castsim.tools.lowering.planner import PlanKind
+from castsim.tools.notebooks.presentation import HATCHING, cause_colour
 
 SIGHT = {
     "normal": np.eye(3),

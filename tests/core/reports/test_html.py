@@ -38,16 +38,16 @@ from makers.expected_files import PROGRAMS, ROOT
 from castsim.__main__ import main
 from castsim.engines import observe
 from castsim.execution.timing import Cause
-from castsim.lowering.conformance import conform
 from castsim.reports.documents import document
 from castsim.reports.pages.blocks import json_for_html, page_html
-from castsim.reports.pages.lowering_page import conform_page
 from castsim.reports.pages.run_page import cast_blocks
 from castsim.reports.pages.run_timeline import run_timeline
 from castsim.reports.views.recording import SegmentRecorder, Window, operation_segments
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
 from castsim.targets.loader import target_names
+from castsim.tools.lowering.conformance import conform
+from castsim.tools.lowering.page import conform_page
 
 KINDS = [
     "f32_to_f16_pipelined.pto",

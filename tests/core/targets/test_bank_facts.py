@@ -20,8 +20,6 @@ from kit.paths import PROGRAMS
 from castsim import estimate, run
 from castsim.__main__ import main
 from castsim.engines import simulate
-from castsim.evidence.accuracy_assessment import assess
-from castsim.evidence.measured_rows import read_table
 from castsim.execution.interpreter.tile_allocation import apart_addresses
 from castsim.execution.timing import Cause
 from castsim.isa.errors import EngineError
@@ -36,6 +34,8 @@ from castsim.running.lifted_limits import what_if
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import lifted, with_facts, with_options
 from castsim.targets.loader import load_target
+from castsim.tools.accuracy.accuracy_assessment import assess
+from castsim.tools.accuracy.measured_rows import read_table
 
 SEEDS, LOOPED = (4000, 800) if "CASTSIM_THOROUGH" in os.environ else (240, 10)
 LIMIT = 10**6

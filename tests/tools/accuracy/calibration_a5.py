@@ -15,11 +15,11 @@ from decimal import Decimal
 from kit.a5_cases import A5, SPAN, UB, Shape, lowerer, make_cast
 
 from castsim.engines import simulate
-from castsim.evidence.accuracy_assessment import shape_of
-from castsim.evidence.measured_rows import read_table
 from castsim.execution.tree import Block, Instruction, Lowered, Tree
 from castsim.targets.loader import SHIPPED
 from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.tools.accuracy.accuracy_assessment import shape_of
+from castsim.tools.accuracy.measured_rows import read_table
 
 # Fact -> step of its grid in cycles. What passes the serial port has one latency, so these move together.
 FITTED = {

@@ -19,7 +19,6 @@ from unittest.mock import patch
 from kit.paths import VECTORS
 from kit.strided_works import TARGET
 
-from castsim.evidence.measured_rows import CAST, TRANSFERS, MeasuredRow, read_table
 from castsim.execution.pipe_operations import ControlWrite, PipeBarrier
 from castsim.execution.tree import Lowered, Operation, Tile, TileCast, operations
 from castsim.isa.formats import Format, IntFormat
@@ -29,6 +28,7 @@ from castsim.machines.strided.strided_instructions import StridedInstruction
 from castsim.running.estimating.cast_estimates import HERE
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.targets.csv_tables import SHIPPED
+from castsim.tools.accuracy.measured_rows import CAST, TRANSFERS, MeasuredRow, read_table
 
 DRAIN = 16
 TABLES = tuple(SHIPPED / f"a2a3_measured_{name}.csv" for name in ("casts", "operations"))

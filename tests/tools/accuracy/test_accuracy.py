@@ -24,8 +24,6 @@ from tools.accuracy import published_model_a2a3
 
 from castsim.__main__ import main
 from castsim.engines import simulate
-from castsim.evidence.accuracy_assessment import LABEL_SHAPE, SHAPE, Accuracy, AssessedRow, assess, assess_row
-from castsim.evidence.measured_rows import read_table
 from castsim.execution.pipe_operations import PipeBarrier
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FORMATS
@@ -33,6 +31,8 @@ from castsim.machines.strided.strided_instructions import Stream, StridedInstruc
 from castsim.running.estimating import estimate
 from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets.loader import SHIPPED, format_of, load_target
+from castsim.tools.accuracy.accuracy_assessment import LABEL_SHAPE, SHAPE, Accuracy, AssessedRow, assess, assess_row
+from castsim.tools.accuracy.measured_rows import read_table
 
 TARGETS = ROOT / "targets"
 HEADER = (

@@ -13,12 +13,12 @@ import pytest
 from kit.paths import ROOT
 
 from castsim.__main__ import main
-from castsim.evidence.accuracy_assessment import AccuracyTables, accuracy
-from castsim.evidence.left_out import WIDEST, Residual, intervals_of, kind_of, residuals, write_record
-from castsim.evidence.measured_rows import KERNEL, LAUNCH, read_table
 from castsim.isa.errors import ReadError
 from castsim.targets.description import SourceKind
 from castsim.targets.loader import INTERVALS, load_target, measured_operation, read_intervals
+from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, accuracy
+from castsim.tools.accuracy.left_out import WIDEST, Residual, intervals_of, kind_of, residuals, write_record
+from castsim.tools.accuracy.measured_rows import KERNEL, LAUNCH, read_table
 
 TARGETS = ROOT / "targets"
 
@@ -35,7 +35,7 @@ def of_target(name: str) -> list[Residual]:
 
 def test_the_shipped_records_are_those_of_code_and_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`castsim accuracy --record targets` writes them anew."""
-    again = "castsim.evidence.left_out.residuals"  # a minute for each chip, so only once
+    again = "castsim.tools.accuracy.left_out.residuals"  # a minute for each chip, so only once
     monkeypatch.setattr(again, lambda found: of_target(found[0].target.name))
     write_record(tmp_path, shipped().tables)
     assert (tmp_path / INTERVALS).read_text() == (TARGETS / INTERVALS).read_text()

@@ -1,4 +1,4 @@
-"""Writes `simulator/lowering/records/casts_TARGET.json`: what every tile cast of the shipped targets does.
+"""Writes `simulator/tools/lowering/records/casts_TARGET.json`: what every tile cast of the shipped targets does.
 
 `python tests cast_catalogue` traces all casts again, which takes seconds.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 
-from castsim.lowering.lowering_answers import changed, searched_settings
-from castsim.lowering.sharing import RECORDS, record_of_casts
-from castsim.lowering.tile_casts import FUNCTIONS, STRIDED
 from castsim.targets.loader import Target, load_target
+from castsim.tools.lowering.lowering_answers import changed, searched_settings
+from castsim.tools.lowering.sharing import RECORDS, record_of_casts
+from castsim.tools.lowering.tile_casts import FUNCTIONS, STRIDED
 
 PLANNING = {"a2a3": STRIDED, "a5": FUNCTIONS}
 

@@ -12,9 +12,9 @@ import sys
 
 from kit.paths import ROOT
 
-from castsim.lowering.conformance import ConformanceEntry, Matrix, conform
-from castsim.lowering.planner import PlanKind
-from castsim.reports.conform import cast_text, cell_text
+from castsim.tools.lowering.conform_report import cast_text, cell_text
+from castsim.tools.lowering.conformance import ConformanceEntry, Matrix, conform
+from castsim.tools.lowering.planner import PlanKind
 
 DOCS = ROOT / "docs"
 COST = re.compile(r", [0-9]+\.[0-9]{3}(?=$|[ ;])")

@@ -15,11 +15,11 @@ import numpy as np
 import oracle
 
 from castsim.isa.formats import FORMATS, Overflow, Rounding, Saturation, TaperedFormat
-from castsim.lowering.steps import Constants, FormatCast, LoweringStep, TileCastForm
 from castsim.machines.mechanisms import CastAsked, machine_of
 from castsim.numerics.policy import Policy
 from castsim.targets.loader import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
+from castsim.tools.lowering.steps import Constants, FormatCast, LoweringStep, TileCastForm
 
 NARROW = ("i8", "u8", "e4m3fn", "e5m2", "hif8")
 WIDE = ("f16", "bf16", "i16", "u16")

@@ -8,11 +8,11 @@ from kit.command_output import document_of, out_of
 from tools.lowering.conformance_record import RECORDS, answer, held, record
 
 from castsim.__main__ import main
-from castsim.lowering.conformance import Cell, conform, legal_casts, settle_cell
-from castsim.lowering.demand import Verdict
-from castsim.lowering.planner import PlanKind
-from castsim.reports.conform import cast_text, cell_text, conform_markdown
 from castsim.targets.loader import load_specification, target_names
+from castsim.tools.lowering.conform_report import cast_text, cell_text, conform_markdown
+from castsim.tools.lowering.conformance import Cell, conform, legal_casts, settle_cell
+from castsim.tools.lowering.demand import Verdict
+from castsim.tools.lowering.planner import PlanKind
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 SAMPLE = 6

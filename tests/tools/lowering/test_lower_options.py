@@ -16,10 +16,10 @@ from kit.command_output import ended, err_of
 from kit.paths import ROOT
 
 from castsim.__main__ import main
-from castsim.lowering.demand import CastRequest, Verdict
-from castsim.lowering.lowering_answers import answer, answer_through, choices, settable
-from castsim.lowering.planner import PlanKind
 from castsim.targets.loader import load_target, target_names
+from castsim.tools.lowering.demand import CastRequest, Verdict
+from castsim.tools.lowering.lowering_answers import answer, answer_through, choices, settable
+from castsim.tools.lowering.planner import PlanKind
 
 F32_OF_F16 = {  # TOSA: overflow after rounding gives infinity, whose bound is 65520; NaN gives NaN
     0x477FE000: 0x7BFF,  # 65504

@@ -12,10 +12,10 @@ import pytest
 from kit.paths import ROOT
 from tools.lowering import cast_catalogue
 
-from castsim.lowering.demand import CastRequest
-from castsim.lowering.lowering_answers import answer
-from castsim.lowering.sharing import RECORDS, recorded_casts
 from castsim.targets.loader import TileTarget, load_specification, load_target
+from castsim.tools.lowering.demand import CastRequest
+from castsim.tools.lowering.lowering_answers import answer
+from castsim.tools.lowering.sharing import RECORDS, recorded_casts
 
 DOCS = ROOT / "docs"
 SPECIFICATIONS = ["tosa", "onnx"]

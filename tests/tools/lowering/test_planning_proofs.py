@@ -12,14 +12,6 @@ from tools.lowering.planning_synthetic import policy_step as step
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import DETERMINISTIC, FORMATS
-from castsim.lowering.catalogue import catalogue_of
-from castsim.lowering.demand import CastRequest, Demand, Verdict, settle
-from castsim.lowering.lowering_answers import answer
-from castsim.lowering.planner import PlanKind, plan
-from castsim.lowering.proof import Judgement, Method, _is_reference, _settled_policy, judge, judge_by_breakpoints
-from castsim.lowering.samples import codes_at, is_ordered, nearest_zero_first, number_count, substitute_of
-from castsim.lowering.steps import FormatCast, LoweringStep, keeps_order, run_chain
-from castsim.lowering.tosa_operators import order_keys
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.policy import (
     InfinityWrap,
@@ -29,8 +21,16 @@ from castsim.numerics.policy import (
     legal_overflows,
     legal_roundings,
 )
-from castsim.reports.lower import answer_document
+from castsim.running.acceptance import order_keys
 from castsim.targets.loader import load_target
+from castsim.tools.lowering.catalogue import catalogue_of
+from castsim.tools.lowering.demand import CastRequest, Demand, Verdict, settle
+from castsim.tools.lowering.lowering_answers import answer
+from castsim.tools.lowering.planner import PlanKind, plan
+from castsim.tools.lowering.proof import Judgement, Method, _is_reference, _settled_policy, judge, judge_by_breakpoints
+from castsim.tools.lowering.report import answer_document
+from castsim.tools.lowering.samples import codes_at, is_ordered, nearest_zero_first, number_count, substitute_of
+from castsim.tools.lowering.steps import FormatCast, LoweringStep, keeps_order, run_chain
 
 
 def by_both(demand: Demand, chain: tuple[LoweringStep, ...]) -> tuple[Judgement, Judgement]:
@@ -116,7 +116,7 @@ def test_32_bits_are_all_tried_in_machine_code(src: str, dst: str) -> None:
 
 
 def test_without_machine_code_wide_results_are_sampled_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("castsim.lowering.proof.has_machine_code", lambda: False)
+    monkeypatch.setattr("castsim.tools.lowering.proof.has_machine_code", lambda: False)
     found = plan(CastRequest("f32", "i32", "a5", spec="tosa"))
     assert found.evidence is not None
     assert found.evidence.method is Method.SAMPLED
@@ -275,7 +275,7 @@ def test_what_is_the_reference_by_its_making_satisfies_samples(src: str, dst: st
     """The demand accepts on samples what a chain gives that no run over all codes has tried."""
     pytest.importorskip("numba")
     with pytest.MonkeyPatch.context() as patch:  # nothing may be left to a run of 2**32 codes
-        patch.setattr("castsim.lowering.proof._Runner", None)
+        patch.setattr("castsim.tools.lowering.proof._Runner", None)
         found = plan(CastRequest(src, dst, target, spec=spec))
     assert found.evidence is not None
     assert (found.evidence.method, found.evidence.codes, found.verdict) == (

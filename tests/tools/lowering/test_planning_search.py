@@ -12,20 +12,20 @@ import pytest
 from benchmarks.answers import ASKED, ask, markdown
 from tools.lowering.planning_synthetic import WIDE, Case, case, issue, policy_step, shortest
 
-from castsim.evidence.verification.lowering import check_plan, run_text
 from castsim.isa.formats import FORMATS
-from castsim.lowering.catalogue import Catalogue, search
-from castsim.lowering.conformance import Cell, changed, legal_casts
-from castsim.lowering.demand import CastRequest, Verdict, settle
-from castsim.lowering.planner import Plan, PlanKind, plan
-from castsim.lowering.proof import Method, judge
-from castsim.lowering.samples import telling_codes
-from castsim.lowering.steps import TileCastForm, TileOperationForm
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes, codes_from_array
 from castsim.running.program_loading import load_text
 from castsim.running.program_runs import run_loaded
 from castsim.targets.loader import load_specification, target_names
+from castsim.tools.lowering.catalogue import Catalogue, search
+from castsim.tools.lowering.conformance import Cell, changed, legal_casts
+from castsim.tools.lowering.demand import CastRequest, Verdict, settle
+from castsim.tools.lowering.planner import Plan, PlanKind, plan
+from castsim.tools.lowering.proof import Method, judge
+from castsim.tools.lowering.samples import telling_codes
+from castsim.tools.lowering.steps import TileCastForm, TileOperationForm
+from castsim.tools.verify.lowering import check_plan, run_text
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 TARGETS = 200

@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 
 from castsim.isa.formats import FORMATS, Codes, Format
-from castsim.lowering import catalogue as written
-from castsim.lowering import planner as planning
-from castsim.lowering.catalogue import arithmetic_between, catalogue_of, nearest
-from castsim.lowering.conformance import ConformanceEntry, conform
-from castsim.lowering.demand import CastRequest, settle
-from castsim.lowering.planner import plan
-from castsim.lowering.samples import telling_codes
-from castsim.lowering.sharing import Equals, Kept, Numbers, Shared, forget, unshared
-from castsim.lowering.steps import Constants, LoweringStep, RereadForm, run_chain
-from castsim.lowering.tile_casts import tile_arithmetic, tile_choices
-from castsim.lowering.vector_steps import vector_arithmetic
 from castsim.running.loaded import LoadedProgram
 from castsim.targets.loader import Target, load_specification, load_target, target_names
+from castsim.tools.lowering import catalogue as written
+from castsim.tools.lowering import planner as planning
+from castsim.tools.lowering.catalogue import arithmetic_between, catalogue_of, nearest
+from castsim.tools.lowering.conformance import ConformanceEntry, conform
+from castsim.tools.lowering.demand import CastRequest, settle
+from castsim.tools.lowering.planner import plan
+from castsim.tools.lowering.samples import telling_codes
+from castsim.tools.lowering.sharing import Equals, Kept, Numbers, Shared, forget, unshared
+from castsim.tools.lowering.steps import Constants, LoweringStep, RereadForm, run_chain
+from castsim.tools.lowering.tile_casts import tile_arithmetic, tile_choices
+from castsim.tools.lowering.vector_steps import vector_arithmetic
 
 SLICES = [("onnx", "a5", "i8", "e5m2"), ("tosa", "gaudi2", "i8", "f16"), ("tosa", "a2a3", "i16", "i8")]
 THOROUGH = [(spec, target, None, None) for spec in ("tosa", "onnx") for target in target_names()]

@@ -13,20 +13,20 @@ from kit.paths import ROOT
 
 import castsim.machines.vliw.semantics
 from castsim.__main__ import main
-from castsim.evidence.verification import lowering
-from castsim.evidence.verification.lowering import SubstitutionRecord, needed
 from castsim.isa.formats import FORMATS, Codes
-from castsim.lowering import proof as exhaustive_module
-from castsim.lowering.catalogue import catalogue_of
-from castsim.lowering.demand import CastRequest, Verdict, settle
-from castsim.lowering.planner import Plan
-from castsim.lowering.proof import Method, judge
-from castsim.lowering.samples import RECORD, Substitute, disagreeing, recorded, substitute_of, telling_codes
-from castsim.lowering.steps import ConstantArithmetic, FormatCast, LoweringStep, VectorForm
-from castsim.lowering.vector_steps import ARITHMETIC_OPTIONS
 from castsim.numerics.policy import abstract_policy
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
+from castsim.tools.lowering import proof as exhaustive_module
+from castsim.tools.lowering.catalogue import catalogue_of
+from castsim.tools.lowering.demand import CastRequest, Verdict, settle
+from castsim.tools.lowering.planner import Plan
+from castsim.tools.lowering.proof import Method, judge
+from castsim.tools.lowering.samples import RECORD, Substitute, disagreeing, recorded, substitute_of, telling_codes
+from castsim.tools.lowering.steps import ConstantArithmetic, FormatCast, LoweringStep, VectorForm
+from castsim.tools.lowering.vector_steps import ARITHMETIC_OPTIONS
+from castsim.tools.verify import lowering
+from castsim.tools.verify.lowering import SubstitutionRecord, needed
 
 U32, U8 = FORMATS["u32"], FORMATS["u8"]
 ODD_ONE = 0x00B5_7A31
@@ -179,7 +179,7 @@ def test_the_command_keeps_a_record_and_goes_on_with_it(
     assert "continue it with --resume" in capsys.readouterr().err
     assert main([*arguments, "--resume", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["codes_checked"] == 7 << 18
-    held["sources"]["files"]["simulator/lowering/samples.py"] = "0" * 64
+    held["sources"]["files"]["simulator/tools/lowering/samples.py"] = "0" * 64
     path.write_text(json.dumps(held))
     assert main([*arguments, "--resume"]) == 2
     assert "stale" in capsys.readouterr().err

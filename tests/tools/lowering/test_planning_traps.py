@@ -10,13 +10,13 @@ import numpy as np
 import oracle
 import pytest
 
-from castsim.evidence.verification.lowering import run_text
 from castsim.isa.formats import FORMATS
-from castsim.lowering.demand import CastRequest, Verdict
-from castsim.lowering.planner import Plan, PlanKind, plan, plan_through
-from castsim.lowering.steps import run_chain
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import encode_value, value_of
+from castsim.tools.lowering.demand import CastRequest, Verdict
+from castsim.tools.lowering.planner import Plan, PlanKind, plan, plan_through
+from castsim.tools.lowering.steps import run_chain
+from castsim.tools.verify.lowering import run_text
 
 TPC = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
 
@@ -164,7 +164,7 @@ def test_a_sum_that_is_rounded_is_no_offset() -> None:
 def test_every_counterexample_differs_on_the_simulated_target(
     src: str, dst: str, target: str, spec: str, path: list[str]
 ) -> None:
-    from castsim.lowering.catalogue import assembly_of  # noqa: PLC0415
+    from castsim.tools.lowering.catalogue import assembly_of  # noqa: PLC0415
 
     wrong = plan_through(CastRequest(src, dst, target, spec=spec), path)
     assert wrong.counterexample is not None

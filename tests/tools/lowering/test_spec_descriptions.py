@@ -16,9 +16,8 @@ from kit.paths import PROGRAMS
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS
-from castsim.lowering.acceptance import acceptance, accepts, parse_specification, specified_cast
-from castsim.lowering.tosa_operators import order_keys
 from castsim.numerics.codec import value_of
+from castsim.running.acceptance import acceptance, accepts, order_keys, parse_specification, specified_cast
 from castsim.targets.loader import (
     is_specification,
     load_specification,

@@ -18,14 +18,14 @@ from tools.lowering.different_answers import ROWS, Abstract, Chip, Row, Script, 
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Overflow, Rounding, Saturation, format_named
-from castsim.lowering.acceptance import accepts, specified_cast
-from castsim.lowering.tosa_operators import GraphValidity, Rescale, Rescaled, rescale
 from castsim.machines.casting import cast_on_target
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.codec import encode_value
 from castsim.numerics.policy import abstract_policy
+from castsim.running.acceptance import accepts, specified_cast
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
+from castsim.tools.graphs.tosa_operators import GraphValidity, Rescale, Rescaled, rescale
 
 DATA = load("golden_tosa_rescale.npz")
 CASES = [dict(zip(DATA["meta_cols"].tolist(), row, strict=True)) for row in DATA["meta"].tolist()]

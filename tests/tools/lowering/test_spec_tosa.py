@@ -17,8 +17,8 @@ from kit.golden import as_codes, format_name, load, nearest_bf16
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import format_named
-from castsim.lowering.acceptance import acceptance, accepts, specified_cast
 from castsim.numerics.codec import value_of
+from castsim.running.acceptance import acceptance, accepts, specified_cast
 from castsim.targets.loader import load_specification
 
 SPEC = load_specification("tosa")

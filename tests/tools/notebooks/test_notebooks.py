@@ -24,12 +24,12 @@ import castsim
 from castsim.__main__ import main
 from castsim.execution.timing import Cause
 from castsim.isa.errors import EngineError, LimitError, ReadError
-from castsim.reports.notebooks import presentation, runs
-from castsim.reports.notebooks.presentation import cause_colour
-from castsim.reports.notebooks.runs import shown_window
 from castsim.reports.pages.blocks import Lanes, Packed, Tone, notebook_html
 from castsim.reports.pages.run_timeline import interval_columns
 from castsim.targets.csv_tables import SHIPPED
+from castsim.tools.notebooks import presentation, runs
+from castsim.tools.notebooks.presentation import cause_colour
+from castsim.tools.notebooks.runs import shown_window
 
 TILES = ROOT / "programs/f32_to_f16.pto"
 LOOPED = ROOT / "programs/f32_to_f16_pipelined.pto"

@@ -22,10 +22,10 @@ from castsim.isa.tpc.parser import parse, print_declaration, print_instruction
 from castsim.isa.tpc.program import Bundle, LabelDefinition, Slot
 from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.tpc_compiler import pipelining
+from castsim.tools.tpc_assembly import pipelining
+from castsim.tools.tpc_assembly.scheduling import Scheduled, schedule
 from castsim.tpc_compiler.placing import BasicBlock, BlockGraph, mark_fresh, renamed
 from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, reading_sources
-from castsim.tpc_compiler.scheduling import Scheduled, schedule
 from castsim.tpc_compiler.virtual_registers import read_sequential
 
 Capture = pytest.CaptureFixture[str]

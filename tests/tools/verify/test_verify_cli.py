@@ -17,9 +17,9 @@ import pytest
 from kit.command_output import document_of, err_of, out_of
 
 from castsim.__main__ import main
-from castsim.evidence.verification import comparison, kept
-from castsim.evidence.verification.running import VerificationRecord, required_parts
 from castsim.numerics.tiers import convert_codes
+from castsim.tools.verify import comparison, kept
+from castsim.tools.verify.running import VerificationRecord, required_parts
 
 Capture = pytest.CaptureFixture[str]
 
@@ -62,7 +62,7 @@ def test_the_samples_that_nobody_counts_are_shared_among_the_modes(
     def interrupted(record: VerificationRecord, **_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("castsim.commands.verify.verify", interrupted)
+    monkeypatch.setattr("castsim.tools.verify.command.verify", interrupted)
     assert main(["verify", "i64", "f32", *modes]) == 130
     said, total = re.findall(r"^trying (\d+) casts? on ([\d,]+) codes: samples", capsys.readouterr().err)[0]
     assert int(total.replace(",", "")) <= 1 << 20
@@ -140,7 +140,7 @@ def test_the_matrix_can_be_started_and_interrupted(tmp_path: Path, monkeypatch: 
     def interrupted(record: VerificationRecord, **_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("castsim.commands.verify.verify", interrupted)
+    monkeypatch.setattr("castsim.tools.verify.command.verify", interrupted)
     path = tmp_path / "f32.json"
     assert main(["verify", "--matrix", "--record", str(path)]) == 130
     assert tuple(one.part for one in VerificationRecord.load(path).progress) == required_parts()
@@ -151,7 +151,7 @@ def test_the_matrix_can_be_started_and_interrupted(tmp_path: Path, monkeypatch: 
 SAVING_OFTEN = """
 import sys
 from castsim.__main__ import main
-from castsim.evidence.verification import running
+from castsim.tools.verify import running
 running.SAVE_SECONDS = 0.1
 sys.exit(main())
 """

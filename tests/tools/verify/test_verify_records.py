@@ -18,12 +18,12 @@ import pytest
 from kit.command_output import ended
 from kit.paths import ROOT
 
-import castsim.evidence.verification
-from castsim.evidence.verification import kept
-from castsim.evidence.verification.kept import digest_of, source_digests, stripped
-from castsim.evidence.verification.running import VerificationRecord, required_parts
+import castsim.tools.verify
+from castsim.tools.verify import kept
+from castsim.tools.verify.kept import digest_of, source_digests, stripped
+from castsim.tools.verify.running import VerificationRecord, required_parts
 
-SHIPPED = Path(castsim.evidence.verification.__file__).parent / "records"
+SHIPPED = Path(castsim.tools.verify.__file__).parent / "records"
 RECORDS = sorted(SHIPPED.glob("*.json"))
 
 DESTINATIONS = ["f16", "bf16", "e4m3fn", "e5m2", "e2m1", "e1m2", "hif8", "i8", "u8", "i16", "i32"]
@@ -177,7 +177,7 @@ def test_the_files_are_those_that_computing_a_cast_imports() -> None:
     for module in ("rounding", "pack", "cast", "blocks", "policy", "tables", "tiers"):
         assert f"castsim/numerics/{module}.py" in names
     assert "castsim/isa/formats.py" in names
-    assert {f"castsim/evidence/verification/{module}.py" for module in ("inputs", "comparison")} <= names
+    assert {f"castsim/tools/verify/{module}.py" for module in ("inputs", "comparison")} <= names
     assert not names & {f"castsim/{name}.py" for name in ("numerics/quantisation", "isa/errors", "isa/pto/lexer")}
     loaded = {name: found for name, found in sys.modules.items() if name.startswith("castsim.numerics.compiled")}
     assert {f"castsim/numerics/compiled/{Path(str(found.__file__)).name}" for found in loaded.values()} <= names

@@ -17,14 +17,14 @@ import pytest
 from oracle_scalar import neighbours
 
 import castsim
-from castsim.evidence.verification import comparison, running
-from castsim.evidence.verification.comparison import ComparisonResult, probe
-from castsim.evidence.verification.inputs import LARGEST, Exhaustive, Samples, Structured, VerificationPart, input_set
-from castsim.evidence.verification.running import PartProgress, VerificationRecord, plan, verify
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import DETERMINISTIC, Overflow, Rounding, format_named
 from castsim.numerics.blocks import check_codes, code_dtype
 from castsim.numerics.tiers import convert_codes
+from castsim.tools.verify import comparison, running
+from castsim.tools.verify.comparison import ComparisonResult, probe
+from castsim.tools.verify.inputs import LARGEST, Exhaustive, Samples, Structured, VerificationPart, input_set
+from castsim.tools.verify.running import PartProgress, VerificationRecord, plan, verify
 
 HALF = VerificationPart("f16", "e4m3fn", Rounding.RINT, Overflow.SPECIAL, "table", "reference", "exhaustive")
 

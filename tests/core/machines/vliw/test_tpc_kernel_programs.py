@@ -18,7 +18,7 @@ from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.lint_checking import lint
 from castsim.targets.tpc_encoding import encoding_of
-from castsim.tpc_compiler.scheduling import schedule
+from castsim.tools.tpc_assembly.scheduling import schedule
 
 WITH_PAIRS = ("gaudi", "gaudib", "greco", "gaudi2")
 STEPS = 5

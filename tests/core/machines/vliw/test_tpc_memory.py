@@ -11,7 +11,7 @@ from kit.tpc_text import GENERATIONS
 from castsim.isa.errors import IllegalError
 from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.tpc_compiler.scheduling import schedule
+from castsim.tools.tpc_assembly.scheduling import schedule
 
 
 def tensors(kind: str, shape: str, out: str = "", **registers: str | int) -> str:

@@ -15,7 +15,7 @@ from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.lint_checking import lint
 from castsim.numerics.codec import codes_from_array
-from castsim.tpc_compiler.scheduling import executed_bundles, schedule
+from castsim.tools.tpc_assembly.scheduling import executed_bundles, schedule
 
 KINDS = tuple(tpc_quantise_oracle.KERNELS)
 NAMES = sorted(
