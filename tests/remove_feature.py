@@ -25,7 +25,10 @@ COPY = ROOT / "build" / "without" / "castsim"
 
 LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", "*.egg-info")
 
-NEEDING = {"languages.cpp_recording": ("languages.ascendc", "languages.pto_cpp")}
+NEEDING = {
+    "languages.cpp_recording": ("languages.ascendc", "languages.pto_cpp"),
+    "tools.expand": ("tools.advise", "tools.editor"),
+}
 """The features that need a feature, and are taken out with it."""
 
 

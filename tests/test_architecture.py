@@ -231,6 +231,8 @@ DECLARING = (
 REQUIRED = {
     "languages.ascendc": {"languages.cpp_recording"},
     "languages.pto_cpp": {"languages.cpp_recording"},
+    "tools.advise": {"tools.expand"},
+    "tools.editor": {"tools.expand"},
 }
 """Features that a feature needs."""
 

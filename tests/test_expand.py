@@ -38,7 +38,6 @@ from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes
-from castsim.running.block_lowering import expand
 from castsim.running.loaded import LoadRequest
 from castsim.running.program_loading import TileProgram, load
 from castsim.running.program_runs import run
@@ -47,6 +46,7 @@ from castsim.targets.loader import load_target
 from castsim.targets.strided_repeat import STRUCTURES
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import VectorFunctionOperation
+from castsim.tools.expand.expansion import expand
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 WRITTEN = {

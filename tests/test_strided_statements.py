@@ -19,8 +19,8 @@ from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.strided_statements import STRIDED_ROWS
 from castsim.isa.pto.value_types import PointerType, ScalarType, StridedStatement
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.running.block_lowering import expand
 from castsim.running.loaded import LoadRequest
+from castsim.tools.expand.expansion import expand
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -92,18 +92,6 @@ class VectorUnits(Protocol):
         """
         ...
 
-    def expanded(self, function: Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
-        """Return the text of the instructions that a tile function executes, and the options that this text needs.
-
-        `issued` are its instructions; for a function that is not walked, its lowerer: its scalar arguments remain
-        arguments.
-
-        Raises:
-            IllegalError: programs cannot name an instruction of an operation's lowering; without a walk,
-                also if an operation can only be written for known scalars.
-        """
-        ...
-
 
 # Inside of the launches of vector functions: where their cycles went, instruction by instruction.
 

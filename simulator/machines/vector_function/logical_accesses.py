@@ -11,6 +11,7 @@ from math import gcd
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro_builder import INDEX, Pred, Reg, Use
 from castsim.isa.pto.micro_forms import LEGACY
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import (
@@ -28,13 +29,9 @@ from castsim.isa.pto.value_types import (
 from castsim.machines.vector_function.logical_emitter import (
     I16,
     I32,
-    INDEX,
+    LogicalBuilder,
     LogicalMask,
     LogicalRegister,
-    Pred,
-    Reg,
-    Use,
-    VectorEmitter,
     per_register,
     physical,
     register_count,
@@ -229,7 +226,7 @@ def _size(kind: PointerType) -> int:
 class Address:
     """Elements of `width` bits from a pointer on; `divisor` divides the address in bytes."""
 
-    out: VectorEmitter
+    out: LogicalBuilder
     pointer: str
     kind: PointerType
     offset: str
@@ -285,7 +282,7 @@ def _widest(modes: Iterable[tuple[int, int]], width: int, container: int) -> int
     return max([width, *(c for w, c in modes if w == width and c <= container)])
 
 
-class LogicalAccesses(VectorEmitter):
+class LogicalAccesses(LogicalBuilder):
     """Writer of loads and stores; lanes of a store without mask bit leave memory unchanged."""
 
     __slots__ = ()

@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
 from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, changes, heard_by
-from castsim.execution.tree import Instruction, Lowered, Tree
+from castsim.execution.tree import Instruction, Lowered
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, Overflow, Rounding, format_named
@@ -35,11 +34,8 @@ from castsim.isa.pto.value_types import (
 )
 from castsim.machines.program_recorder import execute_tile, no_strided
 from castsim.machines.vector_function import loads_stores as access
-from castsim.machines.vector_function.expanded_program import framed, program_writer
-from castsim.machines.vector_function.expanded_statements import write_statements
 from castsim.machines.vector_function.lane_operations import OPERATIONS, execute, squeezed_bytes
 from castsim.machines.vector_function.plan import ctrl_of_level
-from castsim.machines.vector_function.register_operations import Attributes, UnsettledError
 from castsim.machines.vector_function.scope_recorder import ScopeRecorder, body_cycles
 from castsim.machines.vector_function.vector_registers import (
     Operands,
@@ -178,21 +174,6 @@ class LaneUnits:
     def body_cycles(self, body: Body) -> int:
         """Return the cycles of a body of a published table."""
         return body_cycles(body, self.target)
-
-    def expanded(self, function: pto.Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
-        """Return the instructions of a tile function as text; its scalar arguments stay open unless it was walked."""
-        needed: dict[str, str] = {}
-        while True:
-            attributes = Attributes(self.target, dict(needed))
-            try:
-                if isinstance(issued, Tree):
-                    program = program_writer(function, attributes, set())
-                    program.tree(issued)
-                else:
-                    program = write_statements(function, issued, attributes)
-                return framed(program, function), attributes.needed
-            except UnsettledError as error:
-                needed.update(error.options)
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from castsim.isa.dataclass import dataclass, field, fields, replace
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro_builder import OperationRun, Pred, Reg, Use
 from castsim.isa.pto.micro_forms import LEGACY, SCOPES, logical_operations
 from castsim.isa.pto.micro_words import CONVERSIONS, plain_word
 from castsim.isa.pto.program import REGION_FIELDS
@@ -44,10 +45,6 @@ from castsim.machines.vector_function.logical_emitter import (
     Logical,
     LogicalMask,
     LogicalRegister,
-    OperationRun,
-    Pred,
-    Reg,
-    Use,
     pairs_of,
     per_register,
     physical,

@@ -107,20 +107,6 @@ class AllEntries(CommandDocument, name="run-all-entries"):
     failed: int = says("Number of functions that cannot be run.")
 
 
-# `castsim view`, `sweep` and `tosa`.
-
-
-# Commands on program texts: `record`, `expand`, `schedule`.
-
-
-class Expanded(CommandDocument, name="expand"):
-    """A program of tile operations rewritten as vector instructions."""
-
-    file: str = says("The program.")
-    out: str | None = says("The output file of the text; null if none was written.")
-    program: str = says("The text.")
-
-
 # `castsim verify`: what its records hold.
 
 
