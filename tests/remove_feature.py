@@ -17,7 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TABLES = ("simulator/commands/feature.py", "simulator/running/languages.py", "simulator/commands/core.py")
+TABLES = (
+    "simulator/commands/feature.py",
+    "simulator/running/languages.py",
+    "isa/pto/dialects.py",
+    "simulator/commands/core.py",
+)
 """The files with a row for each feature."""
 
 COPY = ROOT / "build" / "without" / "castsim"

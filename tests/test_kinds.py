@@ -56,7 +56,7 @@ READERS = {
     "isa/pto/tile_operation_forms.py": "reads names of operations; the matrix unit's are an open list of beginnings",
     "isa/pto/strided_statements.py": "reads attributes of program text, and names in a table",
     "isa/pto/types.py": "reads types of program text",
-    "isa/pto/vmi_operations.py": "reads words of program text",
+    "simulator/languages/vmi/operations.py": "reads words of program text",
     "isa/tpc/program.py": "reads names of files, in declarations of tables",
     "targets/tpc_compiler.py": "reads names of the compiler's functions",
     "simulator/tools/expand/nests.py": "reads types of the text that it writes",

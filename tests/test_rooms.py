@@ -55,10 +55,10 @@ engines           19   6900
 evidence          10   3600
 execution         38  15600
 files              1    300
-isa               35  15900
-languages         36  14000
+isa               35  15200
+languages         43  16400
 lowering          14   6500
-machines          59  26300
+machines          56  24800
 numerics          12   4000
 reports           47  12500
 running           19   7000

@@ -77,7 +77,7 @@ class VectorUnits(Protocol):
         ...
 
     def lowered(self, function: Function) -> Function:
-        """Return a function with operations on logical registers replaced by vector instructions.
+        """Return a function with the operations of dialects replaced by vector instructions.
 
         Raises:
             IllegalError: an operation has no replacement; the error has its position.

@@ -59,7 +59,7 @@ class StridedUnits:
             IllegalError: it has some, or a vecscope.
         """
         for node in pto.nodes(function.body or ()):
-            registers = isinstance(node, pto.VmiOperation) or (
+            registers = isinstance(node, pto.DialectOperation) or (
                 isinstance(node, MicroOperation) and ROWS[node.mnemonic].place is Place.SCOPE
             )
             if registers or (isinstance(node, pto.Section) and node.kind in SCOPES):

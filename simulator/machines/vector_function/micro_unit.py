@@ -1,6 +1,6 @@
 """The vector unit of micro programs with values: every instruction is executed on registers of bytes.
 
-Functions with logical registers are first converted. Source: docs/reference/micro.md sections 3 to 5 and 9.
+Operations of dialects are first lowered. Source: docs/reference/micro.md sections 3 to 5 and 9.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, Overflow, Rounding, format_named
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.dialects import dialect_module
 from castsim.isa.pto.micro_forms import OPAQUE, ROWS, micro_operations
 from castsim.isa.pto.micro_words import INTERFACE_CONVERSIONS, Conversion, conversion, detour
 from castsim.isa.pto.types import lane_bits
@@ -48,7 +49,6 @@ from castsim.machines.vector_function.vector_registers import (
     register_of,
     truncate,
 )
-from castsim.machines.vector_function.vmi_lowering import lower_function
 from castsim.numerics.policy import Policy
 from castsim.numerics.tiers import convert_codes
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -145,17 +145,19 @@ class LaneUnits:
         return start & ~(1 << self.target.control.saturation_global) if saturating else start
 
     def lowered(self, function: pto.Function) -> pto.Function:
-        """Return a function with operations on logical registers replaced by vector instructions."""
+        """Return a function with the operations of dialects replaced by vector instructions."""
         strided = next(
             (node for node in pto.nodes(function.body or ()) if isinstance(node, pto.StridedStatement)), None
         )
         if strided is not None:
             raise no_strided(self.target, strided)
-        found = lower_function(function)
-        for node in micro_operations(found.body or ()):
+        operations = [node for node in pto.nodes(function.body or ()) if isinstance(node, pto.DialectOperation)]
+        for dialect in dict.fromkeys(node.dialect for node in operations):
+            function = dialect_module(dialect, "lowering").lower_function(function)
+        for node in micro_operations(function.body or ()):
             if node.mnemonic == "vcvt":
                 self._check_pair(node)
-        return found
+        return function
 
     def _check_pair(self, node: MicroOperation) -> None:
         """Reject a conversion that the target supports only with an option, if that is not set."""

@@ -10,7 +10,6 @@ from castsim.execution.tree import Tree
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro_forms import has_logical_registers
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.reading import TILE_SUFFIX, Language, Source, read_source
@@ -95,7 +94,7 @@ def _lowered(program: MicroProgram, shipped: Target) -> str:
     Raises:
         IllegalError: it has only vector instructions.
     """
-    if not has_logical_registers(program.written):
+    if not any(isinstance(node, pto.DialectOperation) for node in nodes(program.written.body or ())):
         raise IllegalError(
             f"@{program.entry} is already a function of vector instructions", span=program.function.span,
             legal=("a function of tile operations", "one of logical registers (pto.vmi)"),
