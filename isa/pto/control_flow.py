@@ -376,7 +376,8 @@ def _generic_handler(reader: PtoReader) -> Handler:
         reader.unexpected("an operation")
     dialect = dialect_of(name)
     if dialect is not None and is_operation(name, reader.span(index)):
-        return dialect_module(dialect, "operations").read_operation  # type: ignore[no-any-return]
+        reader_of_dialect: Handler = dialect_module(dialect, "operations").read_operation
+        return reader_of_dialect
     if is_foreign_name(name):
         return read_foreign_operation
     reason = _REFUSED.get(name) or next(

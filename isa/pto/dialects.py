@@ -13,7 +13,7 @@ LOGICAL = "vmi"
 NAMES = {LOGICAL: "logical registers (pto.vmi)"}
 """What each dialect is, by the prefix of its operations after `pto.`."""
 
-DIALECTS = {
+DIALECTS: dict[str, str] = {
     LOGICAL: "castsim.languages.vmi",
 }
 """The folder of each installed dialect.
