@@ -252,8 +252,7 @@ def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _ExecutionPl
     masks = [kind for kind in (*node.operand_types, *node.result_types) if isinstance(kind, MaskType)]
     width = row.width or (masks[0].bits if masks else min(32, element.storage_bits))
     words = tuple(word for _, word in node.attributes)
-    unmasked = (every_lane(width),) if all("m" in form for form in OPERATIONS[plain].operands) else ()
-    operands = Operands(plain, element, result, width, target, masks=unmasked, words=words)
+    operands = Operands(plain, element, result, width, target, masks=(every_lane(width),), words=words)
     return _ExecutionPlan(operands, tuple(_coder(kind) for kind in node.operand_types))
 
 
