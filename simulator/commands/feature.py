@@ -52,7 +52,7 @@ COMMANDS = {
     "diff": "castsim.tools.diff",
     "record": "castsim.languages.cpp_recording",
     "graph": "castsim.tools.graphs",
-    "expand": "castsim.commands.core",
+    "expand": "castsim.tools.expand",
     "cast": "castsim.commands.core",
     "estimate": "castsim.commands.core",
     "formats": "castsim.commands.core",

@@ -18,7 +18,12 @@ from pathlib import Path
 
 from kit.paths import ROOT, TESTS
 
-TABLES = ("simulator/commands/feature.py", "simulator/running/languages.py", "simulator/commands/core.py")
+TABLES = (
+    "simulator/commands/feature.py",
+    "simulator/running/languages.py",
+    "isa/pto/dialects.py",
+    "simulator/commands/core.py",
+)
 """The files with a row for each feature."""
 
 COPY = ROOT / "build" / "without" / "castsim"
@@ -32,6 +37,7 @@ NEEDING = {
     "tools.lowering": ("tools.editor", "tools.graphs", "tools.notebooks", "tools.verify"),
     "tools.tpc_assembly": ("languages.tpc_c", "tools.advise"),
     "tools.verify": ("tools.compare",),
+    "tools.expand": ("tools.advise", "tools.editor"),
 }
 """The features that need a feature, and are taken out with it."""
 

@@ -232,13 +232,13 @@ REQUIRED = {
     "languages.ascendc": {"languages.cpp_recording"},
     "languages.pto_cpp": {"languages.cpp_recording"},
     "languages.tpc_c": {"tools.tpc_assembly"},
-    "tools.advise": {"tools.tpc_assembly"},
     "tools.calibrate": {"tools.accuracy"},
     "tools.compare": {"tools.verify"},
-    "tools.editor": {"tools.lowering"},
     "tools.graphs": {"tools.lowering"},
     "tools.notebooks": {"tools.accuracy", "tools.lowering"},
     "tools.verify": {"tools.lowering"},
+    "tools.advise": {"tools.expand", "tools.tpc_assembly"},
+    "tools.editor": {"tools.expand", "tools.lowering"},
 }
 """Features that a feature needs."""
 
