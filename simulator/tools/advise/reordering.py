@@ -28,7 +28,7 @@ from castsim.running.program_edits import (
     written_by,
 )
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.scheduling import schedule
+from castsim.tools.tpc_assembly.scheduling import schedule
 
 REORDERING = "reorder"
 _STEPS = 60

@@ -17,17 +17,17 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, IntFormat, Rounding, format_named
-from castsim.lowering.catalogue import PLANNING, Catalogue, catalogue_of, search
-from castsim.lowering.demand import MOST_STEPS, CastRequest, Demand, settle
-from castsim.lowering.lowering_answers import Answer, Setting, answer
-from castsim.lowering.samples import all_codes, distinct, telling_codes
-from castsim.lowering.steps import Chain, FormatCast, Integral, LoweringStep, RereadForm, run_chain
 from castsim.machines.registry import MachinePart
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import decode_to_float64
 from castsim.numerics.policy import abstract_policy
 from castsim.numerics.tiers import convert_codes
 from castsim.targets.loader import Target
+from castsim.tools.lowering.catalogue import PLANNING, Catalogue, catalogue_of, search
+from castsim.tools.lowering.demand import MOST_STEPS, CastRequest, Demand, settle
+from castsim.tools.lowering.lowering_answers import Answer, Setting, answer
+from castsim.tools.lowering.samples import all_codes, distinct, telling_codes
+from castsim.tools.lowering.steps import Chain, FormatCast, Integral, LoweringStep, RereadForm, run_chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ class Chip:
         """Plan a cast of a specification, if necessary with options that software sets, like `castsim lower`.
 
         Raises:
-            ReadError, IllegalError: see `castsim.lowering.lowering_answers.answer`.
+            ReadError, IllegalError: see `castsim.tools.lowering.lowering_answers.answer`.
         """
         key = (src.name, dst.name, spec, version, *sorted(attributes.items()))
         if key not in self._answers:

@@ -1,0 +1,48 @@
+"""The command `expand`: show a tile program as the vector instructions that the A5 executes."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from castsim.commands.option_parsers import assignments, refuse_tilelang, scalars_of
+from castsim.commands.outcome import CommandOutcome, plain, refuse_source, write_program
+from castsim.isa.reading import STDIN
+from castsim.running.languages import TILELANG, language_module, language_of
+from castsim.running.loaded import LoadRequest
+from castsim.targets.description import with_options
+from castsim.tools.expand.expansion import expand
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Write the program.
+
+    Raises:
+        ReadError: an option is wrong, or a file cannot be read or written.
+        IllegalError: see `castsim.tools.expand.expansion.expand`.
+    """
+    changes = assignments("--option", options.options)
+    request = LoadRequest(
+        target=options.target,
+        entry=options.entry,
+        args=scalars_of(options),
+        prepare=lambda target: with_options(target, changes),
+    )
+    refuse_source(options.out, options.file)
+    if language_of(options.file) == TILELANG:
+        found = language_module(TILELANG).kernel_of(options, options.file).text
+    else:
+        refuse_tilelang(options, options.file)
+        found = expand(Path("/dev/stdin" if options.file == STDIN else options.file), request)
+    if options.out is not None:
+        write_program(Path(options.out), found)
+
+    def text(_: int) -> RenderableType:
+        shown = found.rstrip("\n") if options.out is None else f"written to {options.out}"
+        return plain(shown)
+
+    return CommandOutcome({"file": options.file, "out": options.out, "program": found}, text)
