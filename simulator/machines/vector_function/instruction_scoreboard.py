@@ -22,7 +22,6 @@ from castsim.machines.vector_function.function_timing import (
     MOST_ACCESSES,
     group_has_room,
     loaded,
-    store_asked,
     store_start,
     words_of_cycle,
 )
@@ -605,7 +604,7 @@ class Board:
         )
         behind = blocked + (start - through if self._store_barrier != NO_TICK else 0)
         held.barrier += behind
-        asked = store_asked(start)
+        asked = cycle_from(start)
         passed = self.groups.grant(asked, issue.address, instruction.size, write=True)
         held.buffer += (passed - asked) * TICKS
         self.waited = self.waited or passed > asked

@@ -306,65 +306,48 @@ def _vector_types(issue: VectorIssue) -> list[VectorType]:
 
 
 def _load(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory, count = unit.memory, 2 if issue.node.mnemonic == "vldsx2" else 1
-    return access.load(
-        memory.buffer, _address(issue), access.distribution_name(issue.node), registers=count, defined=memory.defined
-    )
+    count = 2 if issue.node.mnemonic == "vldsx2" else 1
+    return access.load(unit.memory, _address(issue), access.distribution_name(issue.node), count)
 
 
 def _store(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory = unit.memory
-    access.store(
-        _registers(issue),
-        memory.buffer,
-        _address(issue),
-        access.distribution_name(issue.node),
-        _mask(issue),
-        defined=memory.defined,
-    )
+    mode = access.distribution_name(issue.node)
+    access.store(_registers(issue), unit.memory, _address(issue), mode, _mask(issue))
     return ()
 
 
 def _load_blocks(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory = unit.memory
-    return (access.load_blocks(memory.buffer, _address(issue), _stride(issue), _mask(issue), defined=memory.defined),)
+    return (access.load_blocks(unit.memory, _address(issue), _stride(issue), _mask(issue)),)
 
 
 def _store_blocks(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory = unit.memory
-    access.store_blocks(
-        _registers(issue)[0], memory.buffer, _address(issue), _stride(issue), _mask(issue), defined=memory.defined
-    )
+    access.store_blocks(_registers(issue)[0], unit.memory, _address(issue), _stride(issue), _mask(issue))
     return ()
 
 
 def _load_mask(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory, name = unit.memory, issue.node.word("dist") or "NORM"
-    return (access.load_predicate(memory.buffer, _address(issue), name, defined=memory.defined),)
+    return (access.load_predicate(unit.memory, _address(issue), issue.node.word("dist") or "NORM"),)
 
 
 def _store_mask(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory, name = unit.memory, issue.node.word("dist") or "NORM"
-    access.store_predicate(_mask(issue), memory.buffer, _address(issue), name, defined=memory.defined)
+    access.store_predicate(_mask(issue), unit.memory, _address(issue), issue.node.word("dist") or "NORM")
     return ()
 
 
 def _gather(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory, offsets = unit.memory, lane_bits(_vector_types(issue)[0].element)
-    bits, index, mask = _pointed_bits(issue), _registers(issue)[0], _lanes_taken(issue, offsets)
-    return (access.gather(memory.buffer, _address(issue), index, offsets, bits, mask, defined=memory.defined),)
+    width, index = lane_bits(_vector_types(issue)[0].element), _registers(issue)[0]
+    mask = _lanes_taken(issue, width)
+    return (access.gather(unit.memory, _address(issue), index, width, _pointed_bits(issue), mask),)
 
 
 def _gather_blocks(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory, offsets, mask = unit.memory, _registers(issue)[0], _lanes_taken(issue, REGISTER_BITS // access.BLOCKS)
-    return (access.gather_blocks(memory.buffer, _address(issue), offsets, mask, defined=memory.defined),)
+    offsets, mask = _registers(issue)[0], _lanes_taken(issue, REGISTER_BITS // access.BLOCKS)
+    return (access.gather_blocks(unit.memory, _address(issue), offsets, mask),)
 
 
 def _scatter(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory, (value, index) = unit.memory, _registers(issue)[:2]
-    bits = _pointed_bits(issue)
-    mask = _lanes_taken(issue, bits)
-    access.scatter(value, memory.buffer, _address(issue), index, bits, mask, defined=memory.defined)
+    (value, index), bits = _registers(issue)[:2], _pointed_bits(issue)
+    access.scatter(value, unit.memory, _address(issue), index, bits, _lanes_taken(issue, bits))
     return ()
 
 
@@ -443,7 +426,7 @@ def _align(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
 
 
 def _load_unaligned(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    found = access.load_unaligned(unit.memory.buffer, _address(issue), defined=unit.memory.defined)
+    found = access.load_unaligned(unit.memory, _address(issue))
     return (found, Alignment())
 
 
@@ -453,7 +436,7 @@ def _store_unaligned(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     by_register = issue.node.mnemonic == "vstur"
     count = unit.counted if by_register else _stride(issue) * _pointed_bits(issue) // 8
     start = _address(issue) + (state.stored if by_register or not issue.updates else 0)
-    access.store_unaligned(_registers(issue)[0], unit.memory.buffer, start, count, defined=unit.memory.defined)
+    access.store_unaligned(_registers(issue)[0], unit.memory, start, count)
     moves = issue.node.word("mode") != "NO_POST_UPDATE"
     return (Alignment(state.stored + (count if moves else 0)),)
 
