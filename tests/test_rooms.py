@@ -58,7 +58,7 @@ files              1    300
 isa               35  15200
 languages         43  16400
 lowering          14   6500
-machines          56  24600
+machines          57  24600
 numerics          12   4000
 reports           47  12500
 running           19   6700

@@ -212,7 +212,7 @@ VECTOR_FUNCTION = MechanismParts(
     lowerer=f"{_ROOM}.vector_function.function_lowering:VectorFunctionLowerer",
     compute=f"{_ROOM}.vector_function.values:compute",
     vector_units=f"{_ROOM}.vector_function.micro_unit:LaneUnits",
-    launches=f"{_ROOM}.vector_function.function_launches",
+    launches=f"{_ROOM}.vector_function.launch_report",
     cast_forms=("1d", "2d"),
 )
 VLIW = MechanismParts(element_cast=f"{_ROOM}.vliw.semantics:element_cast")

@@ -32,7 +32,8 @@ from castsim.isa.pto.value_types import (
     element_format,
 )
 from castsim.machines.program_recorder import ProgramRecorder
-from castsim.machines.vector_function.function_launches import MicroFunction, check_scope, time_scope
+from castsim.machines.vector_function.front_end import time_scope
+from castsim.machines.vector_function.function_launches import MicroFunction, check_scope
 from castsim.machines.vector_function.launched_scope import (
     Scope,
     ScopeFacts,
