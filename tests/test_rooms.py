@@ -58,9 +58,9 @@ files              1    300
 isa               35  15200
 languages         43  16400
 lowering          14   6500
-machines          57  24600
+machines          56  24300
 numerics          12   4000
-reports           47  12500
+reports           49  12800
 running           19   6700
 targets           14   6100
 testing            1    100

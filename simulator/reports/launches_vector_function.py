@@ -7,16 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from castsim.execution.timing import Cause, Timing, repeated
 from castsim.execution.transfer_timing import TICKS
-from castsim.execution.tree import Instruction, Lowered, Tree, elements, instances, operations
+from castsim.execution.tree import Lowered, Tree, elements, instances, operations
 from castsim.isa.dataclass import dataclass, field
-from castsim.machines.mechanisms import InstructionLaunches, LaunchSlice, LineLaunches, LineWait
 from castsim.machines.vector_function.front_end import time_scope
 from castsim.machines.vector_function.function_launches import FunctionLaunch, MicroFunction
-from castsim.machines.vector_function.function_operations import (
-    VectorFunction,
-)
+from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.instruction_scoreboard import ScopeTiming
-from castsim.targets.loader import Target
+from castsim.reports.launches import InstructionLaunches, LaunchSlice, LineLaunches, LineWait
 from castsim.targets.vector_function import VectorFunctionTarget
 
 _LOOP = "loop"
@@ -69,39 +66,37 @@ class _Total:
         )
 
 
-def written(tree: Tree, target: Target) -> Sequence[InstructionLaunches]:
+def written(tree: Tree, target: VectorFunctionTarget) -> Sequence[InstructionLaunches]:
     """Return the launches written in a program."""
-    assert isinstance(target, VectorFunctionTarget)
     found: defaultdict[int, _Total] = defaultdict(_Total)
     for lowered, _ in instances(tree):
-        for operation in lowered.body.items:
-            if isinstance(operation, MicroFunction):
-                total = found[lowered.instruction]
-                total.executions += 1
-                total.add(operation.timed(target))
+        for launch in _launches_of(lowered):
+            found[lowered.instruction].executions += 1
+            found[lowered.instruction].add(launch.timed(target))
     return _launches(tree, found, {number: total.cycles for number, total in found.items()})
 
 
-def slices(tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
+def slices(tree: Tree, timing: Timing, target: VectorFunctionTarget) -> Sequence[LaunchSlice]:
     """Return the cycles of the launches written in a program, in order."""
-    assert isinstance(target, VectorFunctionTarget)
     starts = {each.execution: each.start for each in timing.operations if each.pipe == target.pipes.vector}
-    found: list[LaunchSlice] = []
-    for number, (lowered, _) in enumerate(instances(tree)):
-        for operation in lowered.body.items:
-            if isinstance(operation, MicroFunction):
-                found += _slices(operation.timed(target), starts[number])
-    return found
+    return [
+        part
+        for number, (lowered, _) in enumerate(instances(tree))
+        for launch in _launches_of(lowered)
+        for part in _slices(launch.timed(target), starts[number])
+    ]
 
 
-def sent(lowered: Lowered, target: Target) -> Sequence[int]:
+def sent(lowered: Lowered, target: VectorFunctionTarget) -> Sequence[int]:
     """Return when the front end sends the instructions of a launch written in a program."""
-    assert isinstance(target, VectorFunctionTarget)
     found: list[int] = []
-    for operation in lowered.body.items:
-        if isinstance(operation, MicroFunction):
-            time_scope(operation.scope, target, found.append)
+    for launch in _launches_of(lowered):
+        time_scope(launch.scope, target, found.append)
     return found
+
+
+def _launches_of(lowered: Lowered) -> Iterator[MicroFunction]:
+    return (operation for operation in lowered.body.items if isinstance(operation, MicroFunction))
 
 
 def _slices(timing: ScopeTiming, start: int) -> Iterator[LaunchSlice]:
@@ -113,9 +108,8 @@ def _slices(timing: ScopeTiming, start: int) -> Iterator[LaunchSlice]:
         before = start + span.until
 
 
-def lowered(tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionLaunches]:
+def lowered(tree: Tree, timing: Timing, target: VectorFunctionTarget) -> Sequence[InstructionLaunches]:
     """Return the first launch of each tile operation as the instructions of its kernel."""
-    assert isinstance(target, VectorFunctionTarget)
     found: dict[int, _Total] = {}
     counts = _executions(timing)
     for item in _first_executions(tree):
@@ -132,15 +126,12 @@ def lowered(tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionL
 
 
 def _launches(tree: Tree, found: Mapping[int, _Total], cycles: Mapping[int, int]) -> Sequence[InstructionLaunches]:
-    made = [_launch(tree.instructions[number], total, cycles[number]) for number, total in found.items()]
-    return sorted(made, key=lambda each: each.line)
-
-
-def _launch(instruction: Instruction, total: _Total, pipe_cycles: int) -> InstructionLaunches:
-    return InstructionLaunches(
-        instruction.span.line, instruction.text, instruction.pipe, total.executions, total.cycles, pipe_cycles,
-        total.lines(),
-    )  # fmt: skip
+    launches = []
+    for number, total in found.items():
+        its = tree.instructions[number]
+        sums = total.executions, total.cycles, cycles[number]
+        launches.append(InstructionLaunches(its.span.line, its.text, its.pipe, *sums, total.lines()))
+    return sorted(launches, key=lambda each: each.line)
 
 
 def _first_executions(tree: Tree) -> Iterable[Lowered]:
