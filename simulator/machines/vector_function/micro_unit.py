@@ -12,7 +12,7 @@ import numpy as np
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
 from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue
-from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, changes, heard_by
+from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, heard_by
 from castsim.execution.tree import Instruction, Lowered
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
@@ -61,15 +61,21 @@ class ConversionCounts:
     """Counts of conversions by line; those of one line and pair are added for all parts of a register."""
 
     tally: CastTally
-    _known: dict[tuple[int, int], Callable[[Policy, Codes, Codes], None]] = field(default_factory=dict)
+    _batches: dict[tuple[int, int], CastBatch] = field(default_factory=dict)
 
     def of(self, node: MicroOperation, pair: Conversion, control: int) -> Callable[[Policy, Codes, Codes], None]:
         """Return a listener for the policy and the codes of an execution, before and after."""
-        key = id(node), control  # instructions of a program live as long as its run
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = _Conversion(self.tally, node, pair)
-        return found
+
+        def hear(policy: Policy, before: Codes, after: Codes) -> None:
+            key = id(node), control  # instructions of a program live as long as its run; one CTRL is one policy
+            if key not in self._batches:
+                name = f"{node.mnemonic} {pair.src} -> {pair.dst}"
+                formats, wraps = (format_named(pair.src), format_named(pair.dst)), policy.overflow is Overflow.WRAP
+                judge = Judge(*formats, policy.rounding, wraps)
+                self._batches[key] = self.tally.batch(CastPlace(node.span.line, name, pair.src, pair.dst), judge)
+            self._batches[key].add(before, after)
+
+        return hear
 
     def listener(self, node: MicroOperation, operands: Operands) -> Listener:
         """Return a listener for saturating instructions, in active lanes with known values."""
@@ -80,37 +86,9 @@ class ConversionCounts:
                 active = active & register.defined_lanes(operands.width)
             if before.shape == active.shape:
                 before, after = before[active], after[active]
-            self.count(node, judge, before, after, converts=converts)
+            self.tally.count(node.span.line, node.mnemonic, judge, before, after, converts=converts)
 
         return hear
-
-    def count(self, node: MicroOperation, judge: Judge, before: Codes, after: Codes, *, converts: bool) -> None:
-        """Count the effect of an instruction on the numbers of active lanes."""
-        counts = changes(judge, before, after, converts=converts)
-        if counts is not None:
-            src, dst = (judge.src if converts else judge.dst).name, judge.dst.name
-            self.tally.add(CastPlace(node.span.line, f"{node.mnemonic} {src} -> {dst}", src, dst), counts)
-
-
-@dataclass(slots=True)
-class _Conversion:
-    """A conversion in the text, under one value of CTRL: all its executions have one policy."""
-
-    tally: CastTally
-    node: MicroOperation
-    pair: Conversion
-    batch: CastBatch | None = None
-
-    def __call__(self, policy: Policy, before: Codes, after: Codes) -> None:
-        if self.batch is None:
-            self.batch = self._begun(policy)
-        self.batch.add(before, after)
-
-    def _begun(self, policy: Policy) -> CastBatch:
-        pair = self.pair
-        place = CastPlace(self.node.span.line, f"{self.node.mnemonic} {pair.src} -> {pair.dst}", pair.src, pair.dst)
-        wraps = policy.overflow is Overflow.WRAP
-        return self.tally.batch(place, Judge(format_named(pair.src), format_named(pair.dst), policy.rounding, wraps))
 
 
 _NO_FORMAT = FORMATS["u8"]
@@ -406,7 +384,8 @@ def _truncate(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
         fmt = format_named(element)
         active = mask.lanes(fmt.bits) & source.defined_lanes(fmt.bits)
         before, after = source.lanes(fmt.bits)[active], result.lanes(fmt.bits)[active]
-        unit.conversions.count(issue.node, Judge(fmt, fmt, Rounding.RINT), before, after, converts=True)
+        tally, judge = unit.conversions.tally, Judge(fmt, fmt, Rounding.RINT)
+        tally.count(issue.node.span.line, issue.node.mnemonic, judge, before, after, converts=True)
     return (result,)
 
 
