@@ -66,11 +66,6 @@ class VectorRegister:
         """Return for each lane of `width` bits whether all of it is defined."""
         return whole_lanes(self.defined, width)
 
-    @property
-    def is_defined(self) -> bool:
-        """Whether every byte has a value."""
-        return self.defined is _ALL_DEFINED or bool(self.defined.all())
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredicateRegister:
@@ -106,11 +101,6 @@ def every_of_row(marks: Bits) -> Bits:
     """Return for each row whether all its marks are set."""
     every: Bits = np.logical_and.reduce(marks, axis=1)
     return every
-
-
-def unwritten() -> VectorRegister:
-    """Return a register without defined bytes."""
-    return VectorRegister(np.zeros(REGISTER_BYTES, np.uint8), np.zeros(REGISTER_BYTES, np.bool_))
 
 
 def register_of(codes: Codes, defined: Bits) -> VectorRegister:

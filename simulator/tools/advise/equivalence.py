@@ -19,14 +19,18 @@ from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, format_na
 from castsim.isa.reading import Source
 from castsim.machines.mechanisms import tiles_of
 from castsim.machines.vector_function.function_launches import MicroFunction
-from castsim.machines.vector_function.scope_recorder import overlapping_stores
+from castsim.machines.vector_function.launched_scope import Scope, TimingKind
+from castsim.machines.vector_function.scope_recorder import behind_stores
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.codec import array_from_codes, codes_from_array
 from castsim.numerics.policy import abstract_policy
 from castsim.running.loaded import Loaded, LoadedProgram, LoadRequest, RunOptions
 from castsim.running.micro import MicroProgram
-from castsim.running.program_edits import (
+from castsim.running.program_loading import TileProgram
+from castsim.running.program_runs import Result, computed, run_loaded
+from castsim.targets.description import with_options
+from castsim.tools.advise.suggestions import (
     ProposedChange,
     Rejection,
     RunConfig,
@@ -34,9 +38,6 @@ from castsim.running.program_edits import (
     SuggestionEvidence,
     diff_of,
 )
-from castsim.running.program_loading import TileProgram
-from castsim.running.program_runs import Result, computed, run_loaded
-from castsim.targets.description import with_options
 from castsim.tools.advise.symbolic_values import OutputTerms, same_outputs
 from castsim.tools.expand.expansion import expand_source
 
@@ -433,7 +434,12 @@ def _overlap(text: str, before: Baseline) -> bool:
         return True
     capacity = found.target.memories[BUFFER].capacity_bytes
     scopes = {id(each.scope): each.scope for each in elements(found.tree.root) if isinstance(each, MicroFunction)}
-    return any(overlapping_stores(scope, capacity) for scope in scopes.values())
+    return any(_stores_overlap(scope, capacity) for scope in scopes.values())
+
+
+def _stores_overlap(scope: Scope, capacity: int) -> bool:
+    """Return whether a store of a launch writes bytes of an earlier one without a barrier between them."""
+    return any(True for _ in behind_stores(scope, capacity, TimingKind.STORE, ("VST_VST", "VV_ALL")))
 
 
 def _counted(count: int) -> str:
