@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kit.paths import ROOT, TESTS
 
-TABLES = ("simulator/commands/feature.py", "simulator/running/languages.py", "simulator/commands/core.py")
+TABLES = ("simulator/commands/feature.py", "simulator/running/languages.py", "simulator/commands/declared_commands.py")
 """The files with a row for each feature."""
 
 COPY = ROOT / "build" / "without" / "castsim"
@@ -29,6 +29,7 @@ LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", "*
 NEEDING = {
     "languages.cpp_recording": ("languages.ascendc", "languages.pto_cpp"),
     "tools.accuracy": ("tools.calibrate", "tools.notebooks"),
+    "tools.diff": ("tools.traces",),
     "tools.lowering": ("tools.editor", "tools.graphs", "tools.notebooks", "tools.verify"),
     "tools.tpc_assembly": ("languages.tpc_c", "tools.advise"),
     "tools.verify": ("tools.compare",),

@@ -106,7 +106,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
     ("library", "homes"),
     [
         ("simpy", ("castsim.engines",)),
-        ("pydantic", ("castsim.targets", "castsim.reports.schemas")),
+        ("pydantic", ("castsim.targets", "castsim.tools.diff")),
         ("rich", ("castsim.reports", "castsim.commands", "castsim.tools", "castsim.languages")),
         ("numba", ("castsim.numerics", "castsim.machines.casting", "castsim.engines.fast_dataflow.compiled_machine")),
         ("numpy", (*(f"castsim.{name}" for name in ROOMS), "castsim.isa.formats")),
@@ -114,7 +114,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("en_dtypes", ()),
         ("hypothesis", ()),
         ("pytest", ("castsim.testing",)),
-        ("shtab", ("castsim.commands.completion",)),
+        ("shtab", ("castsim.tools.reference.completion",)),
         ("platformdirs", ("castsim.files",)),
         ("distributed", ("castsim.execution.cluster",)),  # it refuses to be imported without
     ],
@@ -238,6 +238,7 @@ REQUIRED = {
     "tools.editor": {"tools.lowering"},
     "tools.graphs": {"tools.lowering"},
     "tools.notebooks": {"tools.accuracy", "tools.lowering"},
+    "tools.traces": {"tools.diff"},
     "tools.verify": {"tools.lowering"},
 }
 """Features that a feature needs."""
