@@ -179,30 +179,6 @@ def _cast(parser: OptionParser) -> None:
     parser.take(target_options="set an option of the targets that have it")
 
 
-def _estimate(parser: OptionParser) -> None:
-    """The answer is the number of cycles that `castsim run` counts for the cast alone, between tiles of ROWS rows
-    and COLS columns. It leaves out loads, stores and flags; use `castsim run -e` for a fragment with them.
-
-    examples:
-      castsim estimate f32 f16 16x256 --target a2a3
-      castsim estimate f32 e4m3fn 16x512 --target a5 --saturation on
-      castsim estimate f32 f16 64x64 --target a2a3 --valid 60x64 --option vector_head=always
-      castsim estimate f32 bf16 128x64 --target gaudi2 --json -
-    """
-    add = parser.add_argument
-    add("src", metavar="SRC", help="format of the source tile")
-    add("dst", metavar="DST", help="format of the destination tile")
-    add("shape", metavar="ROWSxCOLS", help="elements of both tiles, such as 16x256")
-    parser.take("required_target")
-    add("--rounding", metavar="M", help="rounding mode; default: the target's own")
-    add("--saturation", metavar="on|off", help="saturation switch of the target")
-    add("--scratch", action="store_true", help="give the cast a tmp tile")
-    add("--valid", metavar="ROWSxCOLS", help="valid region of both tiles; default: the whole tile")
-    add("--row-stride", metavar="N", help="elements from row to row of the source; default: COLS")
-    add("--dst-row-stride", metavar="N", help="elements from row to row of the destination; default: COLS")
-    parser.take("target_options")
-
-
 def _formats(parser: OptionParser) -> None:
     """Without NAME, all formats are listed. A NAME is a format or one of its aliases, in any case. A target is
     listed if it casts from or to the format. f8_143@BIAS has the exponent bias BIAS, 0 to 15.
@@ -308,14 +284,6 @@ FEATURES = (
             "castsim.reports.cast:CastText",
         ),
         start="castsim cast f32 e4m3fn 448.5 nan --target a5",
-    ),
-    Feature(
-        "estimate",
-        "casts and specifications",
-        "estimate the cycles of one cast without a program",
-        _estimate,
-        "castsim.commands.estimate",
-        documents=("castsim.reports.pairs:EstimateDocument",),
     ),
     Feature(
         "formats",

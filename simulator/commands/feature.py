@@ -54,7 +54,7 @@ COMMANDS = {
     "graph": "castsim.tools.graphs",
     "expand": "castsim.commands.declared_commands",
     "cast": "castsim.commands.declared_commands",
-    "estimate": "castsim.commands.declared_commands",
+    "estimate": "castsim.tools.estimate",
     "formats": "castsim.commands.declared_commands",
     "targets": "castsim.commands.declared_commands",
     "lower": "castsim.tools.lowering",

@@ -30,8 +30,19 @@ NEEDING = {
     "languages.cpp_recording": ("languages.ascendc", "languages.pto_cpp"),
     "tools.accuracy": ("tools.calibrate", "tools.notebooks"),
     "tools.diff": ("tools.traces",),
+    "tools.estimate": ("tools.accuracy", "tools.editor", "tools.notebooks", "tools.sweep"),
     "tools.lowering": ("tools.editor", "tools.graphs", "tools.notebooks", "tools.verify"),
     "tools.tpc_assembly": ("languages.tpc_c", "tools.advise"),
+    "tools.tpc_compiler": (
+        "languages.tpc_c",
+        "tools.builtins",
+        "tools.compiled",
+        "tools.editor",
+        "tools.estimate",
+        "tools.graphs",
+        "tools.lowering",
+        "tools.tpc_assembly",
+    ),
     "tools.verify": ("tools.compare",),
 }
 """The features that need a feature, and are taken out with it."""
