@@ -106,7 +106,7 @@ READERS = {
     "simulator/tools/verify/report.py": "reads names of its own attributes",
     "simulator/tools/estimate/tile_estimates.py": "reads names of files",
     "targets/strided_repeat.py": "reads names of facts",
-    "simulator/tools/estimate/cast_estimates.py": "reads paths of facts",
+    "simulator/running/cycle_evidence.py": "reads paths of facts",
     "simulator/tools/calibrate/calibration.py": "reads names of files",
     "simulator/reports/run_report.py": "reads paths of facts",
     "simulator/reports/run_cycles.py": "reads paths of facts",
