@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from castsim.isa.errors import CastsimError, closest
+from castsim.isa.errors import NOWHERE, CastsimError, ReadError, Span, closest
 from castsim.isa.pto import pto_scalars, tile_forms, tile_operation_forms
+from castsim.isa.pto.dialects import dialect_module, dialect_names, dialect_of
 from castsim.isa.pto.lexer import TokenKind
-from castsim.isa.pto.micro_forms import PREFIX, SYNONYMOUS, VMI_ROWS
 from castsim.isa.pto.micro_forms import ROWS as MICRO_ROWS
 from castsim.isa.pto.program import (
     Call,
@@ -75,19 +75,6 @@ MICRO_READERS: dict[str, Handler] = {
     spelling: _read_micro for name in MICRO_ROWS for spelling in (f"pto.{name}", f'"pto.{name}"')
 }
 """Readers of micro operations, by name."""
-
-
-# Readers of operations on logical registers, by name; what reads them is loaded with the first of them.
-
-
-def _read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
-    from castsim.isa.pto.vmi_operations import read_vmi  # noqa: PLC0415 - programs of tiles start without it
-
-    return read_vmi(reader, statement)
-
-
-VMI_READERS: dict[str, Handler] = {f"pto.{PREFIX}{name}": _read_vmi for name in (*VMI_ROWS, *SYNONYMOUS)}
-"""Readers of operations on logical registers, by name."""
 
 
 # Reading `scf.while` (docs/reference/pto.md section 7.10).
@@ -387,6 +374,10 @@ def _generic_handler(reader: PtoReader) -> Handler:
         )
     if kind is not TokenKind.WORD:
         reader.unexpected("an operation")
+    dialect = dialect_of(name)
+    if dialect is not None and is_operation(name, reader.span(index)):
+        reader_of_dialect: Handler = dialect_module(dialect, "operations").read_operation
+        return reader_of_dialect
     if is_foreign_name(name):
         return read_foreign_operation
     reason = _REFUSED.get(name) or next(
@@ -400,7 +391,7 @@ def _generic_handler(reader: PtoReader) -> Handler:
     if name in _TILE_NAMES:
         reader.position = index + 1
         reader.unexpected(f"'ins' or 'outs' behind {name}", ("ins", "outs"))
-    near = closest(name, (*_PLAIN_NAMES, *_TILE_NAMES), everything_up_to=0)
+    near = closest(name, (*_PLAIN_NAMES, *dialect_names(), *_TILE_NAMES), everything_up_to=0)
     raise reader.error(f"unknown operation '{name}'", legal=near)
 
 
@@ -604,7 +595,6 @@ HANDLERS: dict[str, Handler] = {
     **handlers_of(tile_forms.FORMS),
     **tile_forms.TCVT_READERS,
     **MICRO_READERS,
-    **VMI_READERS,
     **{f"pto.{STRIDED_PREFIX}{name}": read_strided for name in STRIDED_ROWS},
     "pto.strict_vecscope": _read_strict_scope,
     **{f"pto.{section}": _read_section for section in SECTIONS},
@@ -618,3 +608,18 @@ HANDLERS: dict[str, Handler] = {
 """The readers of operations with a special form, by the name in the text."""
 
 _PLAIN_NAMES = tuple(name for name in HANDLERS if not name.startswith('"'))
+
+
+def is_operation(name: str, span: Span = NOWHERE) -> bool:
+    """Return whether an operation of this name has a reader here or in a dialect.
+
+    Raises:
+        ReadError: the dialect of the name is not installed.
+    """
+    dialect = dialect_of(name)
+    if dialect is None:
+        return name in HANDLERS
+    try:
+        return name in dialect_module(dialect, "operations").NAMES
+    except ReadError as error:
+        raise error.at(span) from None

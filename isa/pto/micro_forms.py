@@ -1,12 +1,10 @@
-"""Forms of micro operations (rows of `micro_rows.csv`) and of operations on logical registers, and where they may
-occur.
+"""Forms of micro operations (rows of `micro_rows.csv`), and where they and those of dialects may occur.
 
-`micro_words` reads the notation. Source: docs/reference/micro.md sections 1.3 to 1.7 and 9.2.
+`micro_words` reads the notation. Source: docs/reference/micro.md sections 1.3 to 1.7.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import chain
@@ -26,16 +24,10 @@ from castsim.isa.pto.program import (
     nodes,
     regions_of,
 )
-from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import (
-    LogicalMaskType,
-    LogicalVectorType,
+    DialectOperation,
     MicroOperation,
-    PointerType,
-    ScalarType,
     StridedStatement,
-    Type,
-    VmiOperation,
 )
 from castsim.isa.reading import table_rows
 
@@ -140,9 +132,9 @@ def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
             place = ROWS[node.mnemonic].place
             if place is (Place.OUTSIDE if inside else Place.SCOPE):
                 _refuse(node, f"pto.{node.mnemonic}", inside=inside)
-        elif isinstance(node, VmiOperation):
+        elif isinstance(node, DialectOperation):
             if not inside:
-                _refuse(node, f"pto.vmi.{node.mnemonic}", inside=False)
+                _refuse(node, f"pto.{node.name}", inside=False)
         elif inside and type(node) in _SYNCHRONISATION:
             _refuse(node, _SYNCHRONISATION[type(node)], inside=True)
         elif inside and isinstance(node, ScalarAccess) and getattr(node.base_type, "space", None) != "ub":
@@ -167,158 +159,12 @@ def micro_operations(body: Sequence[Operation]) -> Iterator[MicroOperation]:
     yield from (node for node in nodes(body) if isinstance(node, MicroOperation))
 
 
-def logical_operations(body: Sequence[Operation]) -> Iterator[VmiOperation]:
-    """Yield the operations on logical registers of a region and of the regions in it."""
-    yield from (node for node in nodes(body) if isinstance(node, VmiOperation))
-
-
 def is_micro(function: Function) -> bool:
     """Return whether a function consists of vector instructions."""
-    kinds = MicroOperation | VmiOperation | StridedStatement
+    kinds = MicroOperation | DialectOperation | StridedStatement
     return any(isinstance(node, kinds) for node in nodes(function.body or ()))
 
 
 def is_strided(function: Function) -> bool:
     """Return whether a function has instructions of A2/A3."""
     return any(isinstance(node, StridedStatement) for node in nodes(function.body or ()))
-
-
-def has_logical_registers(function: Function) -> bool:
-    """Return whether a function has operations on logical registers."""
-    return next(logical_operations(function.body or ()), None) is not None
-
-
-# How every operation on logical registers is written: one row each (docs/reference/micro.md section 9.2).
-
-PREFIX = "vmi."
-"""The prefix of operation names after `pto.`."""
-
-
-@dataclass(frozen=True, slots=True)
-class VmiRow:
-    """An operation: its operands as a pattern of letters (V register, K mask, P pointer, S scalar), its result (V, K or
-    none), the keys of its dictionary, the kind of its word in quotes, an example.
-
-    `elements` are those of its registers (empty: any).
-    """
-
-    operands: str
-    result: str
-    example: str
-    keys: tuple[str, ...] = ()
-    word: str = ""
-    elements: tuple[str, ...] = ()
-
-    def fits(self, letters: str) -> bool:
-        """Return whether operands of these letters are legal."""
-        return re.fullmatch(self.operands, letters) is not None
-
-
-def letter_of(kind: Type) -> str:
-    """Return the letter of a type; `?` for a type that no operation takes."""
-    match kind:
-        case LogicalVectorType():
-            return "V"
-        case LogicalMaskType():
-            return "K"
-        case PointerType():
-            return "P"
-        case ScalarType():
-            return "S"
-    return "?"
-
-
-def _same(names: str, operands: str, result: str, example: str, keys: tuple[str, ...] = (), word: str = "") -> dict[
-    str, VmiRow
-]:  # fmt: skip
-    """Return rows of operations that support the elements of the instructions with the same name."""
-    return {
-        name: VmiRow(operands, result, example.replace("NAME", name), keys, word, ROWS[name].elements)
-        for name in names.split()
-    }
-
-
-_V, _K, _P = "!pto.vmi.vreg<LxT>", "!pto.vmi.mask<Lxpred>", "!pto.ptr<T, ub>"
-_CONVERT = VmiRow("VK?", "V", f'%r = pto.vmi.vcvt %a {{rounding = "R", saturate = "SAT"}} : {_V} -> !pto.vmi.vreg<LxU>',
-               ("rounding", "saturate"))  # fmt: skip
-
-LEGACY = ("extf", "truncf", "extsi", "extui", "trunci", "fptosi", "fptoui", "sitofp", "uitofp")
-"""Older names of `vcvt`."""
-
-SYNONYMOUS: Mapping[str, str] = {"load": "vload", "store": "vstore"}
-"""Older names of other operations, with their current names (assumed: no text describes them)."""
-
-VMI_ROWS: Mapping[str, VmiRow] = {
-    "vload": VmiRow("PS{1,2}K?", "V", f"%r = pto.vmi.vload %p[%i] : {_P} -> {_V}", ("dist_mode", "group")),
-    "vstore": VmiRow("VPS{1,2}K?", "", f"pto.vmi.vstore %v, %p[%i], %m : {_V}, {_P}, {_K}", ("dist_mode", "group")),
-    "vgather": VmiRow("PS?VK?", "V",
-                      f"%r = pto.vmi.vgather %p[%i], %n, %m : {_P}, !pto.vmi.vreg<Lxui32>, {_K} -> {_V}"),
-    "vcvt": _CONVERT,
-    **dict.fromkeys(LEGACY, _CONVERT),
-    "vinterpret_cast": VmiRow("V", "V", f"%r = pto.vmi.vinterpret_cast %a : {_V} -> !pto.vmi.vreg<MxU>"),
-    "create_mask": VmiRow("S", "K", f"%m = pto.vmi.create_mask %n : index -> {_K}"),
-    "pset": VmiRow("", "K", f'%m = pto.vmi.pset "PAT_VL8" : {_K}', ("pattern",), "pattern"),
-    "create_group_mask": VmiRow(
-        "S", "K", f"%m = pto.vmi.create_group_mask %n {{num_groups = C, group_size = S}} : index -> {_K}",
-        ("num_groups", "group_size"),
-    ),
-    "vbrc": VmiRow("S|V", "V", f"%r = pto.vmi.vbrc %x : T -> {_V}", ("group",)),
-    "vci": VmiRow("S", "V", f"%r = pto.vmi.vci %x : T -> {_V}", ("order",), elements=ROWS["vci"].elements),
-    **_same("vadd vsub vmul vdiv vmax vmin vand vor vxor vshl vshr", "VVK?", "V",
-            f"%r = pto.vmi.NAME %a, %b, %m : {_V}, {_V}, {_K} -> {_V}"),
-    **_same("vaddrelu vsubrelu vprelu", "VVK?", "V", f"%r = pto.vmi.NAME %a, %b, %m : {_V}, {_V}, {_K} -> {_V}"),
-    **_same("vmula", "VVVK?", "V", f"%r = pto.vmi.NAME %c, %a, %b, %m : {_V}, {_V}, {_V}, {_K} -> {_V}"),
-    **_same("vaxpy", "VVSK?", "V", f"%r = pto.vmi.NAME %a, %b, %x, %m : {_V}, {_V}, T, {_K} -> {_V}"),
-    **_same("vtrc", "VK?", "V", f'%r = pto.vmi.NAME %a, %m, "F" : {_V}, {_K} -> {_V}', ("rounding",), "rounding"),
-    **_same("vadds vmuls vmaxs vmins vshls vshrs vlrelu", "VSK?", "V",
-            f"%r = pto.vmi.NAME %a, %x, %m : {_V}, T, {_K} -> {_V}"),
-    **_same("vabs vneg vrelu vnot vexp vln vsqrt vrec vrsqrt", "VK?", "V",
-            f"%r = pto.vmi.NAME %a, %m : {_V}, {_K} -> {_V}"),
-    **_same("vcmp", "VVK?", "K", f'%k = pto.vmi.NAME %a, %b, %m, "lt" : {_V}, {_V}, {_K} -> {_K}', ("cmp_mode",),
-            "cmp_mode"),
-    **_same("vcmps", "VSK?", "K", f'%k = pto.vmi.NAME %a, %x, %m, "lt" : {_V}, T, {_K} -> {_K}', ("cmp_mode",),
-            "cmp_mode"),
-    "vsel": VmiRow("VVK|KVV|VKV", "V", f"%r = pto.vmi.vsel %a, %b, %m : {_V}, {_V}, {_K} -> {_V}"),
-    **_same("vcadd vcmax vcmin", "VK?", "V",
-            f"%r = pto.vmi.NAME %a, %m {{group = C}} : {_V}, {_K} -> !pto.vmi.vreg<CxT>", ("group", "reassoc")),
-    **{
-        name: VmiRow("KKK?", "K", f"%k = pto.vmi.{name} %a, %b : {_K}, {_K} -> {_K}")
-        for name in ("pand", "por", "pxor")
-    },
-    "pnot": VmiRow("KK?", "K", f"%k = pto.vmi.pnot %a : {_K} -> {_K}"),
-}  # fmt: skip
-"""Every operation by its name."""
-
-SYNONYMS: Mapping[str, str] = {"num_groups": "group", "cmp": "cmp_mode"}
-"""Synonyms of keys, for operations that have the key."""
-
-COUNTS = ("group", "num_groups", "group_size")
-"""Keys whose values are numbers."""
-DISTRIBUTIONS = ("continuous", "unpack", "brc")
-
-
-# Writing operations on logical registers, in one canonical form each (docs/reference/micro.md section 9.2).
-
-
-def vmi_text(node: VmiOperation) -> str:
-    """Return the text of an operation, without its results."""
-    row, items = VMI_ROWS[node.mnemonic], list[str]()
-    for place, name in enumerate(node.operands):
-        if place == node.offset_at:
-            items[-1] += f"[%{name}]"
-        else:
-            items.append(f"%{name}")
-    if row.word:
-        items.append(f'"{node.word(row.word)}"')
-    entries = [_entry(key, word) for key, word in node.attributes if key != row.word]
-    kinds = [format_type(kind) for place, kind in enumerate(node.operand_types) if place != node.offset_at]
-    text = f"pto.{PREFIX}{node.mnemonic} {', '.join(items)}"
-    text += f" {{{', '.join(entries)}}}" if entries else ""
-    arrow = " -> " if node.results and kinds else ""
-    return f"{text} : {', '.join(kinds)}{arrow}{', '.join(map(format_type, node.result_types))}"
-
-
-def _entry(key: str, word: str) -> str:
-    if not word:
-        return key
-    return f"{key} = {word}" if key in COUNTS else f'{key} = "{word}"'

@@ -16,6 +16,7 @@ from castsim.isa.errors import CastsimError, Located, Span, Warnings
 from castsim.isa.formats import Saturation
 from castsim.isa.pto.value_types import (
     AlignType,
+    DialectOperation,
     LogicalMaskType,
     LogicalVectorType,
     MaskType,
@@ -29,12 +30,12 @@ from castsim.isa.pto.value_types import (
     Type,
     VectorType,
     ViewType,
-    VmiOperation,
     is_foreign_work,
 )
 
 __all__ = [
     "AlignType",
+    "DialectOperation",
     "LogicalMaskType",
     "LogicalVectorType",
     "MaskType",
@@ -48,7 +49,6 @@ __all__ = [
     "Type",
     "VectorType",
     "ViewType",
-    "VmiOperation",
 ]
 
 
@@ -505,7 +505,7 @@ Operation = (
     | Section
     | MicroOperation
     | StridedStatement
-    | VmiOperation
+    | DialectOperation
 )
 
 

@@ -21,7 +21,7 @@ from castsim.isa.errors import (
     Span,
     closest,
 )
-from castsim.isa.pto.control_flow import HANDLERS, read_any_region, read_region
+from castsim.isa.pto.control_flow import is_operation, read_any_region, read_region
 from castsim.isa.pto.lexer import PtoSource, TokenKind, unknown_character
 from castsim.isa.pto.micro_forms import check_scopes
 from castsim.isa.pto.program import (
@@ -238,7 +238,7 @@ class Recovery:
         name = next((index for index in range(start, end) if reader.kinds[index] is TokenKind.WORD), end)
         if name < failed_at and reader.texts[name + 1] in ("ins", "outs"):
             dialect, _, mnemonic = reader.texts[name].partition(".")
-            if dialect == "pto" and reader.texts[name] not in HANDLERS and not is_known(mnemonic):
+            if dialect == "pto" and not is_operation(reader.texts[name]) and not is_known(mnemonic):
                 unknown = unknown_operation(mnemonic)
                 yield ReadError(unknown.message, span=reader.span(name), legal=unknown.legal)
         line = reader.span(start).line

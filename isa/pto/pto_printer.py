@@ -11,13 +11,14 @@ from typing import Any
 
 from castsim.isa.formats import Saturation
 from castsim.isa.pto import control_flow, pto_scalars, tile_forms, tile_operation_forms
-from castsim.isa.pto.micro_forms import vmi_text
+from castsim.isa.pto.dialects import dialect_module
 from castsim.isa.pto.micro_words import micro_text
 from castsim.isa.pto.program import (
     Argument,
     CacheOperation,
     Call,
     Constant,
+    DialectOperation,
     For,
     ForeignOperation,
     Function,
@@ -30,7 +31,6 @@ from castsim.isa.pto.program import (
     Tcvt,
     TileOperation,
     Type,
-    VmiOperation,
     While,
 )
 from castsim.isa.pto.pto_scalars import bits_of
@@ -182,8 +182,11 @@ def _print_strict_scope(scope: Section, lines: _Lines, depth: int) -> None:
     lines.append(f"{margin}}} : {parenthesised(scope.types)} -> ()")
 
 
-def _micro(node: MicroOperation | VmiOperation) -> str:
-    text = micro_text(node) if isinstance(node, MicroOperation) else vmi_text(node)
+def _micro(node: MicroOperation | DialectOperation) -> str:
+    if isinstance(node, MicroOperation):
+        text = micro_text(node)
+    else:
+        text = dialect_module(node.dialect, "operations").operation_text(node)
     return results_text(node.results) + text
 
 
@@ -292,7 +295,7 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
     Tcvt: _tcvt,
     CacheOperation: lambda node: f"pto.{node.mnemonic}{_spaced(node.text)}",
     MicroOperation: _micro,
-    VmiOperation: _micro,
+    DialectOperation: _micro,
     StridedStatement: strided_text,
 }
 _FORMS: dict[Any, list[StatementForm]] = {}

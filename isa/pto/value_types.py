@@ -173,18 +173,24 @@ class RegisterOperation(Located):
         return next((text for name, text in self.attributes if name == key), None)
 
 
-# What the level of logical registers adds to the operations of a program (docs/reference/micro.md section 9.1).
+# What dialects of other levels add to the operations of a program (docs/reference/micro.md section 9.1).
 
 
 @dataclass(frozen=True, slots=True)
-class VmiOperation(RegisterOperation):
-    """`%r = pto.vmi.NAME %a, %p[%i], %m {key = value} : types -> types`.
+class DialectOperation(RegisterOperation):
+    """`%r = pto.DIALECT.NAME %a, %p[%i], %m {key = value} : types -> types`.
 
     `operands` are all values in text order; `offset_at` is the index of the one in brackets, whose type the
     text omits. Words have their short names (`R`, not `ROUND_R`).
     """
 
     offset_at: int | None = None
+    dialect: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the operation after `pto.`."""
+        return f"{self.dialect}.{self.mnemonic}"
 
     def count(self, key: str) -> int | None:
         """Return a number of the text by kind, None if there is none."""

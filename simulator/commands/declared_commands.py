@@ -114,34 +114,6 @@ def _check(parser: OptionParser) -> None:
     parser.take("statements", "page")
 
 
-def _expand(parser: OptionParser) -> None:
-    """Prints the vector instructions that the A5 or the A2/A3 executes for a function of tile operations: each
-    operation becomes the vecscope of the vector function chosen by its lowering, on A2/A3 its pto.strided
-    statements; tloads and tstores become transfers, and flags missing from the source are added. The entry and its
-    arguments keep their names, so the same --in and --arg apply, and running the result gives the same bytes. Loops
-    stay loops. Scalar arguments stay arguments on the A5, and choices that depend on them are made when the text is
-    run; if --arg gives all of them, as the A2/A3 needs, the choices are made here. An operation that has no
-    instructions is rejected with its location.
-
-    A function of logical registers (pto.vmi) is printed as the vector instructions that castsim makes of it, and so
-    is a kernel of TileLang, whose file is executed for it.
-
-    --option sets an option of the target, as in `castsim run`; the output itself names the options it needs.
-
-    examples:
-      castsim expand programs/a5_bf16_to_e2m1.pto
-      castsim expand kernel.py:per_token --arg num_tokens=32
-      castsim expand programs/a5_bf16_to_e2m1.pto --option ctrl_60_at_start=1 -o micro.pto
-    """
-    add = parser.add_argument
-    add("file", metavar="FILE", help="a .pto program of tile operations, or KERNEL.py:FUNCTION; - reads stdin")
-    parser.take("target")
-    add("--entry", metavar="F", help="function to expand; default: the entry")
-    parser.take("arguments", "target_options", "tilelang")
-    add("-o", "--out", metavar="FILE", help="write the program to FILE; default: standard output")
-    parser.take("page")
-
-
 def _cast(parser: OptionParser) -> None:
     """A VALUE is a decimal (1.5, -3e-8), a ratio (1/3), a hexadecimal float (0x1.8p+3), nan, inf, -inf, or 0x
     followed by the bits of SRC. A number is first rounded to the nearest value of SRC. Without --target, the cast
@@ -263,15 +235,6 @@ FEATURES = (
         documents=("castsim.reports.schemas.command_documents:Check",),
         pages=("castsim.reports.pages.answer_pages",),
         start="castsim check kernel.pto",
-    ),
-    Feature(
-        "expand",
-        "run and look",
-        "show a tile program as the vector instructions that the A5 executes",
-        _expand,
-        "castsim.commands.expand",
-        documents=("castsim.reports.schemas.command_documents:Expanded",),
-        pages=("castsim.reports.pages.answer_pages",),
     ),
     Feature(
         "cast",

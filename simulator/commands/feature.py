@@ -52,7 +52,7 @@ COMMANDS = {
     "diff": "castsim.tools.diff",
     "record": "castsim.languages.cpp_recording",
     "graph": "castsim.tools.graphs",
-    "expand": "castsim.commands.declared_commands",
+    "expand": "castsim.tools.expand",
     "cast": "castsim.commands.declared_commands",
     "estimate": "castsim.tools.estimate",
     "formats": "castsim.commands.declared_commands",

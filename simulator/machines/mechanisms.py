@@ -77,7 +77,7 @@ class VectorUnits(Protocol):
         ...
 
     def lowered(self, function: Function) -> Function:
-        """Return a function with operations on logical registers replaced by vector instructions.
+        """Return a function with the operations of dialects replaced by vector instructions.
 
         Raises:
             IllegalError: an operation has no replacement; the error has its position.
@@ -89,18 +89,6 @@ class VectorUnits(Protocol):
 
         Raises:
             IllegalError: the latency of an instruction is unknown.
-        """
-        ...
-
-    def expanded(self, function: Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
-        """Return the text of the instructions that a tile function executes, and the options that this text needs.
-
-        `issued` are its instructions; for a function that is not walked, its lowerer: its scalar arguments remain
-        arguments.
-
-        Raises:
-            IllegalError: programs cannot name an instruction of an operation's lowering; without a walk,
-                also if an operation can only be written for known scalars.
         """
         ...
 

@@ -193,7 +193,7 @@ READERS: dict[str, Reader] = {
     "micro-checked": Reader(
         check_tiles, seeds.micro, tile_grammar.micro, (*_MICRO, f"{_PTO}/micro_*.py")
     ),
-    "vmi": Reader(read_tiles, seeds.logical, tile_grammar.logical, (f"{_PTO}/vmi_*.py",)),
+    "vmi": Reader(read_tiles, seeds.logical, tile_grammar.logical, ("simulator/languages/vmi/[co]*.py",)),
     "tpc": Reader(read_assembly, lambda: seeds.files(".tpc"), assembly_grammar.text, (f"{_TPC}/*.py",)),
     "binary": Reader(
         read_binary, seeds.binaries, assembly_grammar.binary,

@@ -8,8 +8,8 @@ from random import Random
 from core.execution import sync_random
 
 from castsim.isa.pto.micro_forms import ROWS as MICRO
-from castsim.isa.pto.micro_forms import VMI_ROWS as LOGICAL
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.languages.vmi.operations import VMI_ROWS as LOGICAL
 
 _ELEMENTS = (
     "f32", "f16", "bf16", "i8", "si8", "ui8", "i16", "i32", "ui32", "i64", "f8E4M3FN", "f8E5M2", "hif8", "f4E2M1x2",

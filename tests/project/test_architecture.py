@@ -228,28 +228,6 @@ DECLARING = (
 )
 """What a declaration may import of castsim."""
 
-REQUIRED = {
-    "languages.ascendc": {"languages.cpp_recording"},
-    "languages.pto_cpp": {"languages.cpp_recording"},
-    "languages.tpc_c": {"tools.tpc_assembly", "tools.tpc_compiler"},
-    "tools.accuracy": {"tools.estimate"},
-    "tools.advise": {"tools.tpc_assembly"},
-    "tools.builtins": {"tools.tpc_compiler"},
-    "tools.calibrate": {"tools.accuracy"},
-    "tools.compare": {"tools.verify"},
-    "tools.compiled": {"tools.tpc_compiler"},
-    "tools.editor": {"tools.estimate", "tools.lowering", "tools.tpc_compiler"},
-    "tools.estimate": {"tools.tpc_compiler"},
-    "tools.graphs": {"tools.lowering", "tools.tpc_compiler"},
-    "tools.lowering": {"tools.tpc_compiler"},
-    "tools.notebooks": {"tools.accuracy", "tools.estimate", "tools.lowering"},
-    "tools.sweep": {"tools.estimate"},
-    "tools.tpc_assembly": {"tools.tpc_compiler"},
-    "tools.traces": {"tools.diff"},
-    "tools.verify": {"tools.lowering"},
-}
-"""Features that a feature needs."""
-
 
 def test_features_are_read_without_what_they_run() -> None:
     """A help and a start import the declarations alone; what commands share imports no command."""
@@ -276,7 +254,7 @@ def test_the_core_imports_no_feature() -> None:
         if own is None:
             assert not used or module_of(path) == "castsim", (path, used)
         else:
-            assert used <= REQUIRED.get(own, set()), (path, used)
+            assert used <= remove_feature.REQUIRED.get(own, set()), (path, used)
 
 
 def test_the_core_names_features_in_tables_only() -> None:
@@ -285,13 +263,6 @@ def test_the_core_names_features_in_tables_only() -> None:
     named = re.compile(r"\b(?:" + "|".join(map(re.escape, remove_feature.features())) + r")\b")
     core = [path for path in SOURCES if feature_folder(f"{module_of(path)}.") is None]
     assert not [path for path in core if path not in tables and named.search(path.read_text(encoding="utf-8"))]
-
-
-def test_what_features_need_is_taken_out_with_it() -> None:
-    needing = {
-        name: {each for each, needed in REQUIRED.items() if name in needed} for name in remove_feature.features()
-    }
-    assert {name: {*remove_feature.NEEDING.get(name, ())} for name in needing} == needing
 
 
 def test_no_module_without_a_subject() -> None:

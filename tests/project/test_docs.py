@@ -28,10 +28,10 @@ from castsim.__main__ import main
 from castsim.commands.feature import COMMANDS, shipped_features
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.timing import Cause
-from castsim.isa.pto.micro_forms import LEGACY, PREFIX, ROWS
-from castsim.isa.pto.micro_forms import VMI_ROWS as LOGICAL
+from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.tpc.instructions import mnemonics
+from castsim.languages.vmi.operations import LEGACY, VMI_ROWS
 from castsim.reports.pairs import pair_rows
 from castsim.targets.loader import load_target, target_names
 from castsim.tools.graphs import graph_execution
@@ -139,7 +139,7 @@ def test_generated_parts_are_complete(made):
     assert all(f"| `{name}` |" in commands for name in COMMANDS)
     assert all(f"`{operation.name}`" in tiles for operation in VECTOR_OPERATIONS.values())
     assert all(f"\npto.{name}," in micro for name in ROWS)
-    assert all(f"\npto.{PREFIX}{name}," in logical or name in LEGACY for name in LOGICAL)
+    assert all(f"\npto.vmi.{name}," in logical or name in LEGACY for name in VMI_ROWS)
     assert all(re.search(rf'^"?{re.escape(name)}[ .,]', assembly, re.MULTILINE) for name in mnemonics())
     options, explained = made["target-options"](), FILES["target-options.csv"]()
     for name in (name for target in target_names() for name in load_target(target).options):

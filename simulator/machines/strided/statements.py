@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 
-from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.interpreter.vector_unit import (
     Body,
     BytePointer,
@@ -17,7 +15,7 @@ from castsim.execution.interpreter.vector_unit import (
     mark,
 )
 from castsim.execution.outcomes import CastPlace, CastTally, Judge, Listener, changes, heard_by
-from castsim.execution.tree import Access, Instruction, Lowered, Tree
+from castsim.execution.tree import Access, Instruction, Lowered
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
@@ -27,7 +25,6 @@ from castsim.isa.pto.micro_forms import ROWS, SCOPES, Place
 from castsim.isa.pto.strided_statements import PREFIX, STRIDED_ROWS
 from castsim.isa.pto.value_types import MicroOperation, StridedStatement
 from castsim.machines.program_recorder import ProgramRecorder, execute_tile
-from castsim.machines.strided.expanded import expanded
 from castsim.machines.strided.kernel_sequence import Operand
 from castsim.machines.strided.plan import start_ctrl
 from castsim.machines.strided.statement_work import ControlState, ExecutedStatement, accesses_of
@@ -62,7 +59,7 @@ class StridedUnits:
             IllegalError: it has some, or a vecscope.
         """
         for node in pto.nodes(function.body or ()):
-            registers = isinstance(node, pto.VmiOperation) or (
+            registers = isinstance(node, pto.DialectOperation) or (
                 isinstance(node, MicroOperation) and ROWS[node.mnemonic].place is Place.SCOPE
             )
             if registers or (isinstance(node, pto.Section) and node.kind in SCOPES):
@@ -76,15 +73,6 @@ class StridedUnits:
         """Refuse a body of vector functions."""
         del body
         raise IllegalError(f"{self.target.name} has no vector functions")
-
-    def expanded(self, function: pto.Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
-        """Return the statements of a tile function, which must have been walked."""
-        if not isinstance(issued, Tree):
-            raise IllegalError(
-                f"expand writes a function of {self.target.name} for known scalars", span=function.span,
-                legal=("--arg NAME=VALUE for every scalar argument",),
-            )  # fmt: skip
-        return expanded(function, issued, self.target), {}
 
 
 @dataclass(slots=True)

@@ -1,7 +1,6 @@
-"""Every register and predicate instruction except conversions, loads and stores: one row each.
+"""Every register and predicate instruction except conversions, loads and stores: the function that computes it.
 
-A row has the operands and results of an instruction, its element formats, and the function that computes it. The
-verifier and the execution of programs read the rows.
+Their forms and the formats of their elements are rows of `castsim.isa.pto.micro_forms`.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ import numpy as np
 from castsim.execution.vector_operations.arithmetic import apply, clamped, neutral_code, reduce_lanes
 from castsim.execution.vector_operations.shapes import Numbers, encoded, numbers
 from castsim.execution.vector_operations.target_rules import LANE_OPTIONS, Behaviour, lane_behaviour
-from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat
+from castsim.isa.pto.micro_forms import ROWS
 from castsim.machines.vector_function.function_operations import Index, interleave_maps
 from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
@@ -33,6 +32,8 @@ from castsim.machines.vector_function.vector_registers import (
     signed,
 )
 from castsim.targets.dataflow import BLOCK_BYTES
+
+LaneFunction = Callable[[Operands], tuple[Value, ...]]
 
 # Element-wise arithmetic, comparison and selection of registers (docs/reference/micro.md sections 3.6 to 3.8).
 #
@@ -60,7 +61,7 @@ def scalar_codes(operands: Operands) -> list[Codes]:
     return [np.array([low_bits(value, operands.bits)], dtype) for value in operands.scalars]
 
 
-def elementwise(function: str) -> Callable[[Operands], tuple[Value, ...]]:
+def elementwise(function: str) -> LaneFunction:
     """Apply a function to the register operands, then the scalar; lanes without mask bit become 0."""
 
     def run(operands: Operands) -> tuple[Value, ...]:
@@ -96,7 +97,7 @@ def _defined(operands: Operands) -> Bits:
     return defined
 
 
-def bitwise(function: str) -> Callable[[Operands], tuple[Value, ...]]:
+def bitwise(function: str) -> LaneFunction:
     """Apply a function to the bits of lanes, whatever their format."""
     pure: Mapping[str, Callable[..., Codes]] = {
         "and": np.bitwise_and,
@@ -133,7 +134,7 @@ def reciprocal(operands: Operands) -> tuple[Value, ...]:
     return (masked(codes, _defined(operands), operands.masks[-1]),)
 
 
-def then_positive(function: str) -> Callable[[Operands], tuple[Value, ...]]:
+def then_positive(function: str) -> LaneFunction:
     """A function of two registers, and the positive part of its rounded result (`vaddrelu`, `vsubrelu`)."""
 
     def run(operands: Operands) -> tuple[Value, ...]:
@@ -531,7 +532,7 @@ def same_bits(operands: Operands) -> tuple[Value, ...]:
 # Source: docs/reference/micro.md section 3.10.
 
 
-def reduced(function: str, parts: int | None) -> Callable[[Operands], tuple[Value, ...]]:
+def reduced(function: str, parts: int | None) -> LaneFunction:
     """A reduction (`add`, `max`, `min`) of equal parts of a register to as many leading lanes; the rest is 0.
 
     With parts None, there is one for every two lanes.
@@ -578,117 +579,58 @@ def _widened(codes: Codes, operands: Operands) -> Codes:
 BLOCKS = REGISTER_BYTES // BLOCK_BYTES
 
 
-_INTEGERS = ("i8", "u8", "i16", "u16", "i32", "u32")
-_FLOATS = ("f16", "bf16", "f32")
-_NUMBERS = (*_INTEGERS, *_FLOATS)
-_SPECIAL = ("f16", "f32")
-_EIGHT_BITS = ("e4m3fn", "e5m2", "hif8", "e1m2", "e2m1")
-_PAYLOADS = (*_NUMBERS, *_EIGHT_BITS)
-_EVERY = (*_PAYLOADS, "i64", "u64")
-_WORDS_32 = ("i32", "u32")
-_PREDICATES: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class LaneOperation:
-    """One instruction.
-
-    `operands` are its forms, a letter per operand in text order: `v` register, `m` mask, `s` scalar of the
-    element format, `n` plain number (a count, a shift amount, a half), `w` word. A word is optional if a form
-    without it comes last. `results`: `v`, `m`, and `n` for the remaining count of `plt`. `types` are the formats of the
-    elements (none: masks only). `section` is that of docs/reference/micro.md.
-    """
-
-    name: str
-    operands: tuple[str, ...]
-    results: str
-    types: tuple[str, ...]
-    function: Callable[[Operands], tuple[Value, ...]]
-    section: str
-    result_types: Mapping[str, tuple[str, ...]] | None = None
-    """Formats of the result by element format; None: the same."""
-
-
-def _rows(names: str, operands: str, results: str, types: tuple[str, ...], section: str,
-          function: Callable[[str], Callable[[Operands], tuple[Value, ...]]]) -> list[LaneOperation]:  # fmt: skip
-    """Return rows of instructions that differ in their function only: `vadd:add vsub:sub`."""
+def _functions(make: Callable[[str], LaneFunction], names: str) -> dict[str, LaneFunction]:
+    """Return the functions of instructions that differ in what they compute only: `vadd:add vsub:sub`."""
     pairs = (each.partition(":") for each in names.split())
-    forms = tuple(operands.split())
-    return [LaneOperation(name, forms, results, types, function(what), section) for name, _, what in pairs]
+    return {name: make(function) for name, _, function in pairs}
 
 
-_EXTENDED = {
-    "i8": ("i16", "u16", "i8"), "u8": ("u16", "i16", "u8"),
-    "i16": ("i32", "u32", "i16"), "u16": ("u32", "i32", "u16"),
-}  # fmt: skip
-_PACKED = {"i32": ("u16",), "u32": ("u16",), "i16": ("u8",), "u16": ("u8",)}
-_SUMS = {
-    **{name: (name,) for name in _NUMBERS},
-    "i8": ("i16", "i8"), "u8": ("u16", "u8"), "i16": ("i32", "i16"), "u16": ("u32", "u16"),
-}  # fmt: skip
-_BITCAST = dict.fromkeys(_EVERY, _EVERY)
-_EXPONENTIALS = {"f16": ("f32",), "f32": ("f32",)}
+OPERATIONS: Mapping[str, LaneFunction] = {
+    **_functions(elementwise, "vadd:add vsub:sub vmul:mul vdiv:div vmax:max vmin:min vshl:shl vshr:shr vprelu:prelu"),
+    **_functions(elementwise, "vadds:add vmuls:mul vmaxs:max vmins:min vshls:shl vshrs:shr vlrelu:prelu"),
+    **_functions(elementwise, "vabs:abs vrelu:relu vexp:exp vln:log vsqrt:sqrt vrsqrt:rsqrt"),
+    **_functions(then_positive, "vaddrelu:add vsubrelu:sub"),
+    **_functions(bitwise, "vand:and vor:or vxor:xor vnot:not"),
+    "vneg": negated,
+    "vrec": reciprocal,
+    **dict.fromkeys(("vmula", "vmadd", "vaxpy"), accumulated),
+    "vexpdif": exponential_difference,
+    **dict.fromkeys(("vaddc", "vsubc", "vaddcs", "vsubcs"), with_carry),
+    "vmull": multiplied_long,
+    **dict.fromkeys(("vcmp", "vcmps"), compared),
+    "vsel": selected,
+    "vselr": gathered_lanes,
+    "vintlv": interleaved,
+    "vdintlv": deinterleaved,
+    "vbr": broadcast,
+    "vdup": duplicated,
+    "vci": counted_up,
+    "vpack": packed,
+    **dict.fromkeys(("vsunpack", "vzunpack"), unpacked),
+    "vsqz": squeezed,
+    "vusqz": active_below,
+    "vbitcast": same_bytes,
+    **_functions(lambda what: reduced(what, 1), "vcadd:add vcmax:max vcmin:min"),
+    **_functions(lambda what: reduced(what, BLOCKS), "vcgadd:add vcgmax:max vcgmin:min"),
+    "vcpadd": reduced("add", None),
+    "plt": counted,
+    "pltm": counted_piece,
+    **dict.fromkeys(("pset", "pge"), pattern),
+    **dict.fromkeys(("pand", "por", "pxor"), logic),
+    "pnot": inverted,
+    "psel": chosen,
+    "ppack": packed_bits,
+    "punpack": unpacked_bits,
+    "pintlv": interleaved_bits,
+    "pdintlv": deinterleaved_bits,
+    "pbitcast": same_bits,
+}
+"""Functions by name; predicate instructions without the suffix `_b8`, `_b16`, `_b32` of their text."""
 
-
-_TABLE: tuple[LaneOperation, ...] = (
-    *_rows("vadd:add vsub:sub vmul:mul vmax:max vmin:min", "vvm", "v", _NUMBERS, "3.6", elementwise),
-    *_rows("vadds:add vmuls:mul vmaxs:max vmins:min", "vsm", "v", _NUMBERS, "3.6", elementwise),
-    *_rows("vshl:shl vshr:shr", "vvm", "v", _INTEGERS, "3.6", elementwise),
-    *_rows("vshls:shl vshrs:shr", "vnm", "v", _INTEGERS, "3.6", elementwise),
-    *_rows("vdiv:div vprelu:prelu", "vvm", "v", _SPECIAL, "3.6", elementwise),
-    *_rows("vlrelu:prelu", "vsm", "v", _SPECIAL, "3.6", elementwise),
-    *_rows("vabs:abs vrelu:relu", "vm", "v", _NUMBERS, "3.6", elementwise),
-    *_rows("vexp:exp vln:log vsqrt:sqrt vrsqrt:rsqrt", "vm", "v", _SPECIAL, "3.6", elementwise),
-    *_rows("vaddrelu:add vsubrelu:sub", "vvm", "v", _NUMBERS, "3.6", then_positive),
-    *_rows("vand:and vor:or vxor:xor", "vvm", "v", _PAYLOADS, "3.6", bitwise),
-    *_rows("vnot:not", "vm", "v", _PAYLOADS, "3.6", bitwise),
-    LaneOperation("vneg", ("vm",), "v", _NUMBERS, negated, "3.6"),
-    LaneOperation("vrec", ("vm",), "v", _SPECIAL, reciprocal, "3.6"),
-    LaneOperation("vmula", ("vvvm",), "v", _NUMBERS, accumulated, "3.7"),
-    LaneOperation("vmadd", ("vvvm",), "v", _NUMBERS, accumulated, "3.7"),
-    LaneOperation("vaxpy", ("vvsm",), "v", _SPECIAL, accumulated, "3.7"),
-    LaneOperation("vexpdif", ("vvmw",), "v", _SPECIAL, exponential_difference, "3.7", _EXPONENTIALS),
-    *(LaneOperation(name, ("vvm",), "vm", _WORDS_32, with_carry, "3.7") for name in ("vaddc", "vsubc")),
-    *(LaneOperation(name, ("vvmm",), "vm", _WORDS_32, with_carry, "3.7") for name in ("vaddcs", "vsubcs")),
-    LaneOperation("vmull", ("vvm",), "vv", _WORDS_32, multiplied_long, "3.7"),
-    LaneOperation("vcmp", ("vvmw",), "m", _NUMBERS, compared, "3.8"),
-    LaneOperation("vcmps", ("vsmw",), "m", _NUMBERS, compared, "3.8"),
-    LaneOperation("vsel", ("vvm",), "v", _PAYLOADS, selected, "3.8"),
-    LaneOperation("vselr", ("vv",), "v", _PAYLOADS, gathered_lanes, "3.9"),
-    LaneOperation("vintlv", ("vv",), "vv", _PAYLOADS, interleaved, "3.9"),
-    LaneOperation("vdintlv", ("vv",), "vv", _PAYLOADS, deinterleaved, "3.9"),
-    LaneOperation("vbr", ("s",), "v", _PAYLOADS, broadcast, "3.9"),
-    LaneOperation("vdup", ("smw", "sm", "vmw", "vm"), "v", _PAYLOADS, duplicated, "3.9"),
-    LaneOperation("vci", ("sw", "s"), "v", ("i8", "i16", "i32", "f16", "f32"), counted_up, "3.9"),
-    LaneOperation("vpack", ("vw",), "v", tuple(_PACKED), packed, "3.9", _PACKED),
-    *(
-        LaneOperation(name, ("vn", "vw"), "v", tuple(_EXTENDED), unpacked, "3.9", _EXTENDED)
-        for name in ("vsunpack", "vzunpack")
-    ),
-    LaneOperation("vsqz", ("vm",), "v", _PAYLOADS, squeezed, "3.9"),
-    LaneOperation("vusqz", ("vm",), "v", ("i8", "i16", "i32"), active_below, "3.9"),
-    LaneOperation("vbitcast", ("v",), "v", _EVERY, same_bytes, "3.9", _BITCAST),
-    LaneOperation("vcadd", ("vm",), "v", _NUMBERS, reduced("add", 1), "3.10", _SUMS),
-    *_rows("vcmax:max vcmin:min", "vm", "v", _NUMBERS, "3.10", lambda what: reduced(what, 1)),
-    *_rows("vcgadd:add vcgmax:max vcgmin:min", "vm", "v", _NUMBERS, "3.10",
-           lambda what: reduced(what, BLOCKS)),
-    LaneOperation("vcpadd", ("vm",), "v", _SPECIAL, reduced("add", None), "3.10"),
-    LaneOperation("plt", ("n",), "mn", _PREDICATES, counted, "5.1"),
-    LaneOperation("pltm", ("nn",), "m", _PREDICATES, counted_piece, "5.1"),
-    LaneOperation("pset", ("w",), "m", _PREDICATES, pattern, "5.1"),
-    LaneOperation("pge", ("w",), "m", _PREDICATES, pattern, "5.1"),
-    *(LaneOperation(name, ("mmm",), "m", _PREDICATES, logic, "5.2") for name in ("pand", "por", "pxor")),
-    LaneOperation("pnot", ("mm",), "m", _PREDICATES, inverted, "5.2"),
-    LaneOperation("psel", ("mmm",), "m", _PREDICATES, chosen, "5.2"),
-    LaneOperation("ppack", ("mw",), "m", _PREDICATES, packed_bits, "5.3"),
-    LaneOperation("punpack", ("mw",), "m", _PREDICATES, unpacked_bits, "5.3"),
-    LaneOperation("pintlv", ("mm",), "mm", _PREDICATES, interleaved_bits, "5.3"),
-    LaneOperation("pdintlv", ("mm",), "mm", _PREDICATES, deinterleaved_bits, "5.3"),
-    LaneOperation("pbitcast", ("m",), "m", _PREDICATES, same_bits, "5.3"),
-)  # fmt: skip
-
-OPERATIONS: Mapping[str, LaneOperation] = {row.name: row for row in _TABLE}
-"""Rows by name; predicate instructions without the suffix `_b8`, `_b16`, `_b32` of their text."""
+ELEMENTS: Mapping[str, tuple[str, ...]] = {
+    family: row.elements for name, row in ROWS.items() if (family := row.family or name) in OPERATIONS
+}
+"""Formats of the first register by instruction; empty: any."""
 
 
 def execute(operands: Operands) -> tuple[Value, ...]:
@@ -697,9 +639,10 @@ def execute(operands: Operands) -> tuple[Value, ...]:
     Raises:
         IllegalError: the instruction does not exist or does not support a format; also the errors of its function.
     """
-    row = OPERATIONS.get(operands.name)
-    if row is None:
+    function = OPERATIONS.get(operands.name)
+    if function is None:
         raise IllegalError(f"unknown instruction {operands.name}", legal=OPERATIONS)
-    if row.types and operands.element.name not in row.types:
-        raise IllegalError(f"{operands.name} does not take {operands.element.name}", legal=row.types)
-    return row.function(operands)
+    elements = ELEMENTS[operands.name]
+    if elements and operands.element.name not in elements:
+        raise IllegalError(f"{operands.name} does not take {operands.element.name}", legal=elements)
+    return function(operands)

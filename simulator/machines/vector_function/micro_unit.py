@@ -1,6 +1,6 @@
 """The vector unit of micro programs with values: every instruction is executed on registers of bytes.
 
-Functions with logical registers are first converted. Source: docs/reference/micro.md sections 3 to 5 and 9.
+Operations of dialects are first lowered. Source: docs/reference/micro.md sections 3 to 5 and 9.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
 from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, changes, heard_by
-from castsim.execution.tree import Instruction, Lowered, Tree
+from castsim.execution.tree import Instruction, Lowered
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, Overflow, Rounding, format_named
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.dialects import dialect_module
 from castsim.isa.pto.micro_forms import OPAQUE, ROWS, micro_operations
 from castsim.isa.pto.micro_words import INTERFACE_CONVERSIONS, Conversion, conversion, detour
 from castsim.isa.pto.types import lane_bits
@@ -35,11 +35,8 @@ from castsim.isa.pto.value_types import (
 )
 from castsim.machines.program_recorder import execute_tile, no_strided
 from castsim.machines.vector_function import loads_stores as access
-from castsim.machines.vector_function.expanded_program import framed, program_writer
-from castsim.machines.vector_function.expanded_statements import write_statements
 from castsim.machines.vector_function.lane_operations import OPERATIONS, execute, squeezed_bytes
 from castsim.machines.vector_function.plan import ctrl_of_level
-from castsim.machines.vector_function.register_operations import Attributes, UnsettledError
 from castsim.machines.vector_function.scope_recorder import ScopeRecorder, body_cycles
 from castsim.machines.vector_function.vector_registers import (
     Operands,
@@ -52,7 +49,6 @@ from castsim.machines.vector_function.vector_registers import (
     register_of,
     truncate,
 )
-from castsim.machines.vector_function.vmi_lowering import lower_function
 from castsim.numerics.policy import Policy
 from castsim.numerics.tiers import convert_codes
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -149,17 +145,19 @@ class LaneUnits:
         return start & ~(1 << self.target.control.saturation_global) if saturating else start
 
     def lowered(self, function: pto.Function) -> pto.Function:
-        """Return a function with operations on logical registers replaced by vector instructions."""
+        """Return a function with the operations of dialects replaced by vector instructions."""
         strided = next(
             (node for node in pto.nodes(function.body or ()) if isinstance(node, pto.StridedStatement)), None
         )
         if strided is not None:
             raise no_strided(self.target, strided)
-        found = lower_function(function)
-        for node in micro_operations(found.body or ()):
+        operations = [node for node in pto.nodes(function.body or ()) if isinstance(node, pto.DialectOperation)]
+        for dialect in dict.fromkeys(node.dialect for node in operations):
+            function = dialect_module(dialect, "lowering").lower_function(function)
+        for node in micro_operations(function.body or ()):
             if node.mnemonic == "vcvt":
                 self._check_pair(node)
-        return found
+        return function
 
     def _check_pair(self, node: MicroOperation) -> None:
         """Reject a conversion that the target supports only with an option, if that is not set."""
@@ -178,21 +176,6 @@ class LaneUnits:
     def body_cycles(self, body: Body) -> int:
         """Return the cycles of a body of a published table."""
         return body_cycles(body, self.target)
-
-    def expanded(self, function: pto.Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
-        """Return the instructions of a tile function as text; its scalar arguments stay open unless it was walked."""
-        needed: dict[str, str] = {}
-        while True:
-            attributes = Attributes(self.target, dict(needed))
-            try:
-                if isinstance(issued, Tree):
-                    program = program_writer(function, attributes, set())
-                    program.tree(issued)
-                else:
-                    program = write_statements(function, issued, attributes)
-                return framed(program, function), attributes.needed
-            except UnsettledError as error:
-                needed.update(error.options)
 
 
 @dataclass(slots=True)
@@ -269,8 +252,7 @@ def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _ExecutionPl
     masks = [kind for kind in (*node.operand_types, *node.result_types) if isinstance(kind, MaskType)]
     width = row.width or (masks[0].bits if masks else min(32, element.storage_bits))
     words = tuple(word for _, word in node.attributes)
-    unmasked = (every_lane(width),) if all("m" in form for form in OPERATIONS[plain].operands) else ()
-    operands = Operands(plain, element, result, width, target, masks=unmasked, words=words)
+    operands = Operands(plain, element, result, width, target, masks=(every_lane(width),), words=words)
     return _ExecutionPlan(operands, tuple(_coder(kind) for kind in node.operand_types))
 
 

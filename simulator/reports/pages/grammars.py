@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from castsim.isa.pto.control_flow import HANDLERS
+from castsim.isa.pto.dialects import dialect_names
 from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.statement_forms import EVENTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, LOWERED
@@ -39,7 +40,7 @@ def _rule(name: str, match: str) -> Mapping[str, str]:
 def pto_grammar() -> Grammar:
     """Return the grammar of `.pto`."""
     names = {text_name(name) for name in VECTOR_OPERATIONS} | {*ROWS}
-    names |= {name.removeprefix("pto.") for name in HANDLERS if name.startswith("pto.")}
+    names |= {name.removeprefix("pto.") for name in (*HANDLERS, *dialect_names()) if name.startswith("pto.")}
     others = {name for name in HANDLERS if re.fullmatch(r"(?:scf|arith|memref|func)\.\w+", name)}
     others |= {"func.func", "func.call", "scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition"}
     elements = _any((*ELEMENTS, *EXTENSIONS, *LOWERED, "index", "i1"))

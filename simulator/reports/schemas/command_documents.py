@@ -54,11 +54,3 @@ class AllEntries(CommandDocument, name="run-all-entries"):
     program: str = says("The file.")
     entries: list[Entry] = says("The functions.")
     failed: int = says("Number of functions that cannot be run.")
-
-
-class Expanded(CommandDocument, name="expand"):
-    """A program of tile operations rewritten as vector instructions."""
-
-    file: str = says("The program.")
-    out: str | None = says("The output file of the text; null if none was written.")
-    program: str = says("The text.")

@@ -22,7 +22,6 @@ from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.codec import array_from_codes, codes_from_array
 from castsim.numerics.policy import abstract_policy
-from castsim.running.block_lowering import expand_source
 from castsim.running.loaded import Loaded, LoadedProgram, LoadRequest
 from castsim.running.program_edits import (
     ProposedChange,
@@ -36,6 +35,7 @@ from castsim.running.program_loading import TileProgram
 from castsim.running.program_runs import Result, computed, run_loaded
 from castsim.targets.description import with_options
 from castsim.tools.advise.symbolic_values import same_outputs
+from castsim.tools.expand.expansion import expand_source
 
 # Inputs on which two programs are compared: random numbers, random bits, and the numbers at which casts differ.
 

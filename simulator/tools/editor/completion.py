@@ -9,6 +9,7 @@ from typing import Literal
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import FORMATS, Rounding
 from castsim.isa.pto.control_flow import HANDLERS
+from castsim.isa.pto.dialects import dialect_names
 from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.micro_words import LEGAL, OF_OPERATION
 from castsim.isa.pto.micro_words import forms_of as micro_forms
@@ -111,7 +112,7 @@ def _operations() -> Iterator[CompletionItem]:
         yield CompletionItem(
             f"pto.{name}", "operation", "vector instruction", f"`{micro_forms(name)[0].spelling(name)}`"
         )
-    for name in HANDLERS:
+    for name in (*HANDLERS, *dialect_names()):
         if not name.startswith('"'):
             yield CompletionItem(name, "operation")
 

@@ -22,7 +22,6 @@ from castsim.isa.pto.program import Operation, nodes
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.types import format_type
 from castsim.isa.reading import Language, Source
-from castsim.machines.mechanisms import vector_units_of
 from castsim.machines.vector_function.function_operations import VectorFunction, mnemonic
 from castsim.machines.vliw import chosen_target
 from castsim.running.checking import Finding, in_order, of_errors, of_warnings
@@ -31,6 +30,7 @@ from castsim.running.micro import MicroProgram
 from castsim.running.program_loading import TileProgram, walking_of
 from castsim.targets.loader import Target, load_target
 from castsim.tools.estimate.tile_estimates import estimate
+from castsim.tools.expand.expansion import expanded_function
 
 # An open text: what is asked for beside it, its target, and its places as castsim and as clients count them.
 
@@ -501,7 +501,7 @@ def _cycles(node: Operation, target: Target) -> int | None:
 def _instructions(program: TileProgram, function: pto.Function) -> str:
     """Return vector instructions: as `castsim expand` writes them, or else the names of those that work on memory."""
     try:
-        written, _ = vector_units_of(program.target).expanded(function, program.tree)
+        written, _ = expanded_function(function, program.tree, program.target)
     except CastsimError:
         return "\n".join(_counted(program.tree.root))
     scopes = [found[0] for found in _SCOPE.finditer(written)]

@@ -22,7 +22,7 @@ from castsim.isa.formats import Codes, Format, IntFormat, Saturation, format_nam
 from castsim.isa.pto.micro_words import CONVERSIONS, conversion
 from castsim.isa.pto.program import TileType
 from castsim.machines.casting import cast_on_target
-from castsim.machines.vector_function.lane_operations import OPERATIONS, execute
+from castsim.machines.vector_function.lane_operations import ELEMENTS, execute
 from castsim.machines.vector_function.vector_registers import (
     Operands,
     PredicateRegister,
@@ -229,8 +229,7 @@ def by_instruction(row: Row, mode: str) -> Codes | None:
         fmt = format_named(src)
         return truncate(lanes(row["in1"], fmt), src, every_lane(fmt.bits), "Z").lanes(fmt.bits)[:1]
     base, _, word = operation.partition(".") if operation.startswith("Compare") else (operation, "", "")
-    known = OPERATIONS.get(MICRO.get(base, ""))
-    if known is None or src not in known.types:
+    if src not in ELEMENTS.get(MICRO.get(base, ""), ()):
         return None
     fmt, name = format_named(src), MICRO[base]
     given = [row[each] for each in ("in1", "in2", "in3") if row[each]]

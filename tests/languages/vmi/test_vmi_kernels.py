@@ -33,12 +33,14 @@ from numpy.typing import NDArray
 
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, IllegalError, WarningKind
-from castsim.isa.pto.micro_forms import VMI_ROWS, logical_operations, micro_operations
+from castsim.isa.pto import dialects
+from castsim.isa.pto.micro_forms import micro_operations
 from castsim.isa.pto.micro_words import CONVERSIONS
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.isa.pto.vmi_operations import route
-from castsim.machines.vector_function.vmi_lowering import lower_function
+from castsim.languages.vmi.conversions import route
+from castsim.languages.vmi.lowering import lower_function
+from castsim.languages.vmi.operations import VMI_ROWS, logical_operations
 from castsim.running.program_runs import run
 
 SIZE = 65536
@@ -287,6 +289,14 @@ def test_functions_without_logical_registers_are_left_as_they_are() -> None:
     (function,) = parse(text).functions
     assert lower_function(function) is function
     assert next(micro_operations(function.body or ()), None) is not None
+
+
+def test_a_dialect_that_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(dialects.DIALECTS, "vmi")
+    with pytest.raises(CastsimError, match=r"installed without logical registers \(pto.vmi\)") as caught:
+        parse(program(LEGAL[0]))
+    assert caught.value.span.line > 1
+    assert caught.value.span.column > 1
 
 
 ILLEGAL = [

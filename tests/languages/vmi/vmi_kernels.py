@@ -13,7 +13,7 @@ from castsim.isa.pto.program import Program
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.reading import Language, Source
-from castsim.machines.vector_function.vmi_lowering import lower_function
+from castsim.languages.vmi.lowering import lower_function
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from makers.page_parts.markdown import codes, csv_text
 
-from castsim.isa.pto.micro_forms import DISTRIBUTIONS, LEGACY, PREFIX, ROWS
-from castsim.isa.pto.micro_forms import SYNONYMS as LOGICAL_SYNONYMS
-from castsim.isa.pto.micro_forms import VMI_ROWS as LOGICAL
+from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.micro_words import CONVERSIONS, LEGAL, ROUNDINGS, SYNONYMS, forms_of
+from castsim.languages.vmi.operations import DISTRIBUTIONS, LEGACY
+from castsim.languages.vmi.operations import SYNONYMS as LOGICAL_SYNONYMS
+from castsim.languages.vmi.operations import VMI_ROWS as LOGICAL
 
 
 def operation_file() -> str:
@@ -34,7 +35,7 @@ def conversion_file() -> str:
 def logical_file() -> str:
     """Return every operation on logical registers as CSV: an example, its elements, the keys of its dictionary."""
     rows = (
-        (f"pto.{PREFIX}{name}", row.example, " ".join(row.elements) or "any", " ".join(row.keys))
+        (f"pto.vmi.{name}", row.example, " ".join(row.elements) or "any", " ".join(row.keys))
         for name, row in LOGICAL.items()
         if name not in LEGACY
     )
@@ -45,7 +46,7 @@ def logical() -> str:
     """Return the older names of operations on logical registers, and other names of their keys."""
     others = ", ".join(f"`{other}` is `{key}`" for other, key in LOGICAL_SYNONYMS.items())
     return (
-        f"Older names of `{PREFIX}vcvt`: {codes(PREFIX + name for name in LEGACY)}.\n\n"
+        f"Older names of `vmi.vcvt`: {codes(f'vmi.{name}' for name in LEGACY)}.\n\n"
         f"Other names of keys: {others}. `dist_mode` has the values {codes(DISTRIBUTIONS)}.\n"
     )
 

@@ -9,7 +9,7 @@ from makers.page_parts.markdown import code, codes, csv_text, table
 from castsim.commands.targets import told
 from castsim.isa.formats import FORMATS, IntFormat, Overflow, Rounding
 from castsim.isa.pto.control_flow import HANDLERS
-from castsim.isa.pto.micro_forms import PREFIX, ROWS
+from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.statement_forms import EVENTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.strided_statements import PREFIX as STRIDED
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, PREFIXED
@@ -85,10 +85,9 @@ def operations() -> str:
     for operation in VECTOR_OPERATIONS.values():
         kinds.setdefault(first[operation.name], {})[operation.name] = None
     named = {f"pto.{name}" for name in (*VECTOR_OPERATIONS, *ROWS)}
-    levels = f"pto.{PREFIX}", f"pto.{STRIDED}"
     others = sorted(
         name for name in HANDLERS
-        if name.startswith(("pto.", "scf.", "func.")) and not name.startswith(levels) and name not in named
+        if name.startswith(("pto.", "scf.", "func.")) and not name.startswith(f"pto.{STRIDED}") and name not in named
     )  # fmt: skip
     single = ", ".join(f"{kind} {codes(names)}" for kind, names in kinds.items() if len(names) == 1)
     several = "\n".join(f"* {kind}: {codes(names)}" for kind, names in kinds.items() if len(names) > 1)

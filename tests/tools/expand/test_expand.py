@@ -39,7 +39,6 @@ from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes
-from castsim.running.block_lowering import expand
 from castsim.running.loaded import LoadRequest
 from castsim.running.program_loading import TileProgram, load
 from castsim.running.program_runs import run
@@ -48,6 +47,7 @@ from castsim.targets.loader import load_target
 from castsim.targets.strided_repeat import STRUCTURES
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import VectorFunctionOperation
+from castsim.tools.expand.expansion import expand
 
 WRITTEN = {
     "e4m3fn": "f8E4M3FN", "e5m2": "f8E5M2", "e2m1": "f4E2M1x2", "e1m2": "f4E1M2x2",

@@ -15,9 +15,9 @@ from tools.expand.expand_differences import KERNELS_TIMES
 from tools.expand.micro_line_checks import check
 
 from castsim.isa.errors import IllegalError
-from castsim.running.block_lowering import expand
 from castsim.running.loaded import LoadRequest
 from castsim.running.program_runs import run
+from castsim.tools.expand.expansion import expand
 
 KERNELS = PROGRAMS / "kernels"
 F32 = "!pto.tile_buf<vec, 16x256xf32, valid=?x?>"

@@ -20,8 +20,8 @@ from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.strided_statements import STRIDED_ROWS
 from castsim.isa.pto.value_types import PointerType, ScalarType, StridedStatement
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.running.block_lowering import expand
 from castsim.running.loaded import LoadRequest
+from castsim.tools.expand.expansion import expand
 
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 BINARY = {"vadd": np.add, "vsub": np.subtract, "vmul": np.multiply, "vmax": np.maximum, "vmin": np.minimum}

@@ -13,8 +13,9 @@ from kit import boundaries
 from kit import lanes_model as model
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import format_named
-from castsim.machines.vector_function.lane_operations import OPERATIONS, execute, squeezed_bytes
+from castsim.isa.formats import FORMATS, format_named
+from castsim.isa.pto.micro_forms import ROWS
+from castsim.machines.vector_function.lane_operations import execute, squeezed_bytes
 from castsim.machines.vector_function.vector_registers import (
     Operands,
     PredicateRegister,
@@ -57,6 +58,11 @@ def lanes_of(value: Value, name: str) -> list[int]:
     return value.lanes(model.bits_of(name)).tolist()
 
 
+def types(op: str) -> list[str]:
+    """The formats of an instruction's elements; a pair is no format."""
+    return [name for name in ROWS[op].elements if name in FORMATS]
+
+
 def run(
     op: str, name: str, *sources: list[int], mask: list[int] | None = None, masks: tuple[PredicateRegister, ...] = (),
     scalars: tuple[int, ...] = (), words: tuple[str, ...] = (), result: str | None = None, **options: str,
@@ -74,10 +80,10 @@ def active(mask: list[int], name: str) -> list[int]:
 
 
 def cases(table: dict[str, object]) -> list[tuple[str, str]]:
-    return [(op, name) for op in table for name in OPERATIONS[op].types]
+    return [(op, name) for op in table for name in types(op)]
 
 
-@pytest.mark.parametrize(("op", "name"), [(op, name) for op in ("vshl", "vshr") for name in OPERATIONS[op].types])
+@pytest.mark.parametrize(("op", "name"), [(op, name) for op in ("vshl", "vshr") for name in types(op)])
 def test_shifts_by_the_width_or_more(op: str, name: str) -> None:
     bits, a = model.bits_of(name), codes(name, 9)
     function, full = op[1:], model.masks(bits, 0)[0]
@@ -93,7 +99,7 @@ def test_shifts_by_the_width_or_more(op: str, name: str) -> None:
     assert np.flatnonzero(~got.defined_lanes(bits)).tolist() == [3]
 
 
-@pytest.mark.parametrize("name", OPERATIONS["vaxpy"].types)
+@pytest.mark.parametrize("name", types("vaxpy"))
 def test_a_product_and_its_sum_may_each_be_rounded(name: str) -> None:
     a, b = codes(name, 13), codes(name, 14)
     full, scalar = model.masks(model.bits_of(name), 0)[0], codes(name, 16)[5]
@@ -166,12 +172,12 @@ def test_results_that_ctrl_clamps(name: str, clamps: bool) -> None:
 
 @pytest.mark.parametrize("op", ["vadd", "vmax", "vor", "vsel", "vmula", "vcmp", "vaddc", "vmull", "vprelu"])
 def test_lanes_that_are_not_defined_spread_to_their_own(op: str) -> None:
-    name = "i32" if "i32" in OPERATIONS[op].types else "f32"
-    fmt, row = format_named(name), OPERATIONS[op]
+    name = "i32" if "i32" in types(op) else "f32"
+    fmt, form = format_named(name), ROWS[op].forms[0].partition(">")[0]
     hole = VectorRegister(np.zeros(256, np.uint8), np.arange(256) != 21)  # lane 5
     whole = VectorRegister(np.zeros(256, np.uint8))
-    count = row.operands[0].count("v")
-    words = ("lt",) if "w" in row.operands[0] else ()
+    count = form.count("V")
+    words = ("lt",) if "cmp" in form else ()
     for place in range(count):
         sources = tuple(hole if k == place else whole for k in range(count))
         for bits, hidden in ((np.ones(256, np.bool_), False), (np.arange(256) != 20, True)):
@@ -191,7 +197,7 @@ def test_formats_that_an_instruction_does_not_take() -> None:
     full = model.masks(8, 0)[0]
     with pytest.raises(IllegalError, match="vadd does not take hif8") as refused:
         run("vadd", "hif8", [0] * 256, [0] * 256, mask=full)
-    assert refused.value.legal == OPERATIONS["vadd"].types
+    assert refused.value.legal == ROWS["vadd"].elements
 
 
 @pytest.mark.parametrize(
@@ -221,25 +227,25 @@ def test_what_is_not_defined_in_reductions() -> None:
 
 def test_what_is_not_defined_in_moves() -> None:
     """A number beyond the lanes; the halves that a pack keeps; whatever stands behind a doubtful bit."""
-    for name in OPERATIONS["vselr"].types:
+    for name in types("vselr"):
         bits = model.bits_of(name)
         if bits > 8:
             lanes = 2048 // bits
             (got,) = run("vselr", name, codes(name, 3), [lanes if k == 2 else 0 for k in range(lanes)])
             assert isinstance(got, VectorRegister) and np.flatnonzero(~got.defined_lanes(bits)).tolist() == [2]
-    for name in OPERATIONS["vpack"].types:
+    for name in types("vpack"):
         bits, fmt, half = model.bits_of(name), format_named(name), format_named(f"u{model.bits_of(name) // 2}")
         hole = np.arange(256) != bits // 8 + bits // 16  # the upper half of lane 1, which is not kept
         for defined, want in ((hole, []), (np.arange(256) != bits // 8, [1])):
             source = (VectorRegister(np.zeros(256, np.uint8), defined),)
             (got,) = execute(Operands("vpack", fmt, half, 8, A5, source, words=("LOWER",)))
             assert isinstance(got, VectorRegister) and np.flatnonzero(~got.defined_lanes(bits // 2)).tolist() == want
-    for name in OPERATIONS["vsqz"].types:
+    for name in types("vsqz"):
         bits, fmt, source = model.bits_of(name), format_named(name), register(codes(name, 8), name)
         unknown = PredicateRegister(np.ones(256, np.bool_), np.arange(256) != 2 * bits // 8)
         (got,) = execute(Operands("vsqz", fmt, fmt, bits, A5, (source,), (unknown,)))
         assert isinstance(got, VectorRegister) and not got.defined.any()
-        if name in OPERATIONS["vusqz"].types:
+        if name in types("vusqz"):
             (got,) = execute(Operands("vusqz", fmt, fmt, bits, A5, (source,), (unknown,)))
             assert isinstance(got, VectorRegister)
             assert got.defined_lanes(bits).tolist() == [i < 3 for i in range(2048 // bits)]

@@ -8,7 +8,7 @@ offsets those of pointers. Source: docs/reference/micro.md section 7.3.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from castsim.execution.interpreter.arguments import ArgumentPointer, partition
 from castsim.execution.interpreter.arguments import View as SettledView
@@ -24,22 +24,24 @@ from castsim.execution.interpreter.tile_allocation import (
     unsupported,
 )
 from castsim.execution.pipe_operations import MAXIMUM, MINIMUM, ZERO, pad_code
-from castsim.execution.tree import Block, Tile, TileCast, TileTransfer
+from castsim.execution.tree import Block, Tile, TileCast, TileTransfer, Tree
 from castsim.execution.tree import Part as SettledPart
 from castsim.isa.dataclass import dataclass, field, fields, replace
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro_builder import INDEX
 from castsim.isa.pto.program import Function, nodes, regions_of, with_regions
 from castsim.isa.pto.pto_printer import operation_text
 from castsim.isa.pto.value_types import PointerType, ScalarType, element_format
 from castsim.isa.pto.vector_operations import ALIASES, PRINT, SUPPORTED, TRANSFERS, text_name
-from castsim.machines.vector_function.expanded_program import ProgramWriter, program_writer
-from castsim.machines.vector_function.nest_writer import Extents, named, rules_of
-from castsim.machines.vector_function.register_operations import (
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.tools.expand.nests import Extents, named, rules_of
+from castsim.tools.expand.program_writer import ProgramWriter, framed, program_writer
+from castsim.tools.expand.registers import (
     I64,
-    INDEX,
     Attributes,
     FunctionEmitter,
+    UnsettledError,
     buffer_pointer,
     far,
 )
@@ -258,6 +260,27 @@ _SETTLED = ("--arg NAME=VALUE, which settles what it decides",)
 _WHOLE = ("index", "i8", "i16", "i32", "i64")
 _FOLLOWING = ("compare", "column_reduction", "row_product", "fill", "part")
 """Kernel structures in which more than the bounds of loops depends on the extents."""
+
+
+def expanded_functions(
+    function: Function, issued: Tree | Lowerer, target: VectorFunctionTarget
+) -> tuple[str, Mapping[str, str]]:
+    """Return the vector functions of a tile function as text, and the options that the text needs.
+
+    The scalar arguments of a function stay open unless it was walked.
+    """
+    needed: dict[str, str] = {}
+    while True:
+        attributes = Attributes(target, dict(needed))
+        try:
+            if isinstance(issued, Tree):
+                program = program_writer(function, attributes, set())
+                program.tree(issued)
+            else:
+                program = write_statements(function, issued, attributes)
+            return framed(program, function), attributes.needed
+        except UnsettledError as error:
+            needed.update(error.options)
 
 
 def write_statements(function: pto.Function, lowerer: Lowerer, attributes: Attributes) -> ProgramWriter:

@@ -1,224 +1,159 @@
-"""The checks of types and words of an operation on logical registers (docs/reference/micro.md section 9.3)."""
+"""Operations on logical registers: their forms, and how they are read, checked and written.
+
+Source: docs/reference/micro.md sections 9.2 and 9.3.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from enum import Enum
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError, WarningKind
 from castsim.isa.formats import FORMATS, IntFormat
+from castsim.isa.pto.dialects import LOGICAL
 from castsim.isa.pto.lexer import TokenKind
-from castsim.isa.pto.micro_forms import (
-    COUNTS,
-    DISTRIBUTIONS,
-    LEGACY,
-    PREFIX,
-    SYNONYMOUS,
-    SYNONYMS,
-    VMI_ROWS,
-    VmiRow,
-    letter_of,
-)
+from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.micro_words import (
-    CONVERSIONS,
     LEGAL,
-    SATURATIONS,
     Conversion,
     check_truncation,
     is_of_element,
     kind_of,
-    plain_word,
     short,
     undocumented_rounding,
 )
-from castsim.isa.pto.program import Operation
+from castsim.isa.pto.program import Operation, nodes
 from castsim.isa.pto.statement_forms import bare_word, read_attributes, unknown_key
 from castsim.isa.pto.statement_reader import NamedOperation, PtoReader, Use
 from castsim.isa.pto.types import format_type, lane_bits
 from castsim.isa.pto.value_types import (
     BLOCK_BITS,
+    DialectOperation,
     LogicalMaskType,
     LogicalVectorType,
     PointerType,
     ScalarType,
     Type,
-    VmiOperation,
 )
+from castsim.languages.vmi.conversions import HELD, ConversionRoute, check_conversion, route
 
-__all__ = ["check", "conversion_words", "group_of", "leading_lanes", "route_of", "vectors"]
-
-
-# Conversions of logical registers: of which instructions each type pair is made, and what its attributes may be.
-#
-# Pairs that `vcvt` of one register lacks are several steps. They are chosen so that a value is rounded once wherever
-# instructions exist for it. Source: docs/reference/micro.md section 9.4.
-
-HELD: Mapping[str, str] = {"bf16_pair": "bf16"}
-"""The element that casts use for an element with two values."""
-FOUR_BITS = ("e2m1", "e1m2")
-_ELEMENTS = tuple(dict.fromkeys((*(src for src, _ in CONVERSIONS), *(dst for _, dst in CONVERSIONS))))
-
-
-class How(Enum):
-    """The kind of a step."""
-
-    CONVERT = "vcvt"
-    CLAMP = "clamp to the range, then the low bits"
-    LOW = "the low bits"
+# How every operation is written: one row each.
 
 
 @dataclass(frozen=True, slots=True)
-class RouteStep:
-    """One step of a conversion, between formats of registers."""
+class VmiRow:
+    """An operation: its operands as a pattern of letters (V register, K mask, P pointer, S scalar), its result (V, K or
+    none), the keys of its dictionary, the kind of its word in quotes, an example.
 
-    how: How
-    src: str
-    dst: str
-
-    @property
-    def roundings(self) -> tuple[str, ...]:
-        """The letters of its rounding; empty if it does not round."""
-        return CONVERSIONS[self.src, self.dst].roundings if self.how is How.CONVERT else ()
-
-    @property
-    def saturates(self) -> bool:
-        """Whether SAT and NOSAT differ."""
-        if self.how is How.CONVERT:
-            return bool(CONVERSIONS[self.src, self.dst].saturations)
-        return self.how is How.CLAMP
-
-
-@dataclass(frozen=True, slots=True)
-class ConversionRoute:
-    """A conversion as its steps."""
-
-    steps: tuple[RouteStep, ...]
-
-    @property
-    def roundings(self) -> tuple[str, ...]:
-        """The letters of its rounding: those of the last step that rounds."""
-        return next((step.roundings for step in reversed(self.steps) if step.roundings), ())
-
-    @property
-    def saturations(self) -> tuple[str, ...]:
-        """The words of its saturation; empty if it has no choice."""
-        return SATURATIONS if any(step.saturates for step in self.steps) else ()
-
-    def default(self) -> str:
-        """Return the default rounding of a conversion: A to hif8, otherwise R."""
-        return "R" if "R" in self.roundings else "A"
-
-    def rounding_of(self, step: RouteStep, letter: str) -> str:
-        """Return the rounding of a step of a conversion with this letter."""
-        return letter if letter in step.roundings and (letter != "H" or step is self.steps[-1]) else "R"
-
-
-@lru_cache(maxsize=1024)
-def route(src: str, dst: str) -> ConversionRoute:
-    """Return the conversion steps between elements of logical registers, by names of register elements.
-
-    Raises:
-        IllegalError: the conversion does not exist; the message names the destinations of this source.
+    `elements` are those of its registers (empty: any).
     """
-    steps = _route(src, dst)
-    if steps is None:
-        raise IllegalError(f"vcvt has no conversion {shown(src)} -> {shown(dst)}{_hint(src, dst)}", legal=_legal(src))
-    return ConversionRoute(steps)
+
+    operands: str
+    result: str
+    example: str
+    keys: tuple[str, ...] = ()
+    word: str = ""
+    elements: tuple[str, ...] = ()
+
+    def fits(self, letters: str) -> bool:
+        """Return whether operands of these letters are legal."""
+        return re.fullmatch(self.operands, letters) is not None
 
 
-def shown(element: str) -> str:
-    """Return the name of an element for messages: pairs have their names in types."""
-    return {"bf16_pair": "bf16x2", "hif8_pair": "hif8x2", "e2m1": "f4E2M1x2", "e1m2": "f4E1M2x2"}.get(element, element)
+def letter_of(kind: Type) -> str:
+    """Return the letter of a type; `?` for a type that no operation takes."""
+    match kind:
+        case LogicalVectorType():
+            return "V"
+        case LogicalMaskType():
+            return "K"
+        case PointerType():
+            return "P"
+        case ScalarType():
+            return "S"
+    return "?"
 
 
-def _hint(src: str, dst: str) -> str:
-    if (src == "bf16" and dst in FOUR_BITS) or (dst == "bf16" and src in FOUR_BITS):
-        return "; an element of 4 bits is a pair, and vinterpret_cast makes pairs (bf16x2)"
-    return ""
+def _same(names: str, operands: str, result: str, example: str, keys: tuple[str, ...] = (), word: str = "") -> dict[
+    str, VmiRow
+]:  # fmt: skip
+    """Return rows of operations that support the elements of the instructions with the same name."""
+    return {
+        name: VmiRow(operands, result, example.replace("NAME", name), keys, word, ROWS[name].elements)
+        for name in names.split()
+    }
 
 
-def _legal(src: str) -> tuple[str, ...]:
-    return tuple(shown(dst) for dst in (*_ELEMENTS, "bf16_pair") if _route(src, dst) is not None)
+_V, _K, _P = "!pto.vmi.vreg<LxT>", "!pto.vmi.mask<Lxpred>", "!pto.ptr<T, ub>"
+_CONVERT = VmiRow("VK?", "V", f'%r = pto.vmi.vcvt %a {{rounding = "R", saturate = "SAT"}} : {_V} -> !pto.vmi.vreg<LxU>',
+               ("rounding", "saturate"))  # fmt: skip
+
+LEGACY = ("extf", "truncf", "extsi", "extui", "trunci", "fptosi", "fptoui", "sitofp", "uitofp")
+"""Older names of `vcvt`."""
+
+SYNONYMOUS: Mapping[str, str] = {"load": "vload", "store": "vstore"}
+"""Older names of other operations, with their current names (assumed: no text describes them)."""
+
+VMI_ROWS: Mapping[str, VmiRow] = {
+    "vload": VmiRow("PS{1,2}K?", "V", f"%r = pto.vmi.vload %p[%i] : {_P} -> {_V}", ("dist_mode", "group")),
+    "vstore": VmiRow("VPS{1,2}K?", "", f"pto.vmi.vstore %v, %p[%i], %m : {_V}, {_P}, {_K}", ("dist_mode", "group")),
+    "vgather": VmiRow("PS?VK?", "V",
+                      f"%r = pto.vmi.vgather %p[%i], %n, %m : {_P}, !pto.vmi.vreg<Lxui32>, {_K} -> {_V}"),
+    "vcvt": _CONVERT,
+    **dict.fromkeys(LEGACY, _CONVERT),
+    "vinterpret_cast": VmiRow("V", "V", f"%r = pto.vmi.vinterpret_cast %a : {_V} -> !pto.vmi.vreg<MxU>"),
+    "create_mask": VmiRow("S", "K", f"%m = pto.vmi.create_mask %n : index -> {_K}"),
+    "pset": VmiRow("", "K", f'%m = pto.vmi.pset "PAT_VL8" : {_K}', ("pattern",), "pattern"),
+    "create_group_mask": VmiRow(
+        "S", "K", f"%m = pto.vmi.create_group_mask %n {{num_groups = C, group_size = S}} : index -> {_K}",
+        ("num_groups", "group_size"),
+    ),
+    "vbrc": VmiRow("S|V", "V", f"%r = pto.vmi.vbrc %x : T -> {_V}", ("group",)),
+    "vci": VmiRow("S", "V", f"%r = pto.vmi.vci %x : T -> {_V}", ("order",), elements=ROWS["vci"].elements),
+    **_same("vadd vsub vmul vdiv vmax vmin vand vor vxor vshl vshr", "VVK?", "V",
+            f"%r = pto.vmi.NAME %a, %b, %m : {_V}, {_V}, {_K} -> {_V}"),
+    **_same("vaddrelu vsubrelu vprelu", "VVK?", "V", f"%r = pto.vmi.NAME %a, %b, %m : {_V}, {_V}, {_K} -> {_V}"),
+    **_same("vmula", "VVVK?", "V", f"%r = pto.vmi.NAME %c, %a, %b, %m : {_V}, {_V}, {_V}, {_K} -> {_V}"),
+    **_same("vaxpy", "VVSK?", "V", f"%r = pto.vmi.NAME %a, %b, %x, %m : {_V}, {_V}, T, {_K} -> {_V}"),
+    **_same("vtrc", "VK?", "V", f'%r = pto.vmi.NAME %a, %m, "F" : {_V}, {_K} -> {_V}', ("rounding",), "rounding"),
+    **_same("vadds vmuls vmaxs vmins vshls vshrs vlrelu", "VSK?", "V",
+            f"%r = pto.vmi.NAME %a, %x, %m : {_V}, T, {_K} -> {_V}"),
+    **_same("vabs vneg vrelu vnot vexp vln vsqrt vrec vrsqrt", "VK?", "V",
+            f"%r = pto.vmi.NAME %a, %m : {_V}, {_K} -> {_V}"),
+    **_same("vcmp", "VVK?", "K", f'%k = pto.vmi.NAME %a, %b, %m, "lt" : {_V}, {_V}, {_K} -> {_K}', ("cmp_mode",),
+            "cmp_mode"),
+    **_same("vcmps", "VSK?", "K", f'%k = pto.vmi.NAME %a, %x, %m, "lt" : {_V}, T, {_K} -> {_K}', ("cmp_mode",),
+            "cmp_mode"),
+    "vsel": VmiRow("VVK|KVV|VKV", "V", f"%r = pto.vmi.vsel %a, %b, %m : {_V}, {_V}, {_K} -> {_V}"),
+    **_same("vcadd vcmax vcmin", "VK?", "V",
+            f"%r = pto.vmi.NAME %a, %m {{group = C}} : {_V}, {_K} -> !pto.vmi.vreg<CxT>", ("group", "reassoc")),
+    **{
+        name: VmiRow("KKK?", "K", f"%k = pto.vmi.{name} %a, %b : {_K}, {_K} -> {_K}")
+        for name in ("pand", "por", "pxor")
+    },
+    "pnot": VmiRow("KK?", "K", f"%k = pto.vmi.pnot %a : {_K} -> {_K}"),
+}  # fmt: skip
+"""Every operation by its name."""
+
+SYNONYMS: Mapping[str, str] = {"num_groups": "group", "cmp": "cmp_mode"}
+"""Synonyms of keys, for operations that have the key."""
+
+COUNTS = ("group", "num_groups", "group_size")
+"""Keys whose values are numbers."""
+DISTRIBUTIONS = ("continuous", "unpack", "brc")
+
+NAMES = frozenset(f"pto.{LOGICAL}.{name}" for name in (*VMI_ROWS, *SYNONYMOUS))
+"""Every operation by its name in the text."""
 
 
-def _route(src: str, dst: str) -> tuple[RouteStep, ...] | None:
-    if "bf16_pair" in (src, dst):
-        pair = HELD.get(src, src), HELD.get(dst, dst)
-        return (RouteStep(How.CONVERT, *pair),) if pair in CONVERSIONS and {*pair} & {*FOUR_BITS} else None
-    if src == dst or not {src, dst} <= {*_ELEMENTS} or {src, dst} & {*FOUR_BITS}:
-        return None
-    if (src, dst) in CONVERSIONS:
-        return (RouteStep(How.CONVERT, src, dst),)
-    if _is_integer(src):
-        return _of_integers(src, dst) if _is_integer(dst) else _to_float(src, dst)
-    return _to_integer(src, dst) if _is_integer(dst) else _through(src, "f32", dst)
+def logical_operations(body: Sequence[Operation]) -> Iterator[DialectOperation]:
+    """Yield the operations on logical registers of a region and of the regions in it."""
+    yield from (node for node in nodes(body) if isinstance(node, DialectOperation) and node.dialect == LOGICAL)
 
 
-def _is_integer(name: str) -> bool:
-    return isinstance(FORMATS[name], IntFormat)
-
-
-def _through(src: str, middle: str, dst: str) -> tuple[RouteStep, ...] | None:
-    """Return a way by another format, None if there is none."""
-    if middle in (src, dst):
-        return None
-    one, other = _route(src, middle), _route(middle, dst)
-    return None if one is None or other is None else (*one, *other)
-
-
-def _of_integers(src: str, dst: str) -> tuple[RouteStep, ...] | None:
-    """Return the steps between integers: the instructions have but some of the pairs."""
-    wide, narrow = FORMATS[src].bits, FORMATS[dst].bits
-    if wide == 64:
-        return _through(src, "i32", dst) if narrow < 32 else None
-    if narrow <= wide:
-        return (RouteStep(How.CLAMP, src, dst),)
-    if src[0] == "u" and dst[0] == "i":  # every value fits: the bits of the unsigned one
-        own = f"u{min(narrow, 32)}"
-        first = (RouteStep(How.CONVERT, src, own),) if own != src else ()
-        last = (RouteStep(How.CONVERT, "i32", "i64"),) if narrow == 64 else ()
-        return (*first, RouteStep(How.LOW, own, f"i{min(narrow, 32)}"), *last) if src != "u32" else None
-    return _through(src, "i32", "i64") if src[0] == "i" and dst == "i64" else None
-
-
-def _to_integer(src: str, dst: str) -> tuple[RouteStep, ...] | None:
-    """Return the steps from a float to an integer: rounded once, to 32 bits."""
-    if (src, "i32") not in CONVERSIONS:
-        return _through(src, "f32", dst)
-    if dst == "u32":
-        return None
-    return _through(src, "f32", dst) if dst == "i64" else _through(src, "i32", dst)
-
-
-def _to_float(src: str, dst: str) -> tuple[RouteStep, ...] | None:
-    """Return the steps from an integer to a float: through f32, which represents all of 16 bits."""
-    if dst != "f32":
-        return _through(src, "f32", dst)
-    middle: Mapping[str, str] = {"i8": "f16", "u8": "f16", "u16": "i32"}
-    return _through(src, middle[src], dst) if src in middle else None
-
-
-def check_conversion(src: str, dst: str, attributes: Mapping[str, str]) -> ConversionRoute:
-    """Return a conversion, and reject a saturation that is missing or forbidden, and words that the pair lacks.
-
-    Raises:
-        IllegalError: a word is wrong; the message lists the legal ones.
-    """
-    found, named = route(src, dst), f"vcvt {shown(src)} -> {shown(dst)}"
-    rounding, saturation = attributes.get("rounding"), attributes.get("saturate")
-    if rounding is not None and found.roundings and plain_word(rounding) not in found.roundings:
-        raise IllegalError(f"{named} has no rounding = {rounding}", legal=found.roundings)
-    if saturation is None and found.saturations:
-        raise IllegalError(f"{named} needs saturate", legal=found.saturations)
-    if saturation is not None and not found.saturations:
-        allowed = f"rounding = {' | '.join(found.roundings)}" if found.roundings else "no attributes"
-        raise IllegalError(f"{named} takes no saturate", legal=(allowed,))
-    return found
-
+# The checks of types and words.
 
 _FLOATS, _INTEGERS = "floats", "integers"
 _LEGACY_KINDS = {
@@ -232,7 +167,7 @@ _SIGNS = {"extsi": ("i", "i"), "extui": ("u", "u"), "sitofp": ("i", ""), "uitofp
 """The signs of source and destination integers under older names, independent of their types."""
 
 
-def check(reader: PtoReader, node: VmiOperation, where: Mapping[str, int]) -> None:
+def check(reader: PtoReader, node: DialectOperation, where: Mapping[str, int]) -> None:
     """Reject types and words that the operation does not support; `where` are the tokens of words.
 
     Raises:
@@ -259,7 +194,7 @@ def vectors(kinds: tuple[Type, ...]) -> list[LogicalVectorType]:
     return [kind for kind in kinds if isinstance(kind, LogicalVectorType)]
 
 
-def group_of(node: VmiOperation) -> int:
+def group_of(node: DialectOperation) -> int:
     """Return the number of groups of a reduction or broadcast: 1 if the text states none."""
     return node.count("group") or 1
 
@@ -268,22 +203,22 @@ def _is_vector(kind: Type) -> bool:
     return isinstance(kind, LogicalVectorType)
 
 
-def _refuse(node: VmiOperation, text: str, legal: tuple[str, ...] = ()) -> NoReturn:
-    raise IllegalError(f"pto.vmi.{node.mnemonic} {text}", span=node.span, legal=legal)
+def _refuse(node: DialectOperation, text: str, legal: tuple[str, ...] = ()) -> NoReturn:
+    raise IllegalError(f"pto.{node.name} {text}", span=node.span, legal=legal)
 
 
-def _check_masks(node: VmiOperation, lanes: int) -> None:
+def _check_masks(node: DialectOperation, lanes: int) -> None:
     for kind in (*node.operand_types, *node.result_types):
         if isinstance(kind, LogicalMaskType) and kind.lanes != lanes:
             _refuse(node, f"has {lanes} lanes and a mask of {kind.lanes}", (f"!pto.vmi.mask<{lanes}xpred>",))
 
 
-def _check_scalar(node: VmiOperation, kind: ScalarType, element: str) -> None:
+def _check_scalar(node: DialectOperation, kind: ScalarType, element: str) -> None:
     if not is_of_element(kind.name, element):
         _refuse(node, f"has a scalar of {kind.name} beside elements of {element}", (element,))
 
 
-def _check_lanewise(node: VmiOperation) -> None:
+def _check_lanewise(node: DialectOperation) -> None:
     """Reject registers of different types, masks of other lanes, scalars of another element."""
     kinds = vectors((*node.operand_types, *node.result_types))
     shifts = node.mnemonic in ("vshl", "vshr")
@@ -301,7 +236,7 @@ def _check_lanewise(node: VmiOperation) -> None:
             _refuse(node, f"shifts by an integer, not {scalar.name}", ("i16",))
 
 
-def _check_truncation(node: VmiOperation) -> None:
+def _check_truncation(node: DialectOperation) -> None:
     """Reject a rounding to whole numbers that no instruction has."""
     _check_lanewise(node)
     letter = node.word("rounding")
@@ -309,14 +244,14 @@ def _check_truncation(node: VmiOperation) -> None:
     check_truncation(vectors(node.operand_types)[0].element, letter)
 
 
-def conversion_formats(node: VmiOperation) -> tuple[str, str]:
+def conversion_formats(node: DialectOperation) -> tuple[str, str]:
     """Return source and destination of a conversion as implied by its name: extui reads integers as unsigned."""
     source, result = (kind.element for kind in vectors((*node.operand_types[:1], *node.result_types)))
     one, other = _SIGNS.get(node.mnemonic, ("", ""))
     return (one + source[1:] if one else source), (other + result[1:] if other else result)
 
 
-def conversion_words(node: VmiOperation) -> dict[str, str]:
+def conversion_words(node: DialectOperation) -> dict[str, str]:
     """Return the attributes of a conversion; its older names saturate if the text omits the attribute."""
     words = dict(node.attributes)
     if node.mnemonic in LEGACY and "saturate" not in words and route(*conversion_formats(node)).saturations:
@@ -324,7 +259,7 @@ def conversion_words(node: VmiOperation) -> dict[str, str]:
     return words
 
 
-def route_of(node: VmiOperation) -> ConversionRoute:
+def route_of(node: DialectOperation) -> ConversionRoute:
     """Return the steps of a conversion.
 
     Raises:
@@ -334,7 +269,7 @@ def route_of(node: VmiOperation) -> ConversionRoute:
     return check_conversion(source, result, conversion_words(node))
 
 
-def _check_conversion(node: VmiOperation) -> None:
+def _check_conversion(node: DialectOperation) -> None:
     source, result = vectors((*node.operand_types, *node.result_types))
     if source.lanes != result.lanes:
         _refuse(node, f"cannot change the number of lanes from {source.lanes} to {result.lanes}", (f"{source.lanes}",))
@@ -346,7 +281,7 @@ def _check_conversion(node: VmiOperation) -> None:
     route_of(node)
 
 
-def _note_rounding(reader: PtoReader, node: VmiOperation) -> None:
+def _note_rounding(reader: PtoReader, node: DialectOperation) -> None:
     """Warn of a rounding without effect, and of one without documented meaning for the pair."""
     written = node.word("rounding")
     if written is None:
@@ -363,7 +298,7 @@ def _note_rounding(reader: PtoReader, node: VmiOperation) -> None:
         reader.warn(WarningKind.ROUNDING, f"vcvt {last.src} -> {last.dst}: {reason}", node.span)
 
 
-def _check_reinterpretation(node: VmiOperation) -> None:
+def _check_reinterpretation(node: DialectOperation) -> None:
     source, result = vectors((*node.operand_types, *node.result_types))
     bits = source.lanes * lane_bits(source.element)
     if bits != result.lanes * lane_bits(result.element):
@@ -371,7 +306,7 @@ def _check_reinterpretation(node: VmiOperation) -> None:
         _refuse(node, f"keeps its {bits} bits; {format_type(result)} has others", (wanted,))
 
 
-def _check_mask(node: VmiOperation) -> None:
+def _check_mask(node: DialectOperation) -> None:
     count, mask = node.operand_types[0], node.result_types[0]
     assert isinstance(mask, LogicalMaskType)
     if not kind_of("I", count):
@@ -385,13 +320,13 @@ def _check_mask(node: VmiOperation) -> None:
         _refuse(node, f"makes {groups} groups of {size} lanes, the mask has {mask.lanes}", (f"{groups * size}xpred",))
 
 
-def leading_lanes(node: VmiOperation, lanes: int) -> int:
+def leading_lanes(node: DialectOperation, lanes: int) -> int:
     """Return how many lanes, from the first on, a pattern of a logical mask selects."""
     pattern = node.word("pattern") or ""
     return int(pattern[6:]) if "VL" in pattern else lanes * (pattern == "PAT_ALL")
 
 
-def _check_pattern(node: VmiOperation) -> None:
+def _check_pattern(node: DialectOperation) -> None:
     """Reject patterns that no text defines as counting the lanes of the mask or of a register."""
     pattern = node.word("pattern") or ""
     if pattern not in ("PAT_ALL", "PAT_ALLF") and "VL" not in pattern:
@@ -399,7 +334,7 @@ def _check_pattern(node: VmiOperation) -> None:
                 "or of a register", ("PAT_ALL", "PAT_ALLF", "PAT_VL8"))  # fmt: skip
 
 
-def _check_broadcast(node: VmiOperation) -> None:
+def _check_broadcast(node: DialectOperation) -> None:
     source, result = node.operand_types[0], node.result_types[0]
     assert isinstance(result, LogicalVectorType)
     if isinstance(source, ScalarType):
@@ -412,7 +347,7 @@ def _check_broadcast(node: VmiOperation) -> None:
     _check_groups(node, result, source, groups)
 
 
-def _check_groups(node: VmiOperation, whole: LogicalVectorType, slots: LogicalVectorType, groups: int) -> None:
+def _check_groups(node: DialectOperation, whole: LogicalVectorType, slots: LogicalVectorType, groups: int) -> None:
     """Reject groups that do not divide the lanes evenly, or have more than one slot each."""
     if whole.lanes % groups:
         _refuse(node, f"cannot share {whole.lanes} lanes among group = {groups}", ("a divisor of the lanes",))
@@ -422,13 +357,13 @@ def _check_groups(node: VmiOperation, whole: LogicalVectorType, slots: LogicalVe
         _refuse(node, f"cannot change the element type from {whole.element} to {slots.element}", (whole.element,))
 
 
-def _check_reduction(node: VmiOperation) -> None:
+def _check_reduction(node: DialectOperation) -> None:
     source, result = vectors((*node.operand_types, *node.result_types))
     _check_groups(node, source, result, group_of(node))
     _check_masks(node, source.lanes)
 
 
-def _check_access(node: VmiOperation) -> None:
+def _check_access(node: DialectOperation) -> None:
     (kind,) = vectors((*node.operand_types, *node.result_types))
     pointer = next(each for each in node.operand_types if isinstance(each, PointerType))
     _check_pointer(node, pointer)
@@ -450,12 +385,12 @@ def _check_access(node: VmiOperation) -> None:
     _check_widths(node, kind, pointer, mode)
 
 
-def _check_pointer(node: VmiOperation, pointer: PointerType) -> None:
+def _check_pointer(node: DialectOperation, pointer: PointerType) -> None:
     if pointer.space != "ub":
         _refuse(node, f"takes a UB pointer, not {format_type(pointer)}", ("!pto.ptr<T, ub>",))
 
 
-def _check_widths(node: VmiOperation, kind: LogicalVectorType, pointer: PointerType, mode: str) -> None:
+def _check_widths(node: DialectOperation, kind: LogicalVectorType, pointer: PointerType, mode: str) -> None:
     """Reject elements of memory and register with different widths, except for unpacking loads and pairs.
 
     A store of wider integers writes their low bits.
@@ -473,7 +408,7 @@ def _check_widths(node: VmiOperation, kind: LogicalVectorType, pointer: PointerT
     _refuse(node, f"of elements of {near} bits has a pointer to elements of {far}", legal)
 
 
-def _check_gather(node: VmiOperation) -> None:
+def _check_gather(node: DialectOperation) -> None:
     index, result = vectors((*node.operand_types, *node.result_types))
     pointer = next(each for each in node.operand_types if isinstance(each, PointerType))
     _check_pointer(node, pointer)
@@ -484,7 +419,7 @@ def _check_gather(node: VmiOperation) -> None:
         _refuse(node, f"of {result.element} has a pointer to {pointer.element}", (result.element,))
 
 
-_RULES: Mapping[str, Callable[[VmiOperation], None]] = {
+_RULES: Mapping[str, Callable[[DialectOperation], None]] = {
     **dict.fromkeys(("vcvt", *LEGACY), _check_conversion),
     "vtrc": _check_truncation,
     "vinterpret_cast": _check_reinterpretation,
@@ -519,14 +454,14 @@ class _VmiText:
     results: list[tuple[Type, int]] = field(default_factory=list)
 
 
-def read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
+def read_operation(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one operation on logical registers.
 
     Raises:
         ReadError: operands, words, types or results are illegal.
         IllegalError: it is well-formed, but the conversion, element or shape does not exist.
     """
-    mnemonic = statement.operation.removeprefix(PREFIX)
+    mnemonic = statement.operation.removeprefix(f"{LOGICAL}.")
     mnemonic = SYNONYMOUS.get(mnemonic, mnemonic)
     row = VMI_ROWS[mnemonic]
     text = _read_text(reader, statement, row)
@@ -537,7 +472,7 @@ def read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
         index = text.results[0][1] if text.results else statement.index
         wanted = _NAMES[row.result] if row.result else "nothing"
         raise reader.error(f"{statement.name} gives {wanted}", index, (row.example,))
-    found = VmiOperation(
+    found = DialectOperation(
         mnemonic,
         tuple(name for name, *_ in text.uses),
         operands,
@@ -545,6 +480,7 @@ def read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
         results,
         tuple(sorted((key, word) for key, (word, _) in text.words.items())),
         text.offset_at,
+        LOGICAL,
         span=statement.span,
     )
     check(reader, found, {key: index for key, (_, index) in text.words.items()})
@@ -634,3 +570,30 @@ def _check_operands(
     given = ", ".join(format_type(kind) for kind in operands)
     index = text.types[0][1] if text.types else statement.index
     raise reader.error(f"{statement.name} does not take ({given})", index, (row.example,))
+
+
+# Writing operations on logical registers, in one canonical form each (docs/reference/micro.md section 9.2).
+
+
+def operation_text(node: DialectOperation) -> str:
+    """Return the text of an operation, without its results."""
+    row, items = VMI_ROWS[node.mnemonic], list[str]()
+    for place, name in enumerate(node.operands):
+        if place == node.offset_at:
+            items[-1] += f"[%{name}]"
+        else:
+            items.append(f"%{name}")
+    if row.word:
+        items.append(f'"{node.word(row.word)}"')
+    entries = [_entry(key, word) for key, word in node.attributes if key != row.word]
+    kinds = [format_type(kind) for place, kind in enumerate(node.operand_types) if place != node.offset_at]
+    text = f"pto.{node.name} {', '.join(items)}"
+    text += f" {{{', '.join(entries)}}}" if entries else ""
+    arrow = " -> " if node.results and kinds else ""
+    return f"{text} : {', '.join(kinds)}{arrow}{', '.join(map(format_type, node.result_types))}"
+
+
+def _entry(key: str, word: str) -> str:
+    if not word:
+        return key
+    return f"{key} = {word}" if key in COUNTS else f'{key} = "{word}"'

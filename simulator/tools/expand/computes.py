@@ -17,12 +17,12 @@ from castsim.execution.vector_operations.shapes import numbers, vector_operand
 from castsim.execution.vector_operations.target_rules import Behaviour, compared_format
 from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.pto.micro_builder import INDEX, Pred, Reg, Use
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import MaskType, MicroOperation, ScalarType, vector
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.machines.vector_function.function_operations import LONG_DIVISION, width_of
-from castsim.machines.vector_function.logical_emitter import Pred, Reg, Use
-from castsim.machines.vector_function.register_operations import INDEX, NamedRegisters, unwritten
+from castsim.tools.expand.registers import NamedRegisters, unwritten
 
 # What the instructions of a vector operation take beside registers: scalars, neutral values, pads, as text.
 
@@ -141,7 +141,7 @@ def _at_head(held: NamedRegisters, name: str, code: int, fmt: Format, scalar: Ca
         return out.register("vdup", [value, out.whole(bits).use], value[1].name)
 
     key = f"{name} {code}"
-    held.registers[key] = out.kept((name, bits, code), made)
+    held.registers[key] = out.register_once((name, bits, code), made)
     return key
 
 

@@ -12,13 +12,15 @@ from castsim.isa.dataclass import dataclass, field, fields, replace
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro_forms import LEGACY, SCOPES, logical_operations
+from castsim.isa.pto.micro_builder import OperationRun, Pred, Reg, Use
+from castsim.isa.pto.micro_forms import SCOPES
 from castsim.isa.pto.micro_words import CONVERSIONS, plain_word
 from castsim.isa.pto.program import REGION_FIELDS
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import (
     BLOCK_BITS,
     REGISTER_BITS,
+    DialectOperation,
     LogicalMaskType,
     LogicalVectorType,
     MaskType,
@@ -26,33 +28,29 @@ from castsim.isa.pto.value_types import (
     PointerType,
     ScalarType,
     Type,
-    VmiOperation,
     vector,
 )
-from castsim.isa.pto.vmi_operations import (
-    ConversionRoute,
-    How,
-    RouteStep,
-    conversion_formats,
-    conversion_words,
-    group_of,
-    leading_lanes,
-    route_of,
-)
-from castsim.machines.vector_function.logical_accesses import WIDEST, Address, FunctionFacts, LogicalAccesses
-from castsim.machines.vector_function.logical_emitter import (
+from castsim.languages.vmi.accesses import Address, LogicalAccesses
+from castsim.languages.vmi.conversions import ConversionRoute, How, RouteStep
+from castsim.languages.vmi.facts import WIDEST, FunctionFacts
+from castsim.languages.vmi.logical_registers import (
     Logical,
     LogicalMask,
     LogicalRegister,
-    OperationRun,
-    Pred,
-    Reg,
-    Use,
     pairs_of,
     per_register,
     physical,
     register_count,
     signed,
+)
+from castsim.languages.vmi.operations import (
+    LEGACY,
+    conversion_formats,
+    conversion_words,
+    group_of,
+    leading_lanes,
+    logical_operations,
+    route_of,
 )
 
 _BLOCKS = REGISTER_BITS // BLOCK_BITS
@@ -171,7 +169,7 @@ class VmiLowering(LogicalAccesses):
 
     def _step(self, node: pto.Operation, owner: pto.Operation | None, role: str) -> None:
         match node:
-            case VmiOperation():
+            case DialectOperation():
                 result = self._operation(node)
                 if result is not None:
                     self.values[node.results[0]] = result
@@ -275,7 +273,7 @@ class VmiLowering(LogicalAccesses):
 
     # -------------------------------------------------------------------------------------------------- operations
 
-    def _operation(self, node: VmiOperation) -> Logical | None:
+    def _operation(self, node: DialectOperation) -> Logical | None:
         """Create the instructions of one operation; return its result.
 
         Raises:
@@ -310,7 +308,7 @@ class VmiLowering(LogicalAccesses):
             return self._reduction(name, given.vectors[0], given.mask, group_of(node), container)
         return self._arithmetic(node, given, container)
 
-    def _sorted(self, node: VmiOperation) -> _Given:
+    def _sorted(self, node: DialectOperation) -> _Given:
         given = _Given()
         for name, kind in zip(node.operands, node.operand_types, strict=True):
             value = self.values.get(name)
@@ -325,7 +323,7 @@ class VmiLowering(LogicalAccesses):
                     given.masks.append(value)
         return given
 
-    def _made_mask(self, node: VmiOperation, given: _Given, lanes: int, container: int) -> LogicalMask:
+    def _made_mask(self, node: DialectOperation, given: _Given, lanes: int, container: int) -> LogicalMask:
         name, bits = node.mnemonic, min(32, container)
         if name == "pset":
             return self.counting(lanes, "", leading_lanes(node, lanes))
@@ -348,7 +346,7 @@ class VmiLowering(LogicalAccesses):
 
     # ------------------------------------------------------------------------------------------------------ memory
 
-    def _place(self, node: VmiOperation, given: _Given) -> Address:
+    def _place(self, node: DialectOperation, given: _Given) -> Address:
         assert given.pointer is not None
         pointer, kind = given.pointer
         offset = self.as_index(given.scalars[0]) if given.scalars else self.index(0)
@@ -358,13 +356,13 @@ class VmiLowering(LogicalAccesses):
         width = far if narrows or node.word("dist_mode") == "unpack" else near
         return Address(self, pointer, kind, offset, width, self.facts.accesses[id(node)])
 
-    def _stride(self, node: VmiOperation, given: _Given, contiguous: int) -> tuple[str, int]:
+    def _stride(self, node: DialectOperation, given: _Given, contiguous: int) -> tuple[str, int]:
         """Return the stride of rows as an index, and its divisor; rows without a stride are contiguous."""
         if len(given.scalars) < 2:
             return self.index(contiguous), contiguous
         return self.as_index(given.scalars[1]), self.facts.strides[id(node)]
 
-    def _load(self, node: VmiOperation, given: _Given, kind: LogicalVectorType, container: int) -> LogicalRegister:
+    def _load(self, node: DialectOperation, given: _Given, kind: LogicalVectorType, container: int) -> LogicalRegister:
         place, groups, single = self._place(node, given), node.count("group"), node.word("dist_mode") == "brc"
         if groups is None and len(given.scalars) > 1:
             return self.load_blocks(kind, place, given.scalars[1], container)
@@ -391,7 +389,7 @@ class VmiLowering(LogicalAccesses):
         preds = [self.as_bits(pred, bits).use for pred in self.active(given.mask, kind.lanes, bits)]
         return self.gathered(kind, place.moved(), regs[: register_count(kind.lanes, bits)], preds, bits, container)
 
-    def _store_value(self, node: VmiOperation, given: _Given, place: Address) -> None:
+    def _store_value(self, node: DialectOperation, given: _Given, place: Address) -> None:
         (value,), groups = given.vectors, node.count("group")
         if place.width < value.width:  # whose low bits are stored
             value = LogicalRegister(value.lanes, f"u{place.width}", value.container, value.regs, value.home)
@@ -409,7 +407,7 @@ class VmiLowering(LogicalAccesses):
 
     # ------------------------------------------------------------------------------------------------ lane by lane
 
-    def _arithmetic(self, node: VmiOperation, given: _Given, container: int) -> LogicalRegister:
+    def _arithmetic(self, node: DialectOperation, given: _Given, container: int) -> LogicalRegister:
         """Make arithmetic of registers, and of registers with a scalar."""
         first, letter = given.vectors[0], node.word("rounding")
         _check_width(node, first)
@@ -425,7 +423,7 @@ class VmiLowering(LogicalAccesses):
             regs.append(self.register(node.mnemonic, [*uses, *given.scalars[:1], mask.use], kinds[0], **words))
         return self.made(first.lanes, first.element, container, regs)
 
-    def _comparison(self, node: VmiOperation, given: _Given, container: int) -> LogicalMask:
+    def _comparison(self, node: DialectOperation, given: _Given, container: int) -> LogicalMask:
         """Make `vcmp` or `vcmps`: no bit beyond the lanes."""
         word, lanes, bits = node.word("cmp_mode"), given.vectors[0].lanes, min(32, given.vectors[0].width)
         assert word is not None
@@ -437,7 +435,7 @@ class VmiLowering(LogicalAccesses):
         return self.given_mask(lanes, container, tuple(preds))
 
     def _selection(
-        self, node: VmiOperation, sources: list[LogicalRegister], mask: LogicalMask, container: int
+        self, node: DialectOperation, sources: list[LogicalRegister], mask: LogicalMask, container: int
     ) -> LogicalRegister:
         """Make `vsel`."""
         _check_width(node, sources[0])
@@ -481,7 +479,7 @@ class VmiLowering(LogicalAccesses):
     # ------------------------------------------------------------------------------------------------- conversions
 
     def _conversion(
-        self, node: VmiOperation, kind: LogicalVectorType, source: LogicalRegister, mask: LogicalMask | None,
+        self, node: DialectOperation, kind: LogicalVectorType, source: LogicalRegister, mask: LogicalMask | None,
         container: int,
     ) -> LogicalRegister:  # fmt: skip
         """Create a conversion of one or several steps."""
@@ -695,6 +693,6 @@ def _neutral(name: str, element: str) -> int:
     return {"vcadd": sign, "vcmax": infinity | sign, "vcmin": infinity}[name]
 
 
-def _check_width(node: VmiOperation, value: LogicalRegister) -> None:
+def _check_width(node: DialectOperation, value: LogicalRegister) -> None:
     if value.width == WIDEST:
-        raise IllegalError(f"pto.vmi.{node.mnemonic} cannot use 64-bit elements", span=node.span, legal=("32 bits",))
+        raise IllegalError(f"pto.{node.name} cannot use 64-bit elements", span=node.span, legal=("32 bits",))

@@ -19,14 +19,16 @@ from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro_builder import INDEX, Use
 from castsim.isa.pto.program import Function
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import PointerType, ScalarType
-from castsim.machines.vector_function.expanded_computes import Given, check_structure
 from castsim.machines.vector_function.function_operations import Nest, VectorFunction
-from castsim.machines.vector_function.logical_emitter import Use
-from castsim.machines.vector_function.nest_writer import (
+from castsim.machines.vector_function.plan import start_ctrl
+from castsim.targets.loader import TileTarget
+from castsim.tools.expand.computes import Given, check_structure
+from castsim.tools.expand.nests import (
     WIDE,
     NestRules,
     NestWriter,
@@ -36,10 +38,8 @@ from castsim.machines.vector_function.nest_writer import (
     pointer_number,
     written,
 )
-from castsim.machines.vector_function.plan import start_ctrl
-from castsim.machines.vector_function.register_operations import (
+from castsim.tools.expand.registers import (
     I64,
-    INDEX,
     Attributes,
     FunctionEmitter,
     NamedRegisters,
@@ -47,7 +47,6 @@ from castsim.machines.vector_function.register_operations import (
     far,
     unwritten,
 )
-from castsim.targets.loader import TileTarget
 
 # One vector function as a vecscope: setup, then loop nests, with counters carried from trip to trip.
 

@@ -10,6 +10,7 @@ from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro_builder import INDEX, MicroBuilder, OperationRun, Pred, Reg, Use
 from castsim.isa.pto.micro_words import ROUNDINGS, Conversion, conversion
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, PointerType, ScalarType, Type, vector
@@ -19,7 +20,6 @@ from castsim.machines.vector_function.function_operations import (
     number_of,
     width_of,
 )
-from castsim.machines.vector_function.logical_emitter import OperationRun, Pred, Reg, Use, VectorEmitter
 from castsim.machines.vector_function.values import conversion_of
 from castsim.machines.vector_function.vector_registers import policy_of
 from castsim.numerics.policy import InfinityWrap, Policy
@@ -28,11 +28,11 @@ from castsim.targets.vector_function import DistributionMode, VectorFunctionTarg
 
 # The operations of a function of vector instructions that stand for tile operations, while they are made.
 
-INDEX, I32, I64 = (ScalarType(name) for name in ("index", "i32", "i64"))
+I32, I64 = ScalarType("i32"), ScalarType("i64")
 
 
 @dataclass(slots=True)
-class FunctionEmitter(VectorEmitter):
+class FunctionEmitter(MicroBuilder):
     """Writer of the operations of one function; `notes` are comments that precede operations.
 
     `depth` is the number of regions around the current one.

@@ -10,8 +10,8 @@ from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro_builder import INDEX, Reg, Use
 from castsim.isa.pto.value_types import AlignType, MicroOperation, Type, VectorType, vector
-from castsim.machines.vector_function.expanded_computes import Given, accumulated, constant_register, write_compute
 from castsim.machines.vector_function.function_operations import (
     Nest,
     VectorFunction,
@@ -26,10 +26,10 @@ from castsim.machines.vector_function.function_operations import (
     width_of,
     with_words,
 )
-from castsim.machines.vector_function.logical_emitter import Reg, Use
-from castsim.machines.vector_function.register_operations import (
+from castsim.targets.vector_function import DESTINATION
+from castsim.tools.expand.computes import Given, accumulated, constant_register, write_compute
+from castsim.tools.expand.registers import (
     I32,
-    INDEX,
     FunctionEmitter,
     NamedRegisters,
     TripAddress,
@@ -37,7 +37,6 @@ from castsim.machines.vector_function.register_operations import (
     pointed,
     unwritten,
 )
-from castsim.targets.vector_function import DESTINATION
 
 # Loop nests whose extents only the running program knows: which of their numbers follow which of its values, and how.
 #

@@ -6,8 +6,9 @@ operation. An operation whose lowering only estimates cycles is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.pipe_operations import BLOCK, ControlWrite, ScalarWork
 from castsim.execution.tree import Block, Lowered, Operation, ResolvedTileOp, Tree, width
 from castsim.execution.vector_operations.arithmetic import apply, constant_codes
@@ -16,16 +17,16 @@ from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro_builder import Use
 from castsim.isa.pto.strided_statements import REDUCTIONS, STRIDED_ROWS, lanes_of, mismatch, strides_of
 from castsim.isa.pto.value_types import PointerType, ScalarType, StridedStatement
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.strided.plan import start_ctrl
 from castsim.machines.strided.statement_work import ACCUMULATING
 from castsim.machines.strided.strided_instructions import DuplicateCode, Stream, StridedInstruction
-from castsim.machines.vector_function.expanded_program import Moves, TreeWriter, framed
-from castsim.machines.vector_function.logical_emitter import Use
-from castsim.machines.vector_function.register_operations import I64, FunctionEmitter, buffer_pointer
 from castsim.targets.strided_repeat import StridedRepeatTarget
+from castsim.tools.expand.program_writer import Moves, TreeWriter, framed
+from castsim.tools.expand.registers import I64, FunctionEmitter, buffer_pointer
 
 _WORD = (1 << 64) - 1
 _STRUCTURES = (
@@ -38,19 +39,26 @@ _OPERATIONS = ("taddc", "taddreluconv", "tsubreluconv", "tpairreducesum")
 _ESTIMATED = "its lowering tells the cycles of its instructions, not what each computes"
 
 
-def expanded(function: pto.Function, tree: Tree, target: StridedRepeatTarget) -> str:
-    """Return the text of the statements that a tile function executes.
+def expanded_statements(
+    function: pto.Function, issued: Tree | Lowerer, target: StridedRepeatTarget
+) -> tuple[str, Mapping[str, str]]:
+    """Return the text of the statements that a tile function executes, which needs no options.
 
     Raises:
-        IllegalError: an operation whose lowering only estimates cycles.
+        IllegalError: the function was not walked, or the lowering of an operation only estimates cycles.
     """
+    if not isinstance(issued, Tree):
+        raise IllegalError(
+            f"expand writes a function of {target.name} for known scalars", span=function.span,
+            legal=("--arg NAME=VALUE for every scalar argument",),
+        )  # fmt: skip
     types = {argument.name: argument.type for argument in function.arguments}
     pointers = {name: kind for name, kind in types.items() if isinstance(kind, PointerType)}
     writer = StatementWriter(
         FunctionEmitter(set(types), {}), target, (), pointers, chip=target, ctrl=start_ctrl(target)
     )
-    writer.tree(tree)
-    return framed(writer, function)
+    writer.tree(issued)
+    return framed(writer, function), {}
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from castsim.commands.option_parsers import assignments, refuse_tilelang, scalars_of
 from castsim.commands.outcome import CommandOutcome, plain, refuse_source, write_program
 from castsim.isa.reading import STDIN
-from castsim.running.block_lowering import expand
 from castsim.running.languages import TILELANG, language_module, language_of
 from castsim.running.loaded import LoadRequest
 from castsim.targets.description import with_options
+from castsim.tools.expand.expansion import expand
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,7 +23,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
     Raises:
         ReadError: an option is wrong, or a file cannot be read or written.
-        IllegalError: see `castsim.running.block_lowering.expand`.
+        IllegalError: see `castsim.tools.expand.expansion.expand`.
     """
     changes = assignments("--option", options.options)
     request = LoadRequest(
