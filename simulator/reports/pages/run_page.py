@@ -48,7 +48,7 @@ from castsim.reports.sections.kernel import BufferMap, BufferStretch, buffer_map
 from castsim.reports.views.perfetto import CounterTrack, counters
 from castsim.reports.views.recording import Window
 from castsim.reports.views.timeline import DrawnOperation, Timeline
-from castsim.running.estimating.cast_estimates import WEIGHTIEST, Share
+from castsim.running.cycle_evidence import WEIGHTIEST, Share
 from castsim.running.program_runs import Result
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from castsim.machines.vliw.machine import BundleRecorder
 from castsim.machines.vliw.plans import prepared
 from castsim.machines.vliw.stage_latency import BundleOperation, main_pipe
 from castsim.machines.vliw.storage import Registers
-from castsim.running.estimating.cast_estimates import (
+from castsim.targets.vliw import VliwTarget
+from castsim.tools.estimate.cast_estimates import (
     SCALAR,
     CastShape,
     Estimate,
@@ -37,11 +38,10 @@ from castsim.running.estimating.cast_estimates import (
     bound_by,
     of_timing,
 )
-from castsim.running.estimating.tile_estimates import PLACE, ArrayEstimator, shape_of
-from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.c_table import ElementVector, Path, native_elements, path_of
-from castsim.tpc_compiler.cast_building import Order, build
-from castsim.tpc_compiler.code_generation import (
+from castsim.tools.estimate.tile_estimates import PLACE, ArrayEstimator, shape_of
+from castsim.tools.tpc_compiler.c_table import ElementVector, Path, native_elements, path_of
+from castsim.tools.tpc_compiler.cast_building import Order, build
+from castsim.tools.tpc_compiler.code_generation import (
     EmittedInstruction,
     Sequence,
     SequenceRegister,
@@ -51,7 +51,7 @@ from castsim.tpc_compiler.code_generation import (
 )
 
 if TYPE_CHECKING:
-    from castsim.running.estimating.tile_estimates import Integers
+    from castsim.tools.estimate.tile_estimates import Integers
 
 
 _FILE = "<kernel>"

@@ -25,9 +25,9 @@ from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import GROUPED, VECTOR_GROUPS, WORD_BITS, File, Register, Slot
 from castsim.machines.vliw.stage_latency import horizon
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.placing import BasicBlock, PlacementPolicy, Placer
-from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation
-from castsim.tpc_compiler.virtual_registers import Names, free_registers
+from castsim.tools.tpc_compiler.placing import BasicBlock, PlacementPolicy, Placer
+from castsim.tools.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation
+from castsim.tools.tpc_compiler.virtual_registers import Names, free_registers
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,55 @@
-"""The documents that each command may write, and their JSON Schemas."""
+"""The command `schema`: the documents that each command may write, and their JSON Schemas."""
 
 from __future__ import annotations
 
 import ast
+import json
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from importlib import import_module
 from inspect import cleandoc, getdoc, getsource
 from itertools import pairwise
 from textwrap import dedent
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from castsim.commands.feature import Feature, shipped_features
+from castsim.commands.outcome import CommandOutcome, plain
 from castsim.isa.errors import ReadError
-from castsim.reports.documents import CommandDocument, Document, Json, Keys, keys_of
-from castsim.reports.schemas.command_documents import Failure, SchemaList
+from castsim.reports.documents import CommandDocument, Document, Json, Keys, keys_of, says
+from castsim.reports.schemas.command_documents import Failure
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+class FormEntry(Keys):
+    """A document that a command may write."""
+
+    name: str = says("Its name.")
+    version: int = says("Its `schema_version`.")
+    meaning: str = says("Meaning of the form.")
+
+
+class CommandSchemas(Keys):
+    """A command."""
+
+    command: str = says("Its name.")
+    documents: list[FormEntry] = says("The documents that it may write.")
+
+
+class SchemaList(CommandDocument, name="schema-list", version=2):
+    """The documents of all commands."""
+
+    commands: list[CommandSchemas] = says("The commands.")
+
+
+class SchemaEntry(CommandDocument, name="schema"):
+    """The schema of a command's documents."""
+
+    command: str = says("Its name.")
+    schema_: dict[str, object] = says("The JSON Schema, draft 2020-12.", alias="schema")
+
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -149,3 +184,30 @@ def _typed(hint: Any, found: dict[str, Document]) -> Document:
         case _:
             made = {"anyOf": [_typed(each, found) for each in inner]}
     return dict(sorted(made.items()))
+
+
+# The command.
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Print the schema of a command's documents, or list the documents of all commands.
+
+    Raises:
+        ReadError: the command does not exist.
+    """
+    if options.command is None:
+        return CommandOutcome(list_document(), lambda _: _listed())
+    schema = schema_of(options.command)
+
+    return CommandOutcome({"command": options.command, "schema": schema}, lambda _: plain(json.dumps(schema, indent=2)))
+
+
+def _listed() -> RenderableType:
+    from castsim.reports.terminal import table  # noqa: PLC0415 - rich, only if printed
+
+    rows = (
+        (command, form.NAME, str(form.VERSION), (form.__doc__ or "").strip())
+        for command, forms in every_command()
+        for form in forms
+    )
+    return table("command", "document", ">version", "content", rows=rows)

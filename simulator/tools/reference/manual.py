@@ -8,6 +8,14 @@ from collections.abc import Iterator
 from castsim import __version__
 from castsim.commands.command_line import DESCRIPTION, whole_parser
 from castsim.commands.outcome import CommandOutcome, plain
+from castsim.reports.documents import CommandDocument, says
+
+
+class Manual(CommandDocument, name="manual"):
+    """The output of `castsim manual`."""
+
+    page: str = says("The manual page.")
+
 
 _EXIT_CODES = (
     ("0", "done"),

@@ -11,7 +11,7 @@ from castsim.isa.errors import ReadError, Span
 from castsim.reports.run_findings import Run
 
 if TYPE_CHECKING:
-    from castsim.reports.schemas.recorded import RecordedRun
+    from castsim.tools.diff.recorded import RecordedRun
 
 
 def recorded_run(data: bytes, file: str) -> RecordedRun:
@@ -74,7 +74,7 @@ def _run(found: Mapping[str, Any], file: str) -> RecordedRun:
             f"result '{file}': has schema_version {json.dumps(version)[:40]}; this castsim reads {own}",
             legal=_LEGAL,
         )
-    from castsim.reports.schemas.recorded import read_run  # noqa: PLC0415 - needs pydantic, which a browser lacks
+    from castsim.tools.diff.recorded import read_run  # noqa: PLC0415 - needs pydantic, which a browser lacks
 
     try:
         return read_run(found)

@@ -14,16 +14,36 @@ from castsim.commands.outcome import CommandOutcome
 from castsim.execution.timing import Cause, share
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
-from castsim.reports.documents import Document
+from castsim.reports.documents import CommandDocument, Document, says
 from castsim.reports.numbers import PLACEMENTS, causes_of, clock, duration, grouped
-from castsim.reports.pairs import EstimateDocument
+from castsim.reports.run_cycles import IntervalEntry, RestShare
+from castsim.reports.schemas.keys import CauseName, Cycles, Elements, Seconds
 from castsim.reports.terminal import composed, table
-from castsim.running.estimating import estimate
-from castsim.running.estimating.cast_estimates import Estimate
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, load_target
+from castsim.tools.estimate.cast_estimates import Estimate
+from castsim.tools.estimate.tile_estimates import estimate
 
 _SHAPE = re.compile(r"([0-9]{1,9})[xX]([0-9]{1,9})")
+
+
+class EstimateDocument(CommandDocument, name="estimate"):
+    """The cycles of one cast alone, without a program."""
+
+    target: str = says("Name of the target.")
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    rows: Elements = says("Rows of both tiles.")
+    cols: Elements = says("Columns of both tiles.")
+    cycles: Cycles = says("Cycles of the cast.")
+    seconds: Seconds = says("Time of the cast at the target's clock.")
+    placement: str = says("Placement of its tiles in the buffer: apart or consecutive; empty without tiles.")
+    bound_by: CauseName = says("The cause of most of these cycles.")
+    causes: dict[CauseName, Cycles] = says("The cycles of each cause; they add up to `cycles`.", causes_of)
+    shares: list[RestShare] = says("The cycles by evidence; they add up to `cycles`.", "trust.shares")
+    interval: IntervalEntry | None = says(
+        "The interval of measured cycles; null if too few rows were measured.", "trust.interval"
+    )
 
 
 def execute(options: Namespace) -> CommandOutcome:

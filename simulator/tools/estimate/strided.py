@@ -22,7 +22,9 @@ from castsim.machines.mechanisms import CastAsked
 from castsim.machines.strided.kernel_sequence import KernelSequence
 from castsim.machines.strided.plan import CastPlan, plan_cast, single_cast, timing_of
 from castsim.machines.strided.strided_instructions import Pace, Stream, always_fills, pace_of
-from castsim.running.estimating.cast_estimates import (
+from castsim.targets.loader import Target
+from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
+from castsim.tools.estimate.cast_estimates import (
     CastCycles,
     CastShape,
     Number,
@@ -30,9 +32,7 @@ from castsim.running.estimating.cast_estimates import (
     TileCastRequest,
     timed_alone,
 )
-from castsim.running.estimating.tile_estimates import TileEstimator
-from castsim.targets.loader import Target
-from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
+from castsim.tools.estimate.tile_estimates import TileEstimator
 
 Step = tuple[str, str] | str
 """A conversion by its pair, or an instruction on 16-bit integers."""

@@ -35,9 +35,17 @@ from castsim.targets.tpc_compiler import (
     function_tables,
 )
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.builtin_sequences import INPUT, OUTPUT, Built, Vectors, build, builtin_target, find_builtin
-from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
-from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, SequenceWriter
+from castsim.tools.tpc_compiler.builtin_sequences import (
+    INPUT,
+    OUTPUT,
+    Built,
+    Vectors,
+    build,
+    builtin_target,
+    find_builtin,
+)
+from castsim.tools.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
+from castsim.tools.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, SequenceWriter
 
 # Running kernels on arrays: what they compute, what they issue, and what the checked mode says of them.
 

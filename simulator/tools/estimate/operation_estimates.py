@@ -27,9 +27,9 @@ from castsim.isa.pto.vector_operations import (
     VectorOperation,
 )
 from castsim.machines.mechanisms import lowerer_of, tile_target
-from castsim.running.estimating.cast_estimates import HERE, Estimate, timed_alone
 from castsim.targets.dataflow import APART, CONSECUTIVE, PARTLY_APART, TilePlacement
 from castsim.targets.loader import Target, load_target
+from castsim.tools.estimate.cast_estimates import HERE, Estimate, timed_alone
 
 _RAMP_SCRATCH = 448
 """Number of four-byte elements that are sufficient scratch for every ramp (docs/reference/pto.md section 7.7)."""

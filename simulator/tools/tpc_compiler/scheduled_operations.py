@@ -27,7 +27,7 @@ from castsim.machines.vliw.semantics.moves import NOTHING, prepare_rearrange
 from castsim.machines.vliw.stage_latency import STORED, horizon
 from castsim.machines.vliw.storage import ConfigurationSpace, RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget, names
-from castsim.tpc_compiler.virtual_registers import (
+from castsim.tools.tpc_compiler.virtual_registers import (
     FIRST,
     Names,
     VirtualRegister,

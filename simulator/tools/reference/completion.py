@@ -17,9 +17,18 @@ from castsim.execution.synchronisation.race_findings import MODES as RACES
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Overflow, Rounding, Saturation
 from castsim.numerics.tiers import Tier
+from castsim.reports.documents import CommandDocument, says
 from castsim.reports.sections import FULL, RUN, further_reports
 from castsim.running.checking import LANGUAGES
 from castsim.targets.loader import specification_names, target_names
+
+
+class Completion(CommandDocument, name="completion"):
+    """The output of `castsim completion`."""
+
+    shell: str = says("Name of the shell.")
+    script: str = says("The script that completes commands in it.")
+
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
 """Shells that have a completion script."""

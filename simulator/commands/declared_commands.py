@@ -151,30 +151,6 @@ def _cast(parser: OptionParser) -> None:
     parser.take(target_options="set an option of the targets that have it")
 
 
-def _estimate(parser: OptionParser) -> None:
-    """The answer is the number of cycles that `castsim run` counts for the cast alone, between tiles of ROWS rows
-    and COLS columns. It leaves out loads, stores and flags; use `castsim run -e` for a fragment with them.
-
-    examples:
-      castsim estimate f32 f16 16x256 --target a2a3
-      castsim estimate f32 e4m3fn 16x512 --target a5 --saturation on
-      castsim estimate f32 f16 64x64 --target a2a3 --valid 60x64 --option vector_head=always
-      castsim estimate f32 bf16 128x64 --target gaudi2 --json -
-    """
-    add = parser.add_argument
-    add("src", metavar="SRC", help="format of the source tile")
-    add("dst", metavar="DST", help="format of the destination tile")
-    add("shape", metavar="ROWSxCOLS", help="elements of both tiles, such as 16x256")
-    parser.take("required_target")
-    add("--rounding", metavar="M", help="rounding mode; default: the target's own")
-    add("--saturation", metavar="on|off", help="saturation switch of the target")
-    add("--scratch", action="store_true", help="give the cast a tmp tile")
-    add("--valid", metavar="ROWSxCOLS", help="valid region of both tiles; default: the whole tile")
-    add("--row-stride", metavar="N", help="elements from row to row of the source; default: COLS")
-    add("--dst-row-stride", metavar="N", help="elements from row to row of the destination; default: COLS")
-    parser.take("target_options")
-
-
 def _formats(parser: OptionParser) -> None:
     """Without NAME, all formats are listed. A NAME is a format or one of its aliases, in any case. A target is
     listed if it casts from or to the format. f8_143@BIAS has the exponent bias BIAS, 0 to 15.
@@ -236,43 +212,6 @@ def _scratch(parser: OptionParser) -> None:
     parser.take("page")
 
 
-def _completion(parser: OptionParser) -> None:
-    """SHELL is bash, zsh, tcsh or fish. The script completes commands, options, targets, formats, modes and files. It
-    matches this version: generate it again after an update, or let the shell do so at start-up, as below.
-
-      bash  eval "$(castsim completion bash)"              in ~/.bashrc
-      zsh   castsim completion zsh > ~/.zfunc/_castsim     in a folder of $fpath, before compinit
-      tcsh  castsim completion tcsh > ~/.castsim.tcsh      and `source ~/.castsim.tcsh` in ~/.tcshrc
-      fish  castsim completion fish > ~/.config/fish/completions/castsim.fish
-
-    examples:
-      castsim completion bash
-    """
-    parser.add_argument("shell", metavar="SHELL", help="bash, zsh, tcsh or fish")
-
-
-def _manual(parser: OptionParser) -> None:
-    """The page is in troff format, for `man`: castsim(1), with every command and option. A wheel installs it.
-
-    examples:
-      castsim manual
-      castsim manual > castsim.1
-    """
-
-
-def _schema(parser: OptionParser) -> None:
-    """COMMAND is a command that takes --json, or `errors`: what every command writes when it fails. Without
-    COMMAND, the documents of all commands are listed with their versions; the version goes up with every change to
-    the structure.
-
-    examples:
-      castsim schema
-      castsim schema run
-      castsim schema errors
-    """
-    parser.add_argument("command", metavar="COMMAND", nargs="?", help="a command, or `errors`; default: list all")
-
-
 FEATURES = (
     Feature(
         "run",
@@ -308,14 +247,6 @@ FEATURES = (
             "castsim.reports.cast:CastText",
         ),
         start="castsim cast f32 e4m3fn 448.5 nan --target a5",
-    ),
-    Feature(
-        "estimate",
-        "casts and specifications",
-        "estimate the cycles of one cast without a program",
-        _estimate,
-        "castsim.commands.estimate",
-        documents=("castsim.reports.pairs:EstimateDocument",),
     ),
     Feature(
         "formats",
@@ -355,32 +286,5 @@ FEATURES = (
             "castsim.reports.scratch:ProgramScratch",
         ),
         pages=("castsim.reports.scratch",),
-    ),
-    Feature(
-        "completion",
-        "editors and scripts",
-        "print the script that completes commands and options in a shell",
-        _completion,
-        "castsim.commands.completion",
-        documents=("castsim.reports.schemas.command_documents:Completion",),
-    ),
-    Feature(
-        "manual",
-        "editors and scripts",
-        "print the manual page castsim(1)",
-        _manual,
-        "castsim.commands.manual",
-        documents=("castsim.reports.schemas.command_documents:Manual",),
-    ),
-    Feature(
-        "schema",
-        "editors and scripts",
-        "print the JSON Schema of a command's --json output",
-        _schema,
-        "castsim.commands.schema",
-        documents=(
-            "castsim.reports.schemas.command_documents:SchemaList",
-            "castsim.reports.schemas.command_documents:SchemaEntry",
-        ),
     ),
 )

@@ -19,7 +19,7 @@ from castsim.machines.vliw.lint_checking import side_by_side
 from castsim.machines.vliw.lint_flow import BundleStep, Flow, arrivals, entries, facts_at, live_behind
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.scheduled_operations import (
+from castsim.tools.tpc_compiler.scheduled_operations import (
     PARTS,
     Distances,
     OperationLookup,
@@ -28,7 +28,7 @@ from castsim.tpc_compiler.scheduled_operations import (
     drawn,
     renumbered,
 )
-from castsim.tpc_compiler.virtual_registers import STRIDE, VirtualRegister, unit_of_cell
+from castsim.tools.tpc_compiler.virtual_registers import STRIDE, VirtualRegister, unit_of_cell
 
 # Basic blocks of a text, its loops, and which block may follow which.
 

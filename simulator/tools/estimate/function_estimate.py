@@ -21,7 +21,8 @@ from castsim.machines.mechanisms import CastAsked, lowerer_of
 from castsim.machines.vector_function.front_end import EarlyEnd, time_trips
 from castsim.machines.vector_function.function_launches import FunctionLaunch
 from castsim.machines.vector_function.lowering import lower_cast
-from castsim.running.estimating.cast_estimates import (
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.tools.estimate.cast_estimates import (
     SCALAR,
     CastCycles,
     CastShape,
@@ -34,8 +35,7 @@ from castsim.running.estimating.cast_estimates import (
     timed_alone,
     up,
 )
-from castsim.running.estimating.tile_estimates import TileEstimator
-from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.tools.estimate.tile_estimates import TileEstimator
 
 _SAMPLES = CastShape(1, 1024, 1024, 1, 1024, 1024), CastShape(2, 1280, 1280, 2, 1024, 1024)
 """A contiguous tile and a padded one: one for each kernel of a request."""

@@ -34,8 +34,10 @@ from castsim.isa.value_expressions import format_spelled
 from castsim.machines.mechanisms import CastAsked, lowerer_of
 from castsim.machines.registry import MachinePart
 from castsim.numerics.codec import FormatLike, format_name
-from castsim.running.estimating.cast_estimates import (
-    BUNDLES,
+from castsim.running.cycle_evidence import BUNDLES, OperationKindWork, Sensitivity, Trust, sensitivities, trust_of_works
+from castsim.targets.description import with_cores, with_options
+from castsim.targets.loader import CAST, Target, TileTarget, load_target
+from castsim.tools.estimate.cast_estimates import (
     HERE,
     SCALAR,
     CastCycles,
@@ -46,17 +48,10 @@ from castsim.running.estimating.cast_estimates import (
     Number,
     NumberFunctions,
     OperandPlacement,
-    OperationKindWork,
-    Sensitivity,
     TileCastRequest,
-    Trust,
     of_arrays,
-    sensitivities,
     timed_alone,
-    trust_of_works,
 )
-from castsim.targets.description import with_cores, with_options
-from castsim.targets.loader import CAST, Target, TileTarget, load_target
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -187,9 +182,9 @@ _RESOLVED = 256
 ESTIMATORS: MachinePart[Callable[[Target, CastAsked], ArrayEstimator]] = MachinePart(
     "estimates",
     {
-        "strided-repeat": "castsim.running.estimating.strided:estimator",
-        "vector-function": "castsim.running.estimating.function_estimate:estimator",
-        "vliw": "castsim.running.estimating.vliw_estimate:KernelEstimator",
+        "strided-repeat": "castsim.tools.estimate.strided:estimator",
+        "vector-function": "castsim.tools.estimate.function_estimate:estimator",
+        "vliw": "castsim.tools.estimate.vliw_estimate:KernelEstimator",
     },
 )
 """Function that builds the estimator of one request, by mechanism."""
@@ -310,7 +305,7 @@ def estimate(
     Args:
         src, dst: format names, or dtypes as for `castsim.cast`.
         rows, cols: extents of both tiles, in elements. These and the four below may be arrays, which broadcast.
-        target: a chip. If casts are instructions on registers, see `castsim.running.estimating.vliw_estimate`.
+        target: a chip. If casts are instructions on registers, see `castsim.tools.estimate.vliw_estimate`.
         row_stride, dst_row_stride: elements from row to row of source and destination, if not `cols`.
         valid_rows, valid_cols: valid region, if not the whole tile.
         rounding: a mode of the chip, or none; None takes the default.

@@ -14,7 +14,7 @@ from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import MAX_STATEMENTS, CastsimError, IllegalError, ReadError, Span, too_many_statements
 from castsim.isa.tpc.forms import Dialect, MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
-from castsim.isa.tpc.parser import LABEL, is_nop, read_declarations
+from castsim.isa.tpc.parser import LABEL, VIRTUAL_REGISTER, is_nop, read_declarations
 from castsim.isa.tpc.program import (
     GROUPED,
     JUMPS,
@@ -49,14 +49,6 @@ STRIDE = 4
 """Numbers per virtual register: those of the largest group."""
 _MOST = 999_996
 """Upper limit of numbers: the reader accepts up to six digits."""
-
-NAME = re.compile(r"%(vp|sp|ad|[vsidaz])\.([A-Za-z0-9_]+)(?:\.([0-3]))?", re.IGNORECASE)
-"""A virtual register in a text."""
-
-
-def has_virtual_registers(text: str) -> bool:
-    """Return whether an assembly text has virtual registers and must be scheduled before it can run."""
-    return NAME.search(text) is not None
 
 
 SPELLINGS = ("%v.NAME", "%s.NAME", "%i.NAME", "%ad.NAME", "%vp.NAME", "%sp.NAME", "%d.NAME", "%a.NAME", "%z.NAME")
@@ -151,7 +143,7 @@ class Names:
         Raises:
             ReadError: the text is not the name of a virtual register, or a member of a file without groups.
         """
-        match = NAME.fullmatch(text)
+        match = VIRTUAL_REGISTER.fullmatch(text)
         if match is None:
             raise ReadError(f"'{text[:40]}' does not name a virtual register", span=span, legal=SPELLINGS)
         file = File(match[1].upper())
@@ -330,7 +322,7 @@ class _ScheduleReader:
         for place, comment in enumerate(self._source.comments):
             span = self._source.span(comment.line, comment.column, max(1, len(comment.text)))
             self._check_spelling(comment)
-            text = NAME.sub(lambda found, at=span: self._names.placeholder(found[0], at), comment.text)  # type: ignore[misc]
+            text = VIRTUAL_REGISTER.sub(lambda found, at=span: self._names.placeholder(found[0], at), comment.text)  # type: ignore[misc]
             self._source.comments[place] = replace(comment, text=text)
         try:
             found = read_declarations(self._source, self._wide)
@@ -345,7 +337,7 @@ class _ScheduleReader:
     def _check_spelling(self, comment: Comment) -> None:
         """Reject text that resembles a virtual register but is not one."""
         for match in _LIKE_A_NAME.finditer(comment.text):
-            if NAME.fullmatch(match[0]) is None:
+            if VIRTUAL_REGISTER.fullmatch(match[0]) is None:
                 span = self._source.span(comment.line, comment.column + match.start(), len(match[0]))
                 raise ReadError(f"'{match[0][:40]}' does not name a virtual register", span=span, legal=SPELLINGS)
 

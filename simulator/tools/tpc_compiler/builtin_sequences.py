@@ -32,7 +32,7 @@ from castsim.targets.tpc_compiler import (
 from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
-    from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, SequenceRegister
+    from castsim.tools.tpc_compiler.code_generation import EmittedInstruction, Sequence, SequenceRegister
 
     Values = tuple[SequenceRegister, ...]
 
@@ -360,7 +360,7 @@ def build(row: BuiltinRow, target: VliwTarget, rounding: str | None = None) -> B
     Raises:
         IllegalError: the builtins of the target do not have this mode.
     """
-    from castsim.tpc_compiler.code_generation import Sequence  # noqa: PLC0415 - a list of builtins makes no sequence
+    from castsim.tools.tpc_compiler.code_generation import Sequence  # noqa: PLC0415 - a list of builtins makes no sequence
 
     signature = read_signature(row, target)
     sequence = Sequence()
@@ -388,7 +388,7 @@ def build(row: BuiltinRow, target: VliwTarget, rounding: str | None = None) -> B
 
 def _rounding_register(sequence: Sequence, target: VliwTarget, rounding: str) -> tuple[EmittedInstruction, ...]:
     """Return the instructions that write a mode to the rounding register of CONVERT."""
-    from castsim.tpc_compiler.code_generation import EmittedInstruction  # noqa: PLC0415 - as in `build`
+    from castsim.tools.tpc_compiler.code_generation import EmittedInstruction  # noqa: PLC0415 - as in `build`
 
     modes = {name: row for name, row in target.convert_rounding.modes.items() if row.rounding is not None}
     if rounding not in modes:
@@ -598,7 +598,7 @@ def _missing(name: str, spellings: list[str], target: VliwTarget) -> CastsimErro
     bare = _bare(name)
     near = difflib.get_close_matches(bare, shortest, _NEAR, _SIMILARITY) or _alike(bare, shortest)
     legal = [*(shortest[each] for each in near), f"castsim builtin --target {target.name}"]
-    from castsim.tpc_compiler.c_language import call_named  # noqa: PLC0415 - only an unknown name needs it
+    from castsim.tools.tpc_compiler.c_language import call_named  # noqa: PLC0415 - only an unknown name needs it
 
     intrinsic = "; it is an intrinsic of TPC-C, which kernels call" if call_named(name) else ""
     return ReadError(f"unknown builtin '{name}'{intrinsic}", legal=legal)

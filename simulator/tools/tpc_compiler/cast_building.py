@@ -11,8 +11,8 @@ from castsim.isa.tpc.forms import TARGET_SPELLINGS, Feature
 from castsim.isa.tpc.program import File
 from castsim.numerics.codec import encode_value
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
-from castsim.tpc_compiler.builtin_sequences import gather, spread
-from castsim.tpc_compiler.c_table import (
+from castsim.tools.tpc_compiler.builtin_sequences import gather, spread
+from castsim.tools.tpc_compiler.c_table import (
     ElementVector,
     HopMethod,
     Path,
@@ -21,7 +21,7 @@ from castsim.tpc_compiler.c_table import (
     is_float,
     registers_of,
 )
-from castsim.tpc_compiler.code_generation import Sequence, SequenceRegister
+from castsim.tools.tpc_compiler.code_generation import Sequence, SequenceRegister
 
 # One hop of a path as instructions: on a register whose elements stand in lane 0 of wide slots, or lane by lane.
 

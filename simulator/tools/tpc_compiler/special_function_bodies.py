@@ -10,7 +10,7 @@ from castsim.isa.dataclass import dataclass, field
 from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.program import Slot
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.code_generation import Sequence, SequenceRegister
+from castsim.tools.tpc_compiler.code_generation import Sequence, SequenceRegister
 
 # What the vendor's float functions are built from: polynomials, a step of a look-up table, exponents apart.
 #
