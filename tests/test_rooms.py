@@ -55,8 +55,8 @@ engines           19   6900
 evidence          10   3600
 execution         38  15600
 files              1    300
-isa               35  15200
-languages         43  16400
+isa               35  15100
+languages         44  16500
 lowering          14   6500
 machines          56  24300
 numerics          12   4000
