@@ -15,8 +15,8 @@ from rich.text import Text
 from castsim.execution.timing import WAITING, Cause, occupied, repeated, share
 from castsim.execution.transfer_timing import SharedMemory, moved_bytes
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
 from castsim.reports.documents import ABSENT, Document, Keys, says
+from castsim.reports.launches import InstructionLaunches, LineLaunches, written_launches
 from castsim.reports.numbers import (
     CAUSE_COLOURS,
     CLOCKS,
@@ -32,7 +32,7 @@ from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
 from castsim.reports.terminal import indented, table
 from castsim.running.cycle_evidence import Standing
-from castsim.running.program_runs import Result, SourceLine, listed, written_launches
+from castsim.running.program_runs import Result, SourceLine, listed
 from castsim.targets.dataflow import APART
 from castsim.targets.description import SourceKind, Status
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 
 from castsim.execution.input_data import entries
@@ -25,6 +24,7 @@ from castsim.isa.errors import (
     LimitError,
     RaceError,
     ReadError,
+    Severity,
     Span,
     WarningKind,
     WarningText,
@@ -48,14 +48,6 @@ from castsim.running.program_loading import Walking, reads_elements, target_of, 
 from castsim.targets.csv_tables import read_toml
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, is_specification, load_specification, load_target
-
-
-class Severity(StrEnum):
-    """Severity of a finding."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)

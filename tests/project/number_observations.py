@@ -29,7 +29,7 @@ from castsim.execution.tree import Access, Block, GlobalSpace, Lowered, Resolved
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Saturation, format_named
 from castsim.machines.mechanisms import lowerer_of
-from castsim.machines.vector_function.function_launches import time_scope
+from castsim.machines.vector_function.front_end import time_scope
 from castsim.machines.vector_function.launched_scope import Scope
 from castsim.reports.run_cycles import HEADLINE
 from castsim.reports.run_findings import section

@@ -80,6 +80,8 @@ READERS = {
     "simulator/tools/advise/reordering.py": "reads and edits lines of program text",
     "simulator/tools/advise/advice_search.py": "reads names of scalar operations",
     "simulator/running/program_edits.py": "reads and edits lines of program text, and their ends",
+    "simulator/tools/advise/suggestions.py": "reads the ends of lines",
+    "simulator/tools/advise/text_edits.py": "reads names in lines of program text",
     "simulator/tools/builtins/builtin_call.py": "reads words of the command line",
     "simulator/commands/cast.py": "reads numbers of the command line",
     "simulator/tools/debugger/command.py": "reads names of files; commands as users type them",

@@ -32,7 +32,8 @@ from castsim.isa.pto.value_types import (
     element_format,
 )
 from castsim.machines.program_recorder import ProgramRecorder
-from castsim.machines.vector_function.function_launches import MicroFunction, check_scope, time_scope
+from castsim.machines.vector_function.front_end import time_scope
+from castsim.machines.vector_function.function_launches import MicroFunction, check_scope
 from castsim.machines.vector_function.launched_scope import (
     Scope,
     ScopeFacts,
@@ -294,9 +295,6 @@ def _bytes(node: MicroOperation, name: str) -> int:
 
 # Loads of a launch that nothing keeps behind an earlier store of the same bytes (docs/reference/micro.md 6.5).
 
-STORE_ORDERING = ("VST_VST", "VV_ALL")
-"""The effect of a `mem_bar` that orders vector stores after earlier vector stores."""
-
 ORDERING = ("VST_VLD", "VV_ALL")
 """The effect of a `mem_bar` that orders vector loads after earlier vector stores."""
 
@@ -307,23 +305,14 @@ def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, in
     An access extends as far as its mask may. `capacity` is the size of the buffer; bytes beyond it are ignored.
     """
     found: set[tuple[int, int]] = set()
-    for issue, store, byte in _behind_stores(scope, capacity, TimingKind.LOAD, ORDERING):
+    for issue, store, byte in behind_stores(scope, capacity, TimingKind.LOAD, ORDERING):
         pair = issue.instruction.line, store
         if pair not in found:
             found.add(pair)
             yield *pair, issue.address + byte
 
 
-def overlapping_stores(scope: Scope, capacity: int) -> tuple[int, int] | None:
-    """Return the lines of the first store over bytes of an earlier one of its launch without a barrier, or None.
-
-    Both may be one line, in two trips of a loop. Extents and `capacity` are as for `overtaking_loads`.
-    """
-    over = _behind_stores(scope, capacity, TimingKind.STORE, STORE_ORDERING)
-    return next(((issue.instruction.line, store) for issue, store, _ in over), None)
-
-
-def _behind_stores(
+def behind_stores(
     scope: Scope, capacity: int, kind: TimingKind, ordering: Sequence[str]
 ) -> Iterator[tuple[ScopeIssue, int, int]]:
     """Yield every access of a kind to bytes of an earlier store that no barrier of these words separates from it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from castsim.isa.errors import Severity
 from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import (
     Column,
@@ -9,7 +10,6 @@ from castsim.reports.schemas.keys import (
     ErrorEntry,
     Line,
 )
-from castsim.running.checking import Severity
 
 # What every command that fails writes; `castsim check`, `run --all-entries`, `expand`.
 

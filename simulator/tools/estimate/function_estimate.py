@@ -18,7 +18,8 @@ from castsim.execution.timing import Cause
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import CastAsked, lowerer_of
-from castsim.machines.vector_function.function_launches import EarlyEnd, FunctionLaunch, time_trips
+from castsim.machines.vector_function.front_end import EarlyEnd, time_trips
+from castsim.machines.vector_function.function_launches import FunctionLaunch
 from castsim.machines.vector_function.lowering import lower_cast
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.tools.estimate.cast_estimates import (

@@ -50,7 +50,7 @@ from castsim.tools.graphs.tosa_operators import Rescale
 from castsim.tools.graphs.tosa_reader import read_tosa
 from castsim.tools.lowering.lowering_answers import Answer, changed, setting_of
 from castsim.tools.lowering.planner import Plan
-from castsim.tools.lowering.samples import all_codes
+from castsim.tools.lowering.samples import all_codes, distinct
 
 if TYPE_CHECKING:
     from castsim.running.loaded import LoadedProgram
@@ -223,7 +223,7 @@ def _pairs(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]) -
     if any(constant and tensor.codes.size == 1 for tensor, constant in operands):
         ranging = [tensor.codes.reshape(()) if constant else all_codes(tensor.format) for tensor, constant in operands]
     else:
-        sides = [np.unique(tensor.codes) if constant else all_codes(tensor.format) for tensor, constant in operands]
+        sides = [distinct(tensor.codes) if constant else all_codes(tensor.format) for tensor, constant in operands]
         if sides[0] is None or sides[1] is None or sides[0].size * sides[1].size > LARGEST:
             return None
         ranging = [np.repeat(sides[0], sides[1].size), np.tile(sides[1], sides[0].size)]

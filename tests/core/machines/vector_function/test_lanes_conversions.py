@@ -108,7 +108,7 @@ def test_what_is_not_defined_spreads() -> None:
     got = convert(source, row, "ODD", every_lane(32), "R", "SAT")
     assert np.flatnonzero(~got.defined_lanes(16)).tolist() == [5, 31]
     none = convert(unwritten(), row, "ODD", PredicateRegister(np.zeros(256, np.bool_)), "R", "SAT")
-    assert none.is_defined
+    assert none.defined.all()
     unknown = PredicateRegister(np.ones(256, np.bool_), np.arange(256) != 8)
     got = convert(VectorRegister(np.zeros(256, np.uint8)), row, "EVEN", unknown, "R", "SAT")
     assert np.flatnonzero(~got.defined_lanes(16)).tolist() == [4]
