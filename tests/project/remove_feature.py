@@ -18,6 +18,8 @@ from pathlib import Path
 
 from kit.paths import ROOT, TESTS
 
+import castsim
+
 TABLES = (
     "simulator/commands/feature.py",
     "simulator/running/languages.py",
@@ -116,7 +118,8 @@ def remove_names(path: Path, of: str) -> None:
 
 def uses(path: Path, names: tuple[str, ...]) -> bool:
     """Whether a test imports one of the features, at once or through a file beside it that does."""
-    return any(is_of(module, names) for module in imported(path, set()))
+    homes = {f"castsim.{name}": home for home, own in castsim._HOMES.items() for name in own}
+    return any(is_of(homes.get(module, module), names) for module in imported(path, set()))
 
 
 def imported(path: Path, seen: set[Path]) -> Iterator[str]:
