@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from castsim.evidence.accuracy_assessment import AccuracyTables, accuracy
     from castsim.isa.errors import (
         CastsimError,
         EngineError,
@@ -33,22 +32,20 @@ if TYPE_CHECKING:
         TileError,
     )
     from castsim.isa.reading import file_limit
-    from castsim.lowering.conformance import Matrix, conform
-    from castsim.lowering.lowering_answers import Answer, lower
     from castsim.machines.casting import cast
     from castsim.numerics.quantisation import Quantised, dequantise, quantise
-    from castsim.reports.notebooks.presentation import plot_of as plot_of
-    from castsim.reports.notebooks.presentation import presentation_of as presentation_of
-    from castsim.reports.notebooks.runs import timeline_of as timeline_of
     from castsim.reports.pairs import formats
     from castsim.running.checking import Finding, check, check_text
     from castsim.running.estimating import Estimate, Estimates, estimate
     from castsim.running.program_runs import Result, run
     from castsim.targets.loader import Target, load_target, target_names
+    from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, accuracy
     from castsim.tools.advise.advice_search import Advice, advise
     from castsim.tools.compare.user_conversions import Comparison, compare
     from castsim.tools.diff.comparing import diff
     from castsim.tools.diff.differences import ComparisonError, Difference
+    from castsim.tools.lowering.conformance import Matrix, conform
+    from castsim.tools.lowering.lowering_answers import Answer, lower
     from castsim.tools.sweep.studies import Sweep, sweep
     from castsim.tools.tune.studies import Tuning, tune
     from castsim.tpc_compiler.builtin_calls import BuiltinResult, builtin
@@ -108,7 +105,7 @@ _HOMES = {
     "castsim.machines.casting": ("cast",),
     "castsim.running.checking": ("Finding", "check", "check_text"),
     "castsim.running.estimating": ("Estimate", "Estimates", "estimate"),
-    "castsim.evidence.accuracy_assessment": ("AccuracyTables", "accuracy"),
+    "castsim.tools.accuracy.accuracy_assessment": ("AccuracyTables", "accuracy"),
     "castsim.tools.compare.user_conversions": ("Comparison", "compare"),
     "castsim.tools.diff.differences": ("ComparisonError", "Difference"),
     "castsim.tools.advise.advice_search": ("Advice", "advise"),
@@ -119,11 +116,11 @@ _HOMES = {
     "castsim.isa.reading": ("file_limit",),
     "castsim.tools.sweep.studies": ("Sweep", "sweep"),
     "castsim.tools.tune.studies": ("Tuning", "tune"),
-    "castsim.lowering.conformance": ("Matrix", "conform"),
-    "castsim.lowering.lowering_answers": ("Answer", "lower"),
+    "castsim.tools.lowering.conformance": ("Matrix", "conform"),
+    "castsim.tools.lowering.lowering_answers": ("Answer", "lower"),
     "castsim.numerics.quantisation": ("Quantised", "dequantise", "quantise"),
-    "castsim.reports.notebooks.presentation": ("plot_of", "presentation_of"),
-    "castsim.reports.notebooks.runs": ("timeline_of",),
+    "castsim.tools.notebooks.presentation": ("plot_of", "presentation_of"),
+    "castsim.tools.notebooks.runs": ("timeline_of",),
     "castsim.tools.diff.comparing": ("diff",),
     "castsim.reports.pairs": ("formats",),
     "castsim.running.program_runs": ("Result", "run"),
@@ -145,5 +142,11 @@ if not TYPE_CHECKING:  # type checkers know the names above and refuse others
             raise AttributeError(f"module 'castsim' has no attribute '{name}'")
         from importlib import import_module  # noqa: PLC0415 - not a name of castsim
 
-        found = globals()[name] = getattr(import_module(home), name)
-        return found
+        try:
+            module = import_module(home)
+        except ModuleNotFoundError as error:
+            if error.name is None or not home.startswith(error.name):
+                raise
+            raise AttributeError(f"castsim.{name}: this castsim was installed without {error.name}") from None
+        value = globals()[name] = getattr(module, name)
+        return value

@@ -11,7 +11,7 @@ from typing import Any
 
 import long_run
 import pytest
-from chromium import Opened, launched
+from kit.chromium import Opened, launched
 
 VARIABLES = ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CASTSIM_DEBUG")
 """Variables that say how wide reports are, whether they are coloured, and what is told of internal errors."""

@@ -37,7 +37,7 @@ from castsim.targets.description import with_options
 from castsim.targets.loader import Target, load_target, specification_names, target_names
 
 if TYPE_CHECKING:
-    from castsim.lowering.acceptance import SpecifiedCast
+    from castsim.running.acceptance import SpecifiedCast
 
 
 # Casting single values: from the words of the command line to the rows of the table.
@@ -99,7 +99,7 @@ def _specified(specifications: Sequence[str], source: Format, destination: Forma
     """Yield the cast as each specification has it."""
     if not specifications:
         return
-    from castsim.lowering.acceptance import parse_specification, specified_cast  # noqa: PLC0415 - as said
+    from castsim.running.acceptance import parse_specification, specified_cast  # noqa: PLC0415 - as said
 
     for spec, version, attributes in map(parse_specification, specifications):
         yield specified_cast(spec, source, destination, version=version, attributes=attributes)
@@ -176,7 +176,7 @@ def _judged(
     """Return the columns with each specification's verdict, and the results it accepts, value by value."""
     found: list[list[Accepted]] = []
     for cast in request.specified:
-        from castsim.lowering.acceptance import acceptance  # noqa: PLC0415 - few casts are judged
+        from castsim.running.acceptance import acceptance  # noqa: PLC0415 - few casts are judged
 
         sets = acceptance(cast, request.src, request.dst, _codes(request))
         found.append([accepted(cast, sets, number) for number in range(len(request.sources))])

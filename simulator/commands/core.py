@@ -206,83 +206,6 @@ def _targets(parser: OptionParser) -> None:
     parser.take("page")
 
 
-def _lower(parser: OptionParser) -> None:
-    """Searches chains of up to four of the target's instructions for one that gives what a specification asks of a
-    cast, proves the best one on every code of SRC where possible, and writes it as a program for `castsim run`. If
-    there is none, the chain that fails least is shown with the smallest value on which it fails and every
-    intermediate value, and the exit code is 1. --spec is NAME@VERSION:ATTRIBUTE=VALUE:..., exact (default), tosa,
-    onnx or a path. --rounding and --saturate ask for more than the specification does. --via judges the chain
-    through the given formats, each optionally followed by the rounding mode of the instruction that produces it;
-    the destination may be listed last.
-
-    --option sets an option of the target, as in `castsim run`. Where nothing conforms without further options,
-    those that a program or its launcher can set, such as mode bits (`castsim targets T` lists them), are searched
-    too, one at a time and then in pairs: single instructions first, then chains. A result that needs no further
-    options takes precedence; if it is a chain and a single instruction would do with options, a line says so. With
-    --via, and for options about uncertain points of the hardware, nothing is searched: they are used as given.
-
-    DST may be a block format (mxfp8_e4m3, ...; see castsim quantise): the answer is the operation of the target
-    that makes it, or a chain of operations, with the rule of its scales, cycles and program, or why there is none
-    (exit code 1).
-
-    Without SRC and DST every cast of the specification is lowered: a matrix of one target in which every verdict is
-    proven where that is possible. --out names a folder, which gets a program for each cast that has one, and the
-    exit code is 1 if a cast has none that conforms. Use --workers or --scheduler to compute in parallel and
-    --ledger FILE to continue after an interruption; FILE is removed once the results are written.
-
-    examples:
-      castsim lower f16 i8 --spec tosa --target a5
-      castsim lower f32 u16 --spec onnx --saturate --target gaudi --out f32_to_u16.tpc
-      castsim lower i32 bf16 --spec tosa --target a5 --json -
-      castsim lower f16 i8 --spec tosa --target greco --via bf16:rhne i8:rhne
-      castsim lower f32 bf16 --spec tosa --target a5 --option ctrl_48_at_start=1
-      castsim lower f32 mxfp8_e4m3 --target a5
-      castsim lower --spec tosa --target gaudi2 --out programs --workers 2 --ledger tosa.ledger
-    """
-    add = parser.add_argument
-    what = "format of the source; default: lower all casts of --spec"
-    add("src", metavar="SRC", nargs="?", help=what)
-    add("dst", metavar="DST", nargs="?", help="format of the results, or block format")
-    parser.take("required_target")
-    add("--spec", metavar="S", help="specification: exact (default), tosa, onnx, or a path")
-    add("--rounding", metavar="M", help="rounding mode of results in range")
-    add("--saturate", action="store_true", help="clamp results out of range")
-    add("--via", metavar="F[:M]", nargs="+", help="judge the chain through these formats, each with an optional mode")
-    parser.take("target_options")
-    add("--rows", metavar="R", default="16", help="rows of the tensor that the program converts; default: 16")
-    add("--cols", metavar="C", default="256", help="columns of the tensor; default: 256")
-    add("--steps", metavar="N", default="4", help="search chains of up to N instructions, 1 to 4; default: 4")
-    add("--out", metavar="FILE", help="write the program to FILE, or print only it with -; for all casts: a folder")
-    parser.take("page", "workers", ledger="finished casts")
-
-
-def _conform(parser: OptionParser) -> None:
-    """Plans every legal cast of a specification on every target, as `castsim lower` would: native, native with
-    options, a chain and its cost, or none found and why. --option, which may be repeated, and the search for target
-    options work as in `castsim lower`. A verdict that only a run of all codes of 32 bits could prove rests on
-    samples, unless --prove is given. --markdown prints a page. A full run takes many minutes; --src, --dst and
-    --target narrow it down. Use --workers or --scheduler to compute in parallel and --ledger FILE to continue after
-    an interruption; FILE is removed once the results are written.
-
-    examples:
-      castsim conform --spec tosa --target a5 --src f32
-      castsim conform --spec tosa --target a5 --src f32 --dst f16 --option ctrl_48_at_start=1
-      castsim conform --spec tosa --target a2a3 a5 --src f16 --html matrix.html
-      castsim conform --spec onnx@19 --target a2a3 gaudi2 --dst e4m3fn
-      castsim conform --spec tosa --markdown --workers 2 > conformance.md
-      castsim conform --spec onnx --scheduler tcp://host:8786 --ledger onnx.ledger --json onnx.json
-    """
-    add = parser.add_argument
-    add("--spec", metavar="S", required=True, help="specification: tosa, onnx or a path, optionally with @VERSION")
-    parser.take(targets="names or paths of target descriptions; default: all shipped")
-    add("--src", metavar="F", help="plan only casts from this format")
-    add("--dst", metavar="F", help="plan only casts to this format")
-    parser.take("target_options", "workers", ledger="finished cells")
-    add("--prove", action="store_true", help="try all codes of 32-bit sources where nothing else proves the verdict")
-    add("--markdown", action="store_true", help="print the matrix as Markdown")
-    parser.take("page")
-
-
 def _scratch(parser: OptionParser) -> None:
     """R, C and S take a number or, with --sweep, a range FIRST:LAST[:STEP]. Without --row-stride, each row starts
     at the next whole block. Given a program instead of two formats, it shows the smallest tmp tile for each cast
@@ -311,93 +234,6 @@ def _scratch(parser: OptionParser) -> None:
         "--sweep", action="store_true", help="audit every shape of the ranges, and list where formula and extent differ"
     )
     parser.take("page")
-
-
-def _accuracy(parser: OptionParser) -> None:
-    """Compares simulated cycles with the published measurements of casts and other vector operations that come with
-    the targets, or with your own: a CSV with the columns src, dst (or dtype), rows, cols, measured_cycles and, if
-    known, op, op_params, impl_kind, valid_rows, valid_cols, path, outer_iters, inner_iters_label,
-    peer_predicted_cycles, convention, fitted (yes, no), source_kind (silicon, other-silicon, vendor-simulator,
-    document, vendor-model). Rows that no fact was fitted to come first: only they confirm anything. Without
-    --target, your table is assigned to the target whose own table shares the most columns with it. Use --workers or
-    --scheduler to compute in parallel and --ledger FILE to continue after an interruption; FILE is removed once the
-    results are written.
-
-    examples:
-      castsim accuracy
-      castsim accuracy --target a5
-      castsim accuracy --target a5 --data mine.csv --json -
-      castsim accuracy --target a5 --html accuracy.html
-      castsim accuracy --target a5 --data mine.csv --scheduler tcp://host:8786 --ledger mine.ledger
-      castsim accuracy --target a5 --cross-validate pair
-      castsim accuracy --record records
-    """
-    parser.take(target="all that have measurements")
-    parser.add_argument("--data", metavar="FILE.csv", help="measurements, in the columns of the shipped tables")
-    what = (
-        "leave out each pair of types, each kernel (all pairs that run the same functions) or each shape of the "
-        "casts in turn, or each operation, width or source of all rows; fit the target's free facts to the rest, and "
-        "predict it: pair, kernel, shape, operation, width, source"
-    )
-    parser.add_argument("--cross-validate", metavar="WHAT", help=what)
-    what = (
-        "write the error statistics for reports: residual_intervals.csv of all shipped measurements; castsim's own "
-        "is in targets"
-    )
-    parser.add_argument("--record", metavar="DIR", help=what)
-    parser.take("page", "workers", ledger="finished rows")
-
-
-def _verify(parser: OptionParser) -> None:
-    """Compares the results of a tier bit by bit with those of the independent oracle, or two tiers with each other.
-    Without --rounding and --overflow, every mode of the pair is tried. If no set of codes is chosen, a source of up
-    to 16 bits is tried on all its codes; a wider one on the structured set (which decides all codes) where that is
-    quick, and otherwise on a million samples shared among the modes. Sources of 64 bits cannot be tried on all
-    codes. --against oracle needs the source checkout; in an installed package the default is --against reference.
-    The exit code is 1 if anything differs and 130 after Ctrl-C: the record then holds everything done so far, and
-    --resume continues from there, even without SRC and DST.
-
-    With --lowering, the casts of a specification that `castsim lower` plans for a target are run again from the
-    text of their programs, on all codes of sources of up to 16 bits or on --samples N of wider ones, and judged by
-    the oracle. So are the counterexamples for the casts it rejects.
-
-    With --substitutions, the functions that replace instructions when `castsim lower` tries all codes of 32 bits
-    are compared with the machine model on every code: those for SRC and DST, or all those that the shipped
-    specifications need. Results in the shipped record count as proven there.
-
-    examples:
-      castsim verify bf16 e4m3fn
-      castsim verify f32 e5m2 --tier table --against reference --exhaustive --record e5m2.json
-      castsim verify --record e5m2.json --resume --workers 2
-      castsim verify --matrix --record f32.json
-      castsim verify --matrix --record f32.json --resume --scheduler tcp://host:8786
-      castsim verify --lowering --spec tosa --target a5 gaudi2 --record lowering.json
-      castsim verify f16 i8 --lowering --spec tosa
-      castsim verify --record substitutions.json --substitutions --target goya
-    """
-    add = parser.add_argument
-    add("pair", metavar="SRC DST", nargs="*", help="formats to cast from and to; not with --matrix")
-    add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: all deterministic modes")
-    add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; default: both legal")
-    what = "tier to verify: reference, table, compiled, generic, or default (castsim chooses)"
-    add("--tier", metavar="T", help=what)
-    add("--against", metavar="T", help="compare with the oracle (default in a checkout) or a tier")
-    add("--exhaustive", action="store_true", help="try all codes of the source")
-    add(
-        "--structured",
-        action="store_true",
-        help="try every sign, exponent and kept bit, with six kinds of dropped bits",
-    )
-    add("--samples", metavar="N", help="try N pseudo-random codes, half of them near rounding boundaries")
-    add("--seed", metavar="S", help="seed of samples and of stochastic rounding; default: 0")
-    add("--record", metavar="FILE", help="save progress and findings in FILE")
-    add("--resume", action="store_true", help="continue the record")
-    parser.take("workers")
-    add("--lowering", action="store_true", help="run lowered casts again, and compare them with the oracle")
-    add("--substitutions", action="store_true", help="try all codes on the functions that replace 32-bit instructions")
-    add("--spec", metavar="S", help="specification for --lowering; default: tosa")
-    parser.take(targets="with --lowering and --substitutions: names or paths of targets; default: all shipped")
-    add("--matrix", action="store_true", help="verify the shipped proofs: f32 to eleven formats in all modes")
 
 
 def _completion(parser: OptionParser) -> None:
@@ -507,26 +343,6 @@ FEATURES = (
         start="castsim targets a5",
     ),
     Feature(
-        "lower",
-        "casts and specifications",
-        "find the instructions for a specification's cast: proof, cost, program",
-        _lower,
-        "castsim.commands.lower",
-        documents=(
-            "castsim.reports.lower:Lower",
-            "castsim.reports.conform:LoweredMatrix",
-            "castsim.reports.lower:LoweredBlocks",
-        ),
-    ),
-    Feature(
-        "conform",
-        "casts and specifications",
-        "plan every cast of a specification on every target",
-        _conform,
-        "castsim.commands.conform",
-        documents=("castsim.reports.conform:Conform",),
-    ),
-    Feature(
         "scratch",
         "casts and specifications",
         "show how large a tmp tile a cast needs, and which bytes it touches",
@@ -539,30 +355,6 @@ FEATURES = (
             "castsim.reports.scratch:ProgramScratch",
         ),
         pages=("castsim.reports.scratch",),
-    ),
-    Feature(
-        "accuracy",
-        "evidence",
-        "compare simulated with measured cycles, per row and curve, beside the public model",
-        _accuracy,
-        "castsim.commands.accuracy",
-        documents=(
-            "castsim.reports.accuracy:Accuracy",
-            "castsim.reports.accuracy:CrossValidated",
-        ),
-        pages=("castsim.reports.pages.accuracy_page",),
-    ),
-    Feature(
-        "verify",
-        "evidence",
-        "prove a cast against the independent oracle, or compare two implementations",
-        _verify,
-        "castsim.commands.verify",
-        documents=(
-            "castsim.reports.schemas.command_documents:Verification",
-            "castsim.reports.schemas.command_documents:LoweringVerification",
-            "castsim.reports.schemas.command_documents:SubstitutionVerification",
-        ),
     ),
     Feature(
         "completion",

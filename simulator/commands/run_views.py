@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.feature import RUN_BLOCKS, shipped_features
-from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain, write_file
+from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, write_file
 from castsim.engines import observe
 from castsim.isa.dataclass import replace
 from castsim.isa.errors import ReadError
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from castsim.execution.timing import Listener
-    from castsim.lowering.conformance import Matrix
     from castsim.reports.documents import Document
     from castsim.reports.pages.blocks import Page
     from castsim.reports.run_report import RunReport
@@ -377,14 +376,3 @@ def page_of_run(
         for block in import_module(module).blocks_of_run(options, result, is_read=is_read)
     ]
     return run_page(report, document, window, more, grammar)
-
-
-def matrix_report(
-    found: Matrix, options: Namespace, *notes: str, summary: bool, markdown: bool = False
-) -> RenderableType:
-    """Return a matrix as text, with notes under it."""
-    from castsim.reports import conform as texts  # noqa: PLC0415 - rich, only if printed
-
-    if markdown and not summary:
-        return plain(texts.conform_markdown(found))
-    return with_note(texts.conform_summary(found) if summary else texts.conform_text(found), options, *notes)

@@ -70,10 +70,10 @@ def refuse_another(wanted: Installation, here: Installation, worker: str, what: 
 
 
 @cache
-def sources_digest() -> str:
-    """Return the SHA-256 of the source files, tables and records, with paths relative to the packages."""
+def sources_digest(packages: tuple[str, ...] = _PACKAGES) -> str:
+    """Return the SHA-256 of packages' source files, tables and records, with paths relative to the packages."""
     found: dict[str, Path] = {}
-    for package in _PACKAGES:
+    for package in packages:
         root = Path(str(files(package)))
         for path in root.rglob("*"):
             if path.suffix in _SUFFIXES:
@@ -99,15 +99,27 @@ def _short(text: str) -> str:
 
 @contextmanager
 def interrupts_later() -> Iterator[None]:
-    """Hold SIGINT back; a process started meanwhile never receives it, not even before its initializer has run."""
+    """Hold SIGINT back until the end; a process started meanwhile never receives it.
+
+    The mask is for that process. It does not protect this one: another thread may take the signal, and Python then runs
+    the handler in the main thread all the same.
+    """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    arrived: list[int] = []
+    handler = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+    if callable(handler):
+        signal.signal(signal.SIGINT, lambda number, frame: arrived.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # a signal that waited arrives here
+        if callable(handler):
+            signal.signal(signal.SIGINT, handler)
+        if arrived:
+            signal.raise_signal(signal.SIGINT)
 
 
 LOCAL_NAME = "local"

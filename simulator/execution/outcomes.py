@@ -13,13 +13,14 @@ from contextvars import ContextVar
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 import castsim
 from castsim.isa.dataclass import dataclass, field, fields
+from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Rounding, code_bits
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import decode_to_float64, value_of
@@ -381,11 +382,23 @@ def changes(judge: Judge, before: Codes, after: Codes, *, converts: bool) -> Out
 
 # What results can do in a notebook: show themselves as HTML, become frames, draw themselves.
 #
-# How is known above, in `castsim.reports.notebooks`, which `castsim` hands on when a result is first looked at;
-# neither pandas nor polars nor matplotlib is imported before it is asked for.
+# How is the subject of a feature, whose functions `castsim` hands on when a result is first looked at; neither pandas
+# nor polars nor matplotlib is imported before it is asked for.
 
 TableName = TypeVar("TableName", bound=str)
 """The names of the tables of a kind of result."""
+
+
+def notebook_function(name: str) -> Callable[..., Any]:
+    """Return a function of the feature for notebooks, by its name in `castsim`.
+
+    Raises:
+        ReadError: this installation lacks the feature.
+    """
+    function: Callable[..., Any] | None = getattr(castsim, name, None)
+    if function is None:
+        raise ReadError("this castsim was installed without notebooks")
+    return function
 
 
 class NotebookMixin(Generic[TableName]):
@@ -395,7 +408,8 @@ class NotebookMixin(Generic[TableName]):
 
     def _repr_html_(self) -> str:
         """Return the HTML for a notebook: one self-contained element in the colours of the page."""
-        return castsim.presentation_of(self).html()
+        html: str = notebook_function("presentation_of")(self).html()
+        return html
 
     @overload
     def to_frame(self, table: TableName | None = None, *, library: Literal["pandas"]) -> pandas.DataFrame: ...
@@ -418,7 +432,8 @@ class NotebookMixin(Generic[TableName]):
             EngineError: the table needs cycles, which the result lacks.
             LimitError: the table has more rows than a frame should.
         """
-        return castsim.presentation_of(self).frame(table, library)
+        frame: Frame = notebook_function("presentation_of")(self).frame(table, library)
+        return frame
 
 
 class PlotMixin(NotebookMixin[TableName]):
@@ -433,4 +448,5 @@ class PlotMixin(NotebookMixin[TableName]):
             ReadError: matplotlib is not installed; the extra `notebook` installs it.
             EngineError: the figure shows cycles, and the result has none.
         """
-        return castsim.plot_of(self)
+        figure: Figure = notebook_function("plot_of")(self)
+        return figure

@@ -21,8 +21,7 @@ from castsim.reports.schemas.keys import Number as NumberKeys
 from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
-    from castsim.lowering.acceptance import SpecifiedCast
-    from castsim.lowering.tosa_operators import AcceptanceSets
+    from castsim.running.acceptance import AcceptanceSets, SpecifiedCast
 
 # The results that specifications accept for single values: rows beside those of targets, as data and as JSON.
 

@@ -126,8 +126,8 @@ CAUSE_COLOURS: Mapping[Cause, tuple[str, str, str, str]] = {
 }
 """The colours of causes on light and on dark pages and in a terminal, and their hatching, as matplotlib writes it.
 
-Work is blue and green, waits for other pipes are muted. `tests/test_colours.py` simulates colour-blind readers.
-Notebooks, whose background is unknown, use the first colours.
+Work is blue and green, waits for other pipes are muted. `tests/core/reports/test_colours.py` simulates colour-blind
+readers. Notebooks, whose background is unknown, use the first colours.
 """
 
 SERIES = (

@@ -1,4 +1,4 @@
-"""Progress on standard error, only on a terminal: for every command, a run, staged work, or a verification."""
+"""Progress on standard error, only on a terminal: for every command, a run, or staged work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress as Bars
 
-    from castsim.evidence.verification.running import PartProgress, VerificationRecord
     from castsim.execution.timing import ProgressCallback
     from castsim.execution.tree import Node, Tree
 
@@ -41,8 +40,7 @@ class ProgressBar:
         self._lock = threading.Lock()
         self._bars: Bars | None = None
         self._closed = False
-        for outer in tuple(_on_screen):
-            outer.close()
+        close_bars()
         _on_screen.append(self)
         self._timer = threading.Timer(BAR_DELAY_SECONDS, self._show)
         self._timer.daemon = True
@@ -74,6 +72,12 @@ class ProgressBar:
                 shown.add_task(stage, completed=done, total=total)
                 shown.start()
                 self._bars = shown
+
+
+def close_bars() -> None:
+    """Close the open bars, before another one replaces them."""
+    for outer in tuple(_on_screen):
+        outer.close()
 
 
 @contextmanager
@@ -132,55 +136,3 @@ class RunProgress:
     def progress(self, cycle: int, operations: int) -> None:
         """Move the bar."""
         self._bar.move(f"cycle {cycle:,}", operations, self._total)
-
-
-_MANY = 1_000_000
-"""Number of codes above which their number is announced, because they take long."""
-
-
-@contextmanager
-def verification_progress(options: Namespace, record: VerificationRecord) -> Iterator[VerificationProgress | None]:
-    """Show the progress of a record while the block lasts; None if progress is not shown.
-
-    Work of more than some seconds is announced with its sets of codes and their sizes.
-    """
-    total = sum(one.size - one.checked for one in record.progress)
-    if not options.quiet and total >= _MANY:
-        kinds = ", ".join(dict.fromkeys(one.part.inputs for one in record.progress))
-        casts = f"{len(record.progress)} cast{'s' if len(record.progress) > 1 else ''}"
-        print(f"trying {casts} on {total:,} codes: {kinds}", file=sys.stderr)
-    if not is_watched(options):
-        yield None
-        return
-    from rich.progress import MofNCompleteColumn, TimeElapsedColumn  # noqa: PLC0415 - only a watched run pays for rich
-
-    from castsim.reports.bars import Words, bars  # noqa: PLC0415 - as above
-
-    for outer in tuple(_on_screen):
-        outer.close()
-    with bars(MofNCompleteColumn(), TimeElapsedColumn(), Words("rate")) as shown:
-        yield VerificationProgress(shown, record)
-
-
-class VerificationProgress:
-    """Progress of a record: the current part, its finished share, the rate, and the number of remaining parts."""
-
-    def __init__(self, bars: Bars, record: VerificationRecord) -> None:
-        self._bars = bars
-        self._record = record
-        self._task = bars.add_task("starting", total=None, rate="")
-
-    def advance(self, one: PartProgress, codes: int) -> None:
-        """Move the bar to the current position in the part."""
-        from castsim.reports.verify import rate_text  # noqa: PLC0415 - rich is there already
-
-        number = next(index for index, other in enumerate(self._record.progress, 1) if other is one)
-        part = one.part
-        self._bars.update(
-            self._task,
-            description=f"[{number}/{len(self._record.progress)}] {part.src} -> {part.dst} {part.rounding}"
-            f" {part.overflow}, {part.inputs}",
-            total=one.size,
-            completed=one.checked,
-            rate=f"{rate_text(one)} codes/s, {self._record.mismatches} mismatches",
-        )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 
 from castsim.execution.input_data import entries
@@ -25,6 +24,7 @@ from castsim.isa.errors import (
     LimitError,
     RaceError,
     ReadError,
+    Severity,
     Span,
     WarningKind,
     WarningText,
@@ -41,22 +41,13 @@ from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
 from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.lint_checking import breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
-from castsim.running.languages import GRAPH, C, language_module
+from castsim.running.languages import GRAPH, SCHEDULER, C, language_module
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
 from castsim.targets.csv_tables import read_toml
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, is_specification, load_specification, load_target
-from castsim.tpc_compiler.scheduling import schedule
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers
-
-
-class Severity(StrEnum):
-    """Severity of a finding."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +183,7 @@ def assembly_findings(source: Source, request: LoadRequest) -> Iterator[Finding]
     try:
         target = chosen_target(text, source.file, request.target, request.prepare)
         if has_virtual_registers(text):
-            schedule(text, source.file, target, most)
+            language_module(SCHEDULER).schedule(text, source.file, target, most)
             return
         program = parse_assembly(text, target.dialect, source.file, most)
         flow = Flow(program, target)

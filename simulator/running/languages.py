@@ -13,15 +13,17 @@ GRAPHS = (".onnx", ".mlir", ".tosa")
 """Suffixes of graphs, which `castsim graph` runs."""
 
 C, CPP, GRAPH, TILELANG = "kernels in C", "kernels in C++", "graphs", "TileLang kernels"
+SCHEDULER = "the scheduler of TPC assembly"
 
 _MODULES = {
     C: "castsim.languages.tpc_c.kernels",
     CPP: "castsim.languages.cpp_recording.kernels",
     GRAPH: "castsim.tools.graphs.language",
+    SCHEDULER: "castsim.tools.tpc_assembly.scheduling",
     TILELANG: "castsim.languages.tilelang.command",
 }
 """The module of each language: its `execute_run(options, run)` is what `castsim run` does, but for C, which loads as
-program text does.
+program text does, and the scheduler, whose `schedule` checks assembly with named registers.
 """
 
 TILELANG_FORM = re.compile(r"(.+\.py)(?::(\w*))?")

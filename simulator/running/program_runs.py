@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import castsim
 from castsim.engines import engine_for, simulate
 from castsim.execution.input_data import BACKEND, TOOLCHAIN, ProgramChoice, arrayed
-from castsim.execution.outcomes import CastPlace, Outcomes, PlotMixin
+from castsim.execution.outcomes import CastPlace, Outcomes, PlotMixin, notebook_function
 from castsim.execution.pipe_operations import Placeholder
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, Limits, stale_mode
 from castsim.execution.synchronisation.race_findings import MODES, STOP, RaceFinding
@@ -209,7 +208,8 @@ class Result(PlotMixin[RunTable]):
             ReadError: the cycles are outside the run, or matplotlib is not installed: the extra `notebook` installs it.
             EngineError: the program's cycles are not modelled.
         """
-        return castsim.timeline_of(self, start, end)
+        figure: Figure = notebook_function("timeline_of")(self, start, end)
+        return figure
 
 
 @arguments_checked

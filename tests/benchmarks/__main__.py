@@ -12,7 +12,7 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measured_record import write
+from kit.measured_record import write
 
 from benchmarks.cases import HEADLINE, MODES, TABLES, Case, source_codes, target_pairs
 from benchmarks.contestants import contestants

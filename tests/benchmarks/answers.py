@@ -17,7 +17,7 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measured_record import table, write
+from kit.measured_record import table, write
 
 from benchmarks.timing import ended
 

@@ -16,7 +16,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
-from measured_record import table, write
+from kit.measured_record import table, write
 
 import castsim
 from benchmarks.cases import Case, source_codes

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measured_record import table, write
+from kit.measured_record import table, write
 
 from benchmarks.timing import ended
 
@@ -28,7 +28,7 @@ SHARED, UNSHARED = "shared", "nothing shared"
 _RUN = """
 import contextlib
 from castsim.__main__ import main
-from castsim.lowering import sharing
+from castsim.tools.lowering import sharing
 with sharing.unshared() if {unshared} else contextlib.nullcontext():
     raise SystemExit(main({arguments!r}))
 """

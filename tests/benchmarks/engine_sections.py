@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from measured_record import replace_section, table
+from kit.measured_record import replace_section, table
 
 from benchmarks.timing import ROOT, ended
 from castsim.execution.pipe_operations import Survey

@@ -23,7 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
-from measured_record import MEASURED, table, write
+from kit.measured_record import MEASURED, table, write
 
 from benchmarks import start_up
 from benchmarks.engine_cases import Program, every_program

@@ -23,7 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
-from measured_record import table, write
+from kit.measured_record import table, write
 
 from benchmarks import prefill
 from benchmarks.engines import largest_resident

@@ -22,8 +22,8 @@ from lsprotocol import types as lsp
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from lsp_client import editor
-from measured_record import MEASURED, table, write
+from kit.lsp_client import editor
+from kit.measured_record import MEASURED, table, write
 
 from benchmarks.editing import MACHINE, measure
 

@@ -23,8 +23,8 @@ from playwright.sync_api import sync_playwright
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from html_pages import blocks, data_of, long_program, unpacked
-from measured_record import MEASURED, table, write
+from core.reports.html_pages import blocks, data_of, long_program, unpacked
+from kit.measured_record import MEASURED, table, write
 
 from benchmarks.timing import ROOT, ended
 

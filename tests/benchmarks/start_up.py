@@ -19,7 +19,7 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measured_record import replace_section, table
+from kit.measured_record import replace_section, table
 
 from benchmarks.checking import CAST, tiles
 from benchmarks.table import machine

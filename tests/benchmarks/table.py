@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measured_record import table
+from kit.measured_record import table
 
 from benchmarks.timing import Quartiles, quartiles
 

@@ -6,7 +6,7 @@ import struct
 from functools import cache
 from random import Random
 
-from tpc_random_instructions import some_instruction
+from kit.tpc_random_instructions import some_instruction
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc.assembler import assemble

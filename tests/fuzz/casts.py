@@ -11,7 +11,7 @@ from random import Random
 
 import numpy as np
 import oracle
-from numerics_samples import samples, stored_mask
+from kit.numerics_samples import samples, stored_mask
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, Rounding

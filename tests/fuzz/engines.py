@@ -10,12 +10,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-import fast_programs
-import sync_random
-from bundle_trees import Mix, by_events, fast, random_target, random_tree
-from engine_outcome import outcome, plain
-from test_scope_time import program as scope_program
-from test_scope_time import same as same_timing
+from core.execution import sync_random
+from core.machines.vector_function.test_scope_time import program as scope_program
+from core.machines.vector_function.test_scope_time import same as same_timing
+from kit import fast_programs
+from kit.bundle_trees import Mix, by_events, fast, random_target, random_tree
+from kit.engine_outcome import outcome, plain
 
 from castsim.engines import simulate
 from castsim.isa.errors import CastsimError

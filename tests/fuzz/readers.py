@@ -141,8 +141,8 @@ def read_fragment(data: bytes) -> None:
 
 def read_record(data: bytes) -> None:
     """Read a record of proofs, of numbers as well as of lowerings; what is read can be written and read again."""
-    from castsim.evidence.verification.lowering import LoweringRecord  # noqa: PLC0415
-    from castsim.evidence.verification.running import VerificationRecord  # noqa: PLC0415
+    from castsim.tools.verify.lowering import LoweringRecord  # noqa: PLC0415
+    from castsim.tools.verify.running import VerificationRecord  # noqa: PLC0415
 
     path = file("r.json", data)
     kind = LoweringRecord if b'"castsim lowering record"' in data else VerificationRecord
@@ -218,8 +218,8 @@ READERS: dict[str, Reader] = {
         read_fragment, file_grammar.fragment_seeds, file_grammar.fragment, ("simulator/running/fragments.py",)
     ),
     "record": Reader(
-        read_record, seeds.records, file_grammar.record, ("simulator/evidence/verification/running.py",
-                                                          "simulator/evidence/verification/lowering.py"),
+        read_record, seeds.records, file_grammar.record, ("simulator/tools/verify/running.py",
+                                                          "simulator/tools/verify/lowering.py"),
     ),
     "result": Reader(
         read_result, seeds.results, file_grammar.result,
@@ -249,7 +249,7 @@ READERS: dict[str, Reader] = {
     ),
     "measurements": Reader(
         study_readers.read_measurements, study_grammar.measurements_seeds, study_grammar.measurements,
-        ("simulator/evidence/measured_rows.py",),
+        ("simulator/tools/accuracy/measured_rows.py",),
     ),
     "lookup-table": Reader(
         study_readers.read_lookup_table, lambda: (b"0,1,2,3,4,5,6,7", b"0x0\n" * 8), study_grammar.lookup_table,

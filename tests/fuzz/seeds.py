@@ -67,7 +67,7 @@ def binaries() -> tuple[bytes, ...]:
 def records() -> tuple[bytes, ...]:
     """Return records as the product writes them, cut to a few of their parts."""
     found = []
-    for path in (ROOT / "simulator" / "evidence" / "verification" / "records" / "f32.json",
+    for path in (ROOT / "simulator" / "tools" / "verify" / "records" / "f32.json",
                  ROOT / "simulator" / "lowering" / "records" / "substitutions.json",
                  ROOT / "docs" / "lowering-onnx.json"):  # fmt: skip
         held = json.loads(path.read_text(encoding="utf-8"))

@@ -106,9 +106,9 @@ def read_trace(data: bytes) -> None:
 
 def read_measurements(data: bytes) -> None:
     """Read a table of measured cycles and compare its first row with targets."""
-    from castsim.evidence.accuracy_assessment import assess  # noqa: PLC0415 - only for tables
-    from castsim.evidence.measured_rows import read_table  # noqa: PLC0415 - likewise
     from castsim.targets.loader import load_target  # noqa: PLC0415 - likewise
+    from castsim.tools.accuracy.accuracy_assessment import assess  # noqa: PLC0415 - only for tables
+    from castsim.tools.accuracy.measured_rows import read_table  # noqa: PLC0415 - likewise
 
     table = read_table(file("m.csv", data))
     assert table.rows

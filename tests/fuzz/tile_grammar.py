@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from random import Random
 
-import sync_random
+from core.execution import sync_random
 
 from castsim.isa.pto.micro_forms import ROWS as MICRO
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS

@@ -275,11 +275,14 @@ def store(
     size = mode.source.size
     written = np.arange(size) if mode.governor is None else np.flatnonzero(mask.bits[mode.governor])
     check_address(f"a store {dist}", memory, address, int(written[-1]) + 1 if written.size else 0, mode.alignment)
-    data = np.concatenate([each.data for each in sources])
-    marks = np.concatenate([each.defined for each in sources])
-    memory.buffer[address + written] = data[mode.source[written]]
-    memory.defined[address + written] = marks[mode.source[written]]
-    if mode.governor is not None:
+    data, marks = sources[0].data, sources[0].defined
+    if len(sources) > 1:
+        data = np.concatenate(np.broadcast_arrays(*(each.data for each in sources)), axis=-1)
+        marks = np.concatenate([each.defined for each in sources])
+    places, taken = address + written, mode.source[written]
+    memory.buffer[..., places] = np.take(data, taken, axis=-1)
+    memory.defined[places] = marks[taken]
+    if mode.governor is not None and not mask.is_defined:
         _forget(memory, address + np.flatnonzero(~mask.defined[mode.governor]))
 
 
@@ -440,7 +443,7 @@ def check_address(what: str, memory: MicroMemory, address: int, size: int, align
     """
     if address % alignment:
         raise TileError(f"{what} at byte {address} is not aligned", legal=(f"multiples of {alignment} bytes",))
-    capacity = memory.buffer.size
+    capacity = memory.buffer.shape[-1]
     if address < 0 or address + size > capacity:
         last = max(capacity - size, 0)
         raise TileError(
@@ -451,9 +454,14 @@ def check_address(what: str, memory: MicroMemory, address: int, size: int, align
 
 def _picked(memory: MicroMemory, address: int, places: Index) -> VectorRegister:
     """Return the register of the bytes at `places` after the address; -1 is zero."""
+    if places is _BYTES:
+        end = address + REGISTER_BYTES
+        return VectorRegister(memory.buffer[..., address:end].copy(), memory.defined[address:end].copy())
     none = places < 0
     where = np.where(none, 0, address + places)
-    return VectorRegister(np.where(none, np.uint8(0), memory.buffer[where]), none | memory.defined[where])
+    return VectorRegister(
+        np.where(none, np.uint8(0), np.take(memory.buffer, where, axis=-1)), none | memory.defined[where]
+    )
 
 
 def _block_offsets(block_stride: int, mask: PredicateRegister) -> tuple[Index, Bits]:

@@ -5,13 +5,20 @@ Operations of dialects are first lowered. Source: docs/reference/micro.md sectio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
-from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue
+from castsim.execution.interpreter.vector_unit import (
+    Body,
+    Followed,
+    MicroMemory,
+    SeparateRunsError,
+    Value,
+    VectorIssue,
+)
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, heard_by
 from castsim.execution.tree import Instruction, Lowered
 from castsim.isa.dataclass import dataclass, field, replace
@@ -173,8 +180,19 @@ class LaneUnit(Followed):
         Raises:
             IllegalError: the instruction is not modelled. TileError: it reaches beyond the buffer.
         """
-        run = _OWN.get(issue.node.mnemonic)
-        return run(self, issue) if run is not None else self._on_registers(issue)
+        run = _OWN.get(issue.node.mnemonic, LaneUnit._on_registers)
+        return run(self, issue) if not self.memory.runs or _for_all(issue) else self._run_by_run(run, issue)
+
+    def _run_by_run(self, run: _Run, issue: VectorIssue) -> tuple[Value, ...]:
+        """Execute an instruction on the registers of each run.
+
+        Raises:
+            SeparateRunsError: it accesses memory, or more than the data of its results differs between runs.
+        """
+        if issue.address is not None:
+            raise SeparateRunsError
+        found = [run(self, _of_run(issue, number)) for number in range(self.memory.runs)]
+        return tuple(_stacked(results) for results in zip(*found, strict=True))
 
     def strided(self, node: pto.StridedStatement, operands: tuple[Value, ...], control: int) -> int:
         """Refuse an instruction of A2/A3."""
@@ -183,6 +201,8 @@ class LaneUnit(Followed):
     def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
         """Execute a tile operation; the bytes that it writes become defined."""
         del node
+        if self.memory.runs:
+            raise SeparateRunsError
         tally = None if self.conversions is None else self.conversions.tally
         execute_tile(self.target, self.memory, lowered, instruction, tally)
 
@@ -192,13 +212,14 @@ class LaneUnit(Followed):
         if plan is None:
             plan = self._plans[id(node)] = _planned(node, self.target)
         given = issue.operands
-        operands = replace(
-            plan.operands,
-            ctrl=issue.control,
-            registers=tuple(each for each in given if isinstance(each, VectorRegister)),
-            masks=tuple(each for each in given if isinstance(each, PredicateRegister)) or plan.operands.masks,
-            scalars=tuple(code(each) for each, code in zip(given, plan.codes, strict=True) if code is not None),
-        )
+        plain = plan.operands
+        operands = Operands(
+            plain.name, plain.element, plain.result, plain.width, plain.target,
+            tuple(each for each in given if isinstance(each, VectorRegister)),
+            tuple(each for each in given if isinstance(each, PredicateRegister)) or plain.masks,
+            tuple(code(each) for each, code in zip(given, plan.codes, strict=True) if code is not None),
+            plain.words, issue.control,
+        )  # fmt: skip
         if node.mnemonic == "vsqz":
             self.counted = squeezed_bytes(operands.masks[0], operands.width)
         with heard_by(None if self.conversions is None else self.conversions.listener(node, operands)):
@@ -255,6 +276,57 @@ def _coder(kind: object) -> Callable[[Value], int] | None:
 def _number(value: Value) -> int | float:
     assert isinstance(value, DependentScalar)
     return value.value
+
+
+# Instructions on registers of several runs.
+
+_LANE_BY_LANE = frozenset(
+    ("vabs", "vadd", "vadds", "vsub", "vmul", "vmuls", "vdiv", "vmax", "vmaxs", "vmin", "vmins", "vsqrt", "vbitcast",
+     "vcmax", "vcmin", "vcadd")
+)  # fmt: skip
+"""Instructions that compute all runs at once, as all do whose operands are the same in all runs."""
+
+
+def _for_all(issue: VectorIssue) -> bool:
+    """Return whether an instruction computes all runs at once."""
+    if issue.node.mnemonic in _LANE_BY_LANE or issue.node.mnemonic in ("vlds", "vldsx2", "vsts", "vstsx2"):
+        return True
+    if issue.node.mnemonic == "vcvt":
+        return all(element_format(kind.element).bits > 4 for kind in _vector_types(issue))
+    return issue.address is None and all(register.data.ndim == 1 for register in _registers(issue))
+
+
+def _of_run(issue: VectorIssue, number: int) -> VectorIssue:
+    """Return an instruction with the operands of one run."""
+    operands = (
+        VectorRegister(each.data[number], each.defined)
+        if isinstance(each, VectorRegister) and each.data.ndim > 1
+        else each
+        for each in issue.operands
+    )
+    return replace(issue, operands=tuple(operands))
+
+
+def _stacked(results: Sequence[Value]) -> Value:
+    """Return one result for those of all runs.
+
+    Raises:
+        SeparateRunsError: more than the data of registers differs.
+    """
+    first = results[0]
+    if isinstance(first, VectorRegister):
+        registers = [each for each in results if isinstance(each, VectorRegister)]
+        if all(np.array_equal(each.defined, first.defined) for each in registers):
+            return VectorRegister(np.stack([each.data for each in registers]), first.defined)
+    elif isinstance(first, PredicateRegister):
+        masks = [each for each in results if isinstance(each, PredicateRegister)]
+        if all(np.array_equal(each.bits, first.bits) for each in masks) and all(
+            np.array_equal(each.defined, first.defined) for each in masks
+        ):
+            return first
+    elif all(each == first for each in results):
+        return first
+    raise SeparateRunsError
 
 
 # ------------------------------------------------------------------------------------------------- own ways to run

@@ -21,7 +21,7 @@ from castsim.running.program_edits import TextOperation, TileText, each_of
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.advise.suggestions import ProposedChange
 from castsim.tools.advise.text_edits import defined, read_by, used, written_by
-from castsim.tpc_compiler.scheduling import schedule
+from castsim.tools.tpc_assembly.scheduling import schedule
 
 REORDERING = "reorder"
 _STEPS = 60

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.evidence.accuracy_assessment import assess_row
-from castsim.evidence.measured_rows import TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.execution.timing import ProgressCallback
 from castsim.files import whole_file
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import CastsimError, ReadError, Span, TargetDataError, installed, missing_package
 from castsim.targets.description import Fact, Table, with_facts
 from castsim.targets.loader import Target, load_target, target_names
+from castsim.tools.accuracy.accuracy_assessment import assess_row
+from castsim.tools.accuracy.measured_rows import TRANSFERS, MeasuredRow, MeasuredTable
 
 # The numbers of a target that rows of a table depend on, named by their path in the description.
 #

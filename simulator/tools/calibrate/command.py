@@ -8,10 +8,10 @@ from pathlib import Path
 
 from castsim.commands.option_parsers import assignments
 from castsim.commands.outcome import CommandOutcome
-from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
 from castsim.reports.progress import stage_progress
 from castsim.targets.loader import load_target
+from castsim.tools.accuracy.measured_rows import read_table
 from castsim.tools.calibrate.calibration import (
     FitSelection,
     calibrate,

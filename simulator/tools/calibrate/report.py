@@ -7,10 +7,10 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.reports.accuracy import PLACES
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Cycles, Percent
 from castsim.reports.terminal import indented, table
+from castsim.tools.accuracy.report import PLACES
 from castsim.tools.calibrate.calibration import Calibration, misfits
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from castsim.evidence.verification.inputs import Exhaustive, Samples
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, arguments_checked
 from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, TaperedFormat, code_bits, format_named
@@ -26,6 +25,7 @@ from castsim.numerics.codec import (
 )
 from castsim.targets.description import watched
 from castsim.targets.loader import Target, load_target
+from castsim.tools.verify.inputs import Exhaustive, Samples
 
 Conversion = Callable[[Codes], ArrayLike]
 """Function from numbers in the native dtype of the source (or codes if there is none) to as many results."""

@@ -14,11 +14,11 @@ from castsim.engines import ENGINES
 from castsim.execution.input_data import write_array
 from castsim.files import file_name, file_names
 from castsim.isa.errors import ReadError
-from castsim.lowering.lowering_answers import setting_of
 from castsim.reports.progress import stage_progress
 from castsim.targets.loader import load_target
 from castsim.tools.graphs.graph_execution import MOST_ELEMENTS, make_tensors, read_graph, run_graph
 from castsim.tools.graphs.graph_text import graph_document, graph_text
+from castsim.tools.lowering.lowering_answers import setting_of
 
 if TYPE_CHECKING:
     from castsim.tools.graphs.graph_execution import GraphRun

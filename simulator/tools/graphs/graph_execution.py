@@ -18,15 +18,11 @@ from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError, legal_text
 from castsim.isa.formats import Codes, Format
 from castsim.isa.reading import read_text
-from castsim.lowering.acceptance import acceptance, specified_cast
-from castsim.lowering.lowering_answers import Answer, changed, setting_of
-from castsim.lowering.planner import Plan
-from castsim.lowering.samples import all_codes
-from castsim.lowering.tosa_operators import AcceptanceSets, Rescale, is_nan
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import codes_from_strings
 from castsim.numerics.policy import abstract_policy
 from castsim.numerics.tiers import convert_codes
+from castsim.running.acceptance import AcceptanceSets, acceptance, is_nan, specified_cast
 from castsim.targets.loader import Target
 from castsim.tools.graphs.graph_kernels import F32, WRITING, Chip, NodeKernel
 from castsim.tools.graphs.kernel_runner import (
@@ -50,7 +46,11 @@ from castsim.tools.graphs.onnx_nodes import (
 )
 from castsim.tools.graphs.onnx_reader import read_onnx
 from castsim.tools.graphs.tosa_nodes import check_rescale, rescale_of, run_tosa_node
+from castsim.tools.graphs.tosa_operators import Rescale
 from castsim.tools.graphs.tosa_reader import read_tosa
+from castsim.tools.lowering.lowering_answers import Answer, changed, setting_of
+from castsim.tools.lowering.planner import Plan
+from castsim.tools.lowering.samples import all_codes, distinct
 
 if TYPE_CHECKING:
     from castsim.running.loaded import LoadedProgram
@@ -223,7 +223,7 @@ def _pairs(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]) -
     if any(constant and tensor.codes.size == 1 for tensor, constant in operands):
         ranging = [tensor.codes.reshape(()) if constant else all_codes(tensor.format) for tensor, constant in operands]
     else:
-        sides = [np.unique(tensor.codes) if constant else all_codes(tensor.format) for tensor, constant in operands]
+        sides = [distinct(tensor.codes) if constant else all_codes(tensor.format) for tensor, constant in operands]
         if sides[0] is None or sides[1] is None or sides[0].size * sides[1].size > LARGEST:
             return None
         ranging = [np.repeat(sides[0], sides[1].size), np.tile(sides[1], sides[0].size)]
@@ -322,7 +322,7 @@ def run_graph(
     """Run every node on the target, and compare; nodes and outputs of more than `most_elements` elements are refused.
 
     Given target options stay unchanged; a cast that needs others, which software sets, runs with
-    those that `castsim.lowering.lowering_answers.answer` chooses.
+    those that `castsim.tools.lowering.lowering_answers.answer` chooses.
 
     Casts are compared with the sets of their specification, ONNX nodes also with onnx's reference evaluator, for the
     inputs that the preceding simulated nodes computed. Outputs of an ONNX graph are also compared with the evaluator's

@@ -17,17 +17,17 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, IntFormat, Rounding, format_named
-from castsim.lowering.catalogue import PLANNING, Catalogue, catalogue_of, search
-from castsim.lowering.demand import MOST_STEPS, CastRequest, Demand, settle
-from castsim.lowering.lowering_answers import Answer, Setting, answer
-from castsim.lowering.samples import all_codes, telling_codes
-from castsim.lowering.steps import Chain, FormatCast, Integral, LoweringStep, RereadForm, run_chain
 from castsim.machines.registry import MachinePart
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import decode_to_float64
 from castsim.numerics.policy import abstract_policy
 from castsim.numerics.tiers import convert_codes
 from castsim.targets.loader import Target
+from castsim.tools.lowering.catalogue import PLANNING, Catalogue, catalogue_of, search
+from castsim.tools.lowering.demand import MOST_STEPS, CastRequest, Demand, settle
+from castsim.tools.lowering.lowering_answers import Answer, Setting, answer
+from castsim.tools.lowering.samples import all_codes, distinct, telling_codes
+from castsim.tools.lowering.steps import Chain, FormatCast, Integral, LoweringStep, RereadForm, run_chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,13 +270,13 @@ class Chip:
         """Plan a cast of a specification, if necessary with options that software sets, like `castsim lower`.
 
         Raises:
-            ReadError, IllegalError: see `castsim.lowering.lowering_answers.answer`.
+            ReadError, IllegalError: see `castsim.tools.lowering.lowering_answers.answer`.
         """
         key = (src.name, dst.name, spec, version, *sorted(attributes.items()))
         if key not in self._answers:
             request = CastRequest(src.name, dst.name, self.target, spec=spec, version=version, attributes=attributes)
             self._answers[key] = answer(
-                request, self.progress, options=dict(self.given), explain=False, alternatives=False
+                request, self.progress, options=dict(self.given), explain=False, alternatives=False, refuted=False
             )
         return self._answers[key]
 
@@ -396,7 +396,7 @@ class Chip:
 
 def _exact_of(catalogue: Catalogue, demand: Demand, codes: Codes) -> Chain | None:
     """Return the shortest chain that is right on codes: searched on some, tried on all, searched again on failure."""
-    tried = codes[np.unique(np.linspace(0, codes.size - 1, min(codes.size, _TRIED)).astype(np.intp))]
+    tried = codes[distinct(np.linspace(0, codes.size - 1, min(codes.size, _TRIED)).astype(np.intp))]
     while True:
         chain = min(search(catalogue, demand, tried, MOST_STEPS), key=_effort, default=None)
         if chain is None:
@@ -404,7 +404,7 @@ def _exact_of(catalogue: Catalogue, demand: Demand, codes: Codes) -> Chain | Non
         wrong = codes[~demand.satisfied(codes, run_chain(chain, codes))]
         if not wrong.size:
             return chain
-        tried = np.unique(np.concatenate((tried, wrong[:: max(1, wrong.size // _TRIED)])))
+        tried = distinct(np.concatenate((tried, wrong[:: max(1, wrong.size // _TRIED)])))
 
 
 def _effort(chain: Chain) -> tuple[int, int]:
@@ -419,7 +419,7 @@ def _integer_codes(fmt: Format, low: int, high: int) -> Codes:
     else:
         powers = [sign * (1 << k) + d for k in range(33) for sign in (1, -1) for d in (-1, 0, 1)]
         spread = np.linspace(low, high, 1 << 10).astype(np.int64)
-        values = np.unique(np.concatenate((np.array(powers, np.int64), spread, [low, high])))
+        values = distinct(np.concatenate((np.array(powers, np.int64), spread, [low, high])))
         values = values[(low <= values) & (values <= high)]
     if isinstance(fmt, IntFormat):
         codes: Codes = values.astype(np.uint64).astype(code_dtype(fmt)) & code_dtype(fmt).type((1 << fmt.bits) - 1)

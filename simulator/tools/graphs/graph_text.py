@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.lowering.lowering_answers import Answer, Setting, options_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
-from castsim.reports.lower import PlanEntry, chain_text, counterexample_text, evidence_text, option_text
 from castsim.reports.numbers import bits_text, clock, duration
 from castsim.reports.run_report import output_of
 from castsim.reports.schemas.keys import Bits, Column, Cycles, Elements, Line, Name, Output, Scalar, Seconds
 from castsim.reports.targets import specification_words
 from castsim.reports.terminal import composed, indented, table
 from castsim.tools.graphs.kernel_runner import KernelRun, NodeVerdict, OutputComparison, WrongElement, number_of
+from castsim.tools.lowering.lowering_answers import Answer, Setting, options_text
+from castsim.tools.lowering.report import PlanEntry, chain_text, counterexample_text, evidence_text, option_text
 
 if TYPE_CHECKING:
     from castsim.tools.graphs.graph_execution import GraphRun, NodeRun

@@ -13,14 +13,9 @@ from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, IntFormat
-from castsim.lowering.demand import Verdict, decimal_text
-from castsim.lowering.lowering_answers import Answer, Setting, with_options_named
-from castsim.lowering.planner import Plan
-from castsim.lowering.proof import Method
-from castsim.lowering.steps import Chain
-from castsim.lowering.tosa_operators import AcceptanceSets, is_nan
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes, codes_from_array, value_of
+from castsim.running.acceptance import AcceptanceSets, is_nan
 from castsim.running.loaded import LoadedProgram
 from castsim.running.program_loading import load_text
 from castsim.running.program_runs import computed, run_loaded
@@ -35,6 +30,11 @@ from castsim.tools.graphs.graph_kernels import (
     NodeText,
 )
 from castsim.tools.graphs.model import GraphTensor
+from castsim.tools.lowering.demand import Verdict, decimal_text
+from castsim.tools.lowering.lowering_answers import Answer, Setting, with_options_named
+from castsim.tools.lowering.planner import Plan
+from castsim.tools.lowering.proof import Method
+from castsim.tools.lowering.steps import Chain
 
 # Judging results: element by element against the reference, or against what a specification accepts.
 

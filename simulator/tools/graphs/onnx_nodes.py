@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Rounding, TaperedFormat
-from castsim.lowering.demand import Verdict
-from castsim.lowering.lowering_answers import Answer, setting_text
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import codes_from_strings, decode_to_float64, strings_from_codes, value_of
 from castsim.numerics.policy import abstract_policy
@@ -34,6 +32,8 @@ from castsim.tools.graphs.model import (
 )
 from castsim.tools.graphs.onnx_reader import format_of, library
 from castsim.tools.graphs.tosa_nodes import closest_chain, converted
+from castsim.tools.lowering.demand import Verdict
+from castsim.tools.lowering.lowering_answers import Answer, setting_text
 
 # QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear (operator pages of onnx 1.23.2).
 #

@@ -13,8 +13,6 @@ from castsim.isa.errors import TileError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.pto.program import PartitionType, ViewType
 from castsim.isa.pto.types import format_type
-from castsim.lowering.steps import RereadForm
-from castsim.lowering.tile_casts import TileWriter, step_lines
 from castsim.targets.loader import TileTarget
 from castsim.tools.graphs.graph_kernels import (
     Combined,
@@ -25,6 +23,8 @@ from castsim.tools.graphs.graph_kernels import (
     NodeText,
     operands,
 )
+from castsim.tools.lowering.steps import RereadForm
+from castsim.tools.lowering.tile_casts import TileWriter, step_lines
 
 _COLUMNS = 256
 """Elements of a row: whole blocks of every format."""

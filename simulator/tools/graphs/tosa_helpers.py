@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.execution.input_data import read_array
 from castsim.isa.errors import ReadError, closest
-from castsim.lowering import tosa_operators as tosa
 from castsim.targets.loader import load_target
+from castsim.tools.graphs import tosa_operators as tosa
 from castsim.tools.graphs.vector_program import TableRun, table_on
 
 _SCALES = ("apply_scale_32", "apply_scale_16")

@@ -9,28 +9,27 @@ import numpy as np
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Codes, Format, IntFormat, Rounding
-from castsim.lowering.acceptance import acceptance
-from castsim.lowering.demand import Verdict
-from castsim.lowering.lowering_answers import Answer
-from castsim.lowering.planner import Plan, route_for
-from castsim.lowering.steps import Chain
-from castsim.lowering.tosa_operators import (
+from castsim.numerics.blocks import code_dtype
+from castsim.running.acceptance import AcceptanceSets, acceptance
+from castsim.targets.loader import load_specification
+from castsim.targets.specification import RescaleRules
+from castsim.tools.graphs.graph_kernels import KernelValue, NodeKernel
+from castsim.tools.graphs.kernel_runner import GraphKernelRunner, clamped, f32
+from castsim.tools.graphs.model import Graph, GraphNode, GraphTensor
+from castsim.tools.graphs.tosa_operators import (
     DOUBLE_ROUND,
     INEXACT_ROUND,
     SINGLE_ROUND,
-    AcceptanceSets,
     GraphValidity,
     Rescale,
     operand_violations,
     read_as,
     rescale,
 )
-from castsim.numerics.blocks import code_dtype
-from castsim.targets.loader import load_specification
-from castsim.targets.specification import RescaleRules
-from castsim.tools.graphs.graph_kernels import KernelValue, NodeKernel
-from castsim.tools.graphs.kernel_runner import GraphKernelRunner, clamped, f32
-from castsim.tools.graphs.model import Graph, GraphNode, GraphTensor
+from castsim.tools.lowering.demand import Verdict
+from castsim.tools.lowering.lowering_answers import Answer
+from castsim.tools.lowering.planner import Plan, route_for
+from castsim.tools.lowering.steps import Chain
 
 # Casts of a specification in a graph: planned, and run whether or not a chain satisfies the specification.
 

@@ -19,12 +19,12 @@ from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import CastsimError, ErrorList, IllegalError, ReadError, Span
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, code_bits
 from castsim.isa.pto.lexer import PtoSource
-from castsim.lowering.tosa_operators import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.policy import abstract_policy
 from castsim.numerics.tiers import convert_codes
 from castsim.targets.loader import load_specification
 from castsim.tools.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
+from castsim.tools.graphs.tosa_operators import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND
 
 # Tokens, types and attribute values. Types, arrays and dialect types are one token each, dense values another: what
 # stands inside has a grammar of its own. Forms: MLIR language reference; TOSA dialect documentation.

@@ -17,8 +17,6 @@ from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.parser import parse
-from castsim.lowering.steps import RereadForm
-from castsim.lowering.vector_steps import issue_step, vector_assembly
 from castsim.machines.vliw import tpc_target
 from castsim.machines.vliw.semantics import prepare
 from castsim.running.program_loading import load_text
@@ -26,6 +24,8 @@ from castsim.running.program_runs import run_loaded
 from castsim.targets.loader import Target
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.graphs.graph_kernels import Combined, KeptValue, KernelValue, NodeKernel, NodeText
+from castsim.tools.lowering.steps import RereadForm
+from castsim.tools.lowering.vector_steps import issue_step, vector_assembly
 from castsim.tpc_compiler.builtin_sequences import gather, spread
 from castsim.tpc_compiler.code_generation import Sequence, schedule
 from castsim.tpc_compiler.code_generation import SequenceRegister as Register

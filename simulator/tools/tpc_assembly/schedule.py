@@ -11,7 +11,7 @@ from castsim.isa.tpc.parser import print_instruction
 from castsim.machines.vliw import chosen_target
 from castsim.tools.tpc_assembly.asm import read_assembly
 from castsim.tools.tpc_assembly.documents import Schedule as ScheduleDocument
-from castsim.tpc_compiler.scheduling import BundleCount, Scheduled, schedule
+from castsim.tools.tpc_assembly.scheduling import BundleCount, Scheduled, schedule
 
 
 def execute(options: Namespace) -> CommandOutcome:

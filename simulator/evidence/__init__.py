@@ -1,1 +1,0 @@
-"""Evidence: exhaustive verification with its records, and accuracy against published cycles."""

@@ -1,0 +1,501 @@
+"""Comparison of simulated with measured cycles: row by row, per curve, over all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import fmean, median
+from typing import Literal
+
+from castsim.execution.distributing import (
+    Computed,
+    HandedTargets,
+    Keeping,
+    Workers,
+    WorkGroup,
+    about_installation,
+    digest,
+    facts_digest,
+    here,
+    resumed,
+)
+from castsim.execution.origins import ResultOrigin, Task, origin
+from castsim.execution.outcomes import PlotMixin
+from castsim.execution.timing import ProgressCallback
+from castsim.isa.dataclass import dataclass, field, fields, replace
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, arguments_checked
+from castsim.machines.mechanisms import vector_units_of
+from castsim.running.estimating import estimate
+from castsim.running.estimating.operation_estimates import IN_PLACE, estimate_tile_operation
+from castsim.running.estimating.strided import further_repeats
+from castsim.running.estimating.tile_estimates import estimate_load, stream_cycles
+from castsim.running.program_runs import run
+from castsim.targets.csv_tables import SHIPPED
+from castsim.targets.description import SourceKind, with_options
+from castsim.targets.loader import Target, load_target, target_names
+from castsim.tools.accuracy.measured_rows import (
+    CAST,
+    LAUNCH,
+    STORE,
+    TRANSFERS,
+    MeasuredKernel,
+    MeasuredRow,
+    MeasuredTable,
+    read_table,
+)
+
+LABEL_SHAPE = "label shape"
+"""Convention of rows that state loop trips: castsim simulates as many rows of trips of the variant that runs."""
+
+SHAPE = "shape as it stands"
+
+TRIPS = "trips of loops"
+"""Convention of rows that measure a program of vector instructions: its numbers of loops and trips."""
+
+TILES = "tiles of a core"
+"""Convention of rows that measure a launch: the number of tiles that pass through the buffer of each core."""
+
+BINARY = "isBinary"
+"""Parameters of rows whose column sum joins rows in pairs, through scratch."""
+
+REPEATS = "further repeats"
+"""Convention of rows that measure one instruction: repeats after as many others, at stated addresses."""
+
+_PADDING = 64
+"""Padding columns for a padded kernel if the row states no padding: whole blocks of any format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Mean, median and maximum of absolute errors in percent."""
+
+    rows: int
+    mean: float
+    median: float
+    maximum: float
+
+
+@dataclass(frozen=True, slots=True)
+class AssessedRow:
+    """A measured row, its simulated shape, and the cycles. Errors are in percent of the measured cycles.
+
+    `reason` is the target's note on a deviation, `convention_meaning` its note on what the cycles count; '' if none.
+    """
+
+    row: MeasuredRow
+    convention: str
+    simulated_rows: int
+    simulated_cols: int
+    simulated_cycles: int
+    reason: str = ""
+    convention_meaning: str = ""
+
+    @property
+    def error(self) -> float:
+        """Error of the simulation, from the nearer end of a published range."""
+        low, cycles = self.row.measured_cycles, self.simulated_cycles
+        return _percent(cycles, min(max(cycles, low), self.row.measured_high or low))
+
+    @property
+    def predicted_error(self) -> float | None:
+        """Error of the public model; None if the table lacks its value."""
+        return None if self.row.predicted is None else _percent(self.row.predicted, self.row.measured_cycles)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCurve:
+    """The rows of one operation, type pair and shape class."""
+
+    operation: str
+    src: str
+    dst: str
+    path: str
+    simulated: Statistics
+    predicted: Statistics | None
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The result for one target and one table."""
+
+    target: Target
+    table: MeasuredTable
+    rows: tuple[AssessedRow, ...]
+    origins: tuple[ResultOrigin, ...] = field(default=(), compare=False)
+    """Names of the processes that simulated the rows."""
+
+    @property
+    def measured_on(self) -> str | None:
+        """The name of another chip that the table was measured on; None if it is the target's, or the table is not
+        shipped.
+
+        A description that is derived from a chip inherits its tables.
+        """
+        file = Path(self.table.file)
+        shipped = [
+            name
+            for name in target_names()
+            for own in load_target(name).measurements
+            if (SHIPPED / own.file).resolve() == file.resolve()
+        ]
+        return None if self.target.name in shipped else next(iter(shipped), None)
+
+    @property
+    def unfitted(self) -> tuple[AssessedRow, ...]:
+        """The held-out rows: only these confirm anything."""
+        return tuple(row for row in self.rows if not row.row.fitted)
+
+    @property
+    def curves(self) -> tuple[MeasuredCurve, ...]:
+        """Statistics per operation, type pair and shape class, in the order of the table."""
+        groups: dict[tuple[str, str, str, str], list[AssessedRow]] = {}
+        for assessed in self.rows:
+            row = assessed.row
+            groups.setdefault((row.label, row.src.name, row.dst.name, row.path), []).append(assessed)
+        return tuple(MeasuredCurve(*key, simulated(group), predicted(group)) for key, group in groups.items())
+
+
+def assess(target: Target, table: MeasuredTable) -> Accuracy:
+    """Simulate every row of a table.
+
+    Raises:
+        IllegalError, TileError: the target rejects a row's operation or tile; the error has the position in the file.
+    """
+    return Accuracy(target, table, tuple(assess_row(target, row) for row in table.rows), (origin(),) * len(table.rows))
+
+
+def by_evidence(rows: Iterable[AssessedRow]) -> dict[tuple[bool, SourceKind | None], list[AssessedRow]]:
+    """Return rows grouped by fitted or held out and by source: held-out rows first, strong sources first."""
+    order: list[SourceKind | None] = [*SourceKind, None]
+    found: dict[tuple[bool, SourceKind | None], list[AssessedRow]] = {}
+    for row in sorted(rows, key=lambda each: (each.row.fitted, order.index(each.row.source_kind))):
+        found.setdefault((row.row.fitted, row.row.source_kind), []).append(row)
+    return found
+
+
+def simulated(rows: Iterable[AssessedRow]) -> Statistics:
+    """Return the statistics of the simulation over at least one row."""
+    return _statistics([abs(row.error) for row in rows])
+
+
+def predicted(rows: Iterable[AssessedRow]) -> Statistics | None:
+    """Return the statistics of the public model over the rows that state it; None if none do."""
+    errors = [abs(row.predicted_error) for row in rows if row.predicted_error is not None]
+    return _statistics(errors) if errors else None
+
+
+def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]:
+    """Return convention, rows, columns, valid rows and valid columns of the tiles simulated for a row.
+
+    If published trips and columns disagree, the trips are more reliable (docs/reference/a5.md section 6.1), so a row
+    with trips is simulated as that many trips of the kernel variant that runs.
+    """
+    per_trip = _elements_per_trip(target, row)
+    if per_trip is None or row.outer_trips is None or row.inner_trips is None:
+        return SHAPE, row.rows, row.cols, row.valid_rows, row.valid_cols
+    valid = row.inner_trips * per_trip
+    padding = 0 if row.path == "1D" else row.cols - row.valid_cols or _PADDING
+    return LABEL_SHAPE, row.outer_trips, valid + padding, row.outer_trips, valid
+
+
+def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
+    """Simulate one row; for errors see `assess`."""
+    if row.kernel is not None:
+        return AssessedRow(row, LAUNCH, row.rows, row.cols, _kernel_cycles(target, row.kernel), _reason(target, row))
+    if not target.has_tiles and row.operation != CAST:
+        legal = [name for name in target_names() if load_target(name).has_tiles]
+        raise IllegalError(f"{target.name} has no tile operation {row.operation}", span=row.span, legal=legal)
+    if row.body is not None:
+        try:
+            cycles = vector_units_of(target).body_cycles(row.body)
+        except CastsimError as error:
+            raise error.at(row.span) from None
+        return AssessedRow(row, TRIPS, row.rows, row.cols, cycles, reason=_reason(target, row))
+    if row.addresses:
+        try:
+            cycles = further_repeats(target, row.operation, row.src, row.rows, row.addresses, row.block_stride)
+        except CastsimError as error:
+            raise error.at(row.span) from None
+        return AssessedRow(row, REPEATS, row.rows, row.cols, cycles, reason=_reason(target, row))
+    convention, rows, cols, valid_rows, valid_cols = shape_of(target, row)
+    if row.operation == LAUNCH:
+        chip = _as_measured(target, row)
+        assert chip.has_tiles  # others refuse the operation above
+        cycles = stream_cycles(chip, row.rows, *row.tile_bytes)
+        return AssessedRow(row, TILES, row.rows, row.cols, cycles, reason=_reason(target, row))
+    try:
+        measured = _as_measured(target, row)
+        if row.operation in TRANSFERS:
+            found = estimate_load(
+                row.src.name,
+                valid_rows,
+                valid_cols,
+                target=measured,
+                transfers=row.transfers,
+                by_column=row.layout == "dn",
+                store=row.operation == STORE,
+            )
+        elif row.operation == CAST:
+            found = estimate(
+                row.src.name, row.dst.name, rows, cols, target=measured, valid_rows=valid_rows, valid_cols=valid_cols
+            )
+        else:
+            found = estimate_tile_operation(
+                row.operation,
+                row.src.name,
+                rows,
+                cols,
+                target=measured,
+                valid_rows=valid_rows,
+                valid_cols=valid_cols,
+                in_place=row.in_place or None,
+                scratch=row.parameters == BINARY,
+                runtime_valid=row.runtime_valid,
+            )
+            convention = IN_PLACE if row.in_place or found.placement == IN_PLACE else convention
+    except CastsimError as error:
+        if error.span is None or error.span != row.convention_span:
+            error.span = row.span
+        raise
+    return AssessedRow(
+        row=row,
+        convention=row.convention or convention,
+        simulated_rows=valid_rows,
+        simulated_cols=valid_cols,
+        simulated_cycles=found.cycles + (target.cycles_around(row.convention, row.operation) if row.convention else 0),
+        reason=_reason(target, row),
+        convention_meaning=target.meaning_of(row.convention) if row.convention else "",
+    )
+
+
+def _kernel_cycles(target: Target, kernel: MeasuredKernel) -> int:
+    """Return the cycles of a kernel on one core while all cores work; for errors see `castsim.run`."""
+    cores = getattr(target, "cores", None)
+    found = run(
+        kernel.path, target, timing_only=True, tensors=kernel.tensors, cores=None if cores is None else cores.count,
+        index_space=[int(each) for each in kernel.index_space.split(",")],
+    )  # fmt: skip
+    assert found.timing is not None
+    return found.timing.total
+
+
+def _as_measured(target: Target, row: MeasuredRow) -> Target:
+    """Return the target as the row was measured: counting convention, algorithm, code variant."""
+    if row.convention is not None:
+        try:
+            target = target.measured_as(row.convention, row.operation)
+        except CastsimError as error:
+            raise error.at(row.convention_span or row.span) from None
+    options: dict[str, int | str] = dict(row.options)
+    algorithm = target.options.get("division_algorithm")
+    if algorithm is not None and row.parameters in algorithm.legal:
+        options["division_algorithm"] = row.parameters
+    variants = target.code_variants(row.operation, contiguous=row.path == "1D")
+    if row.variant is not None and row.variant in variants:
+        options["implementation_kind"] = variants.index(row.variant)
+    return with_options(target, options)
+
+
+def _reason(target: Target, row: MeasuredRow) -> str:
+    """Return the target's note on the row's deviation."""
+    return " ".join(
+        note.reason
+        for note in target.accuracy_notes
+        if all(row.cells.get(column, "").upper() in map(str.upper, cells) for column, cells in note.where.items())
+    )
+
+
+def _elements_per_trip(target: Target, row: MeasuredRow) -> int | None:
+    """Return the elements per loop trip of the row's kernel variant; None if it has no loop or is not a cast."""
+    if row.operation != CAST:
+        return None
+    return target.elements_per_trip(row.src.name, row.dst.name, contiguous=row.path == "1D")
+
+
+def _percent(cycles: int, measured: int) -> float:
+    return 100 * (cycles - measured) / measured
+
+
+def _statistics(errors: list[float]) -> Statistics:
+    return Statistics(len(errors), fmean(errors), median(errors), max(errors))
+
+
+# Rows of measurements simulated by several: processes, or the workers of a cluster; what is done is kept.
+
+_TOGETHER = 16
+"""Number of rows handed out together."""
+
+Measured = Sequence[tuple[Target, MeasuredTable]]
+
+
+def _assessed_group(group: WorkGroup[tuple[str, MeasuredRow]], targets: HandedTargets) -> list[AssessedRow]:
+    """Return simulated rows, each with the name of its target; `targets` are the ones that are not shipped."""
+    return [assess_row(targets.get(name) or load_target(name), row) for name, row in group.items]
+
+
+def assess_all(
+    measured: Measured, workers: Workers, ledger: Path | None, progress: ProgressCallback
+) -> tuple[Accuracy, ...]:
+    """Simulate the rows of several tables, each for its target.
+
+    Raises:
+        ReadError: the ledger is about something else; see also `castsim.execution.distributed`.
+        EngineError: see `castsim.execution.distributed`.
+        IllegalError, TileError: a target rejects a row's operation or tile; the error has the position in the file.
+    """
+    items = [(target.name, row) for target, table in measured for row in table.rows]
+    own = {
+        target.name: target
+        for target, _ in measured
+        if not (target.name in target_names() and load_target(target.name) is target)
+    }
+    run = partial(_assessed_group, targets=HandedTargets(own))
+    found: dict[int, Computed[AssessedRow]] = {}
+    keeping = None if ledger is None else _keeping(ledger, measured, [row for _, row in items])
+    for one in resumed(Task("accuracy", run, here(None, workers)), items, workers, keeping, _TOGETHER):
+        found[one.number] = one
+        progress("rows", len(found), len(items))
+    results, start = [], 0
+    for target, table in measured:
+        part = [found[number] for number in range(start, start + len(table.rows))]
+        rows = tuple(replace(one.result, row=row) for one, row in zip(part, table.rows, strict=True))
+        results.append(Accuracy(target, table, rows, tuple(one.origin for one in part)))
+        start += len(table.rows)
+    return tuple(results)
+
+
+def _keeping(ledger: Path, measured: Measured, rows: Sequence[MeasuredRow]) -> Keeping[AssessedRow]:
+    """Return the store for simulated rows."""
+
+    names = [each.name for each in fields(AssessedRow) if each.name != "row"]
+
+    def write(one: AssessedRow) -> object:
+        return [getattr(one, name) for name in names]
+
+    def read(number: int, held: object) -> AssessedRow:
+        if not isinstance(held, list):
+            raise TypeError(f"{held!r} is not a list")
+        return AssessedRow(rows[number], **dict(zip(names, held, strict=True)))
+
+    about = {
+        **about_installation(),
+        "set of targets": digest(*((target.name, facts_digest(target)) for target, _ in measured)),
+        "table": digest(*(sorted(row.cells.items()) for row in rows)),
+    }
+    return Keeping(ledger, about, write, read)
+
+
+# Accuracy in one call: the tables that come with the targets, or one's own, against the simulation.
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
+    """Simulated compared with measured cycles, table by table.
+
+    `plot` draws simulated over measured cycles, and the distribution of errors. Frames, with errors in percent of the
+    measured cycles, positive where the simulation is slower:
+
+    - `rows`: a row per measured operation: `target`, `file`, `line` and its description; the simulated tile;
+      `measured_cycles`, `simulated_cycles`, `error_percent`; `public_model_cycles` and `public_model_error_percent`,
+      missing if the table lacks them; the `reason` of a known deviation.
+    - `curves`: a row per operation, pair of types and shape class: `mean_percent`, `median_percent` and `max_percent`
+      of the absolute errors of its `rows`, and the same of the public model.
+    """
+
+    tables: tuple[Accuracy, ...]
+    """Pairs of a target and a table, at least one."""
+
+    def __repr__(self) -> str:
+        names = ", ".join(dict.fromkeys(each.target.name for each in self.tables))
+        found = self.simulation
+        return f"<AccuracyTables {names}: {found.rows:,} rows, mean absolute error {found.mean:.2f} %>"
+
+    @property
+    def rows(self) -> tuple[AssessedRow, ...]:
+        """The measured rows of all tables, each with the cycles simulated for it."""
+        return tuple(row for each in self.tables for row in each.rows)
+
+    @property
+    def curves(self) -> tuple[MeasuredCurve, ...]:
+        """The curves of all tables: statistics per operation, pair of types and shape class."""
+        return tuple(curve for each in self.tables for curve in each.curves)
+
+    @property
+    def simulation(self) -> Statistics:
+        """Absolute errors of the simulation over all rows, in percent."""
+        return simulated(self.rows)
+
+    @property
+    def public_model(self) -> Statistics | None:
+        """Absolute errors of the public model over the rows that state it, in percent; None if none do."""
+        return predicted(self.rows)
+
+
+@arguments_checked
+def accuracy(
+    target: str | Path | Target | None = None,
+    *,
+    data: str | Path | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
+    ledger: str | Path | None = None,
+    progress: ProgressCallback = lambda *_: None,
+) -> AccuracyTables:
+    """Simulate operations with published cycles, and compare.
+
+        castsim.accuracy("a5").simulation.mean
+
+    Args:
+        target: a chip; None takes all with measurements, or with `data` the one whose own tables share most of its
+            columns.
+        data: a CSV of measurements with the columns src, dst (or dtype), rows, cols, measured_cycles, and optional
+            ones; None takes the tables that come with the target.
+        workers: number of processes.
+        scheduler: address of a Dask scheduler whose workers simulate instead.
+        ledger: a file that stores every finished row, so the same call continues from there. It is not removed.
+        progress: receives the number of finished rows.
+
+    Returns:
+        A row per measurement: measured and simulated cycles and their deviation; mean, median and maximum of all.
+
+    Raises:
+        ReadError: the target is unknown or has no measurements, a table cannot be read (with position), the ledger is
+            about something else; the scheduler does not answer.
+        IllegalError, TileError: the target rejects a row's operation or tile (with position).
+        EngineError: a worker runs another version of castsim, or workers die repeatedly.
+    """
+    own = None if data is None else read_table(Path(data))
+    chosen = None if target is None else load_target(target)
+    if own is not None:
+        measured = [(_guessed(own.columns) if chosen is None else chosen, own)]
+    else:
+        targets = measured_targets() if chosen is None else [chosen]
+        measured = [(each, read_table(path)) for each in targets for path in _shipped(each)]
+    kept = None if ledger is None else Path(ledger)
+    return AccuracyTables(assess_all(measured, Workers(workers, scheduler), kept, progress))
+
+
+def measured_targets() -> list[Target]:
+    """Return the targets that come with measurements."""
+    return [target for target in map(load_target, target_names()) if target.measurements]
+
+
+def _shipped(target: Target) -> list[Path]:
+    """Return the tables that come with a target."""
+    if not target.measurements:
+        names = [measured.name for measured in measured_targets()]
+        raise ReadError(f"no measurements ship with {target.name}; give a table with --data", legal=names)
+    return [SHIPPED / table.file for table in target.measurements]
+
+
+def _guessed(columns: tuple[str, ...]) -> Target:
+    """Return the target one of whose own tables shares most columns with another."""
+    targets = measured_targets()
+    shared = [max(len({*columns} & {*read_table(path).columns}) for path in _shipped(target)) for target in targets]
+    best = [target for target, count in zip(targets, shared, strict=True) if count == max(shared)]
+    if len(best) > 1:
+        raise ReadError(
+            "the target is unclear from the columns; choose it with --target", legal=[one.name for one in best]
+        )
+    return best[0]

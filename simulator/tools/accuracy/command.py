@@ -1,0 +1,76 @@
+"""The command `accuracy`: compare simulated with measured cycles, per row and curve, beside the public model."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from castsim.commands.option_parsers import output_folder, refuse_workers, workers_of
+from castsim.commands.outcome import CommandOutcome, answer
+from castsim.commands.run_views import ledger_of, removal, resume_hint
+from castsim.isa.dataclass import replace
+from castsim.isa.errors import ReadError
+from castsim.reports.progress import stage_progress
+from castsim.targets.csv_tables import SHIPPED
+from castsim.targets.loader import load_target
+from castsim.tools.accuracy.accuracy_assessment import accuracy, measured_targets
+from castsim.tools.accuracy.left_out import LeftOut, cross_validate, together, write_record
+from castsim.tools.accuracy.measured_rows import read_table
+from castsim.tools.accuracy.page import accuracy_page, cross_validation_page
+from castsim.tools.accuracy.report import accuracy_document, cross_validation_document
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Compare simulated with published cycles.
+
+    Raises:
+        ReadError: the target is unknown or has no measurements, or the table, ledger or scheduler cannot be used.
+        IllegalError, TileError: a row that the target cannot run.
+        EngineError: a worker runs another version or dies.
+    """
+    given = {"--target": options.target, "--data": options.data, "--cross-validate": options.cross_validate}
+    if options.record is not None and (excess := [name for name, value in given.items() if value is not None]):
+        raise ReadError(f"--record covers all shipped measurements; leave out {', '.join(excess)}")
+    if options.cross_validate is not None:
+        refuse_workers(options, "--cross-validate uses a single process")
+        return _cross_validation(options)
+    workers, ledger = workers_of(options), ledger_of(options, data=options.data)
+    with resume_hint(ledger), stage_progress(options) as progress:
+        found = accuracy(
+            options.target or None,
+            data=options.data,
+            workers=workers.count,
+            scheduler=workers.scheduler,
+            ledger=ledger,
+            progress=progress,
+        ).tables
+
+    if (folder := output_folder(options.record, "--record")) is not None:
+        write_record(folder, found)
+    return replace(answer(accuracy_page, accuracy_document(found)), delivered=removal(ledger))
+
+
+def _cross_validation(options: Namespace) -> CommandOutcome:
+    """Predict each published figure from facts fitted without it.
+
+    Raises:
+        ReadError: an option is wrong, no target is named, there are no casts or free facts, or the table does not fit.
+    """
+    if options.cross_validate not in tuple(LeftOut):
+        message = f"--cross-validate: '{options.cross_validate}' cannot be left out"
+        raise ReadError(message, legal=[str(each) for each in LeftOut])
+    legal = [target.name for target in measured_targets() if target.free_facts]
+    if options.target is None:
+        raise ReadError("--cross-validate needs --target", legal=legal)
+    target = load_target(options.target)
+    if not target.free_facts:
+        raise ReadError(f"{target.name} has no free facts to cross-validate", legal=legal)
+    if options.data is not None:
+        table = read_table(Path(options.data))
+    elif options.cross_validate in (LeftOut.OPERATION, LeftOut.SOURCE) or target.measured_casts is None:
+        table = together([read_table(SHIPPED / each.file) for each in target.measurements])
+    else:
+        table = read_table(SHIPPED / target.measured_casts.file)
+    with stage_progress(options) as progress:
+        found = cross_validate(target, table, LeftOut(options.cross_validate), progress)
+    return answer(cross_validation_page, cross_validation_document(found))

@@ -1,0 +1,269 @@
+"""Accuracy and cross-validation as JSON, from which pages are built; a calibration as JSON and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from castsim.execution.origins import Origins
+from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.schemas.keys import Cycles, Name, Percent, WorkerEntry
+from castsim.targets.description import SourceKind
+from castsim.targets.loader import intervals
+from castsim.tools.accuracy.accuracy_assessment import Accuracy as AccuracyTable
+from castsim.tools.accuracy.accuracy_assessment import AssessedRow, Statistics, by_evidence, predicted, simulated
+from castsim.tools.accuracy.left_out import CrossValidation
+
+PLACES = 4
+"""Number of decimals of a percentage."""
+
+
+class Errors(Keys):
+    """Statistics of the sizes of errors."""
+
+    mean: Percent = says("Mean error.", lambda found: round(found.mean, PLACES))
+    median: Percent = says("Median error.", lambda found: round(found.median, PLACES))
+    max: Percent = says("Largest error.", lambda found: round(found.maximum, PLACES))
+
+
+class Counted(Errors):
+    """Errors and the number of their rows."""
+
+    rows: int = says("Number of rows.")
+
+
+class MeasuredTable(Errors):
+    """A table of published figures, with the statistics of its rows."""
+
+    target: str = says("Name of the target.")
+    file: str = says("The table.")
+    source: str | None = says("Source of the table; null for a user's table.")
+    measured_on: str
+    """The chip that was measured: differs from the target if the description inherits the table."""
+    rows: int = says("Rows simulated.")
+    rows_skipped: int = says("Number of skipped rows.")
+    unfitted: Counted | None
+    """The statistics of held-out rows; null if there are none."""
+    public_model: Errors | None = says(
+        "The same statistics of the public cost model; null if it does not cover the row."
+    )
+
+
+class MeasuredRow(Keys):
+    """A published figure and its simulation."""
+
+    target: str = says("Name of the target.")
+    columns: dict[str, int | float | str | None] = says(
+        of=lambda one: {name: _typed(text) for name, text in one.row.cells.items()}
+    )
+    """The row as in the table, by column name."""
+    operation: str = says("The operation.", "row.label")
+    measured_cycles: Cycles = says("The published figure.", "row.measured_cycles")
+    fitted: bool = says("Whether facts of the target were fitted to it.", "row.fitted")
+    source_kind: SourceKind | None = says(
+        "Source of the published cycles; null if the table has none.", "row.source_kind"
+    )
+    convention: str = says("Convention of the row.")
+    simulated_rows: int = says("Rows simulated.")
+    simulated_cols: int = says("Columns simulated.")
+    simulated_cycles: Cycles = says("The simulation's figure.")
+    error_percent: Percent = says(
+        "Error relative to the published figure; positive if the simulation is higher.",
+        lambda one: round(one.error, PLACES),
+    )
+    public_model_error_percent: Percent | None = says(
+        of=lambda one: None if one.predicted_error is None else round(one.predicted_error, PLACES)
+    )
+    """Error of the public cost model; null if the model has no value."""
+    reason: str | None = says(of=lambda one: one.reason or None)
+    """Reason for the deviation; null if it is unknown, or there is no deviation."""
+    computed_by: int = says("The worker that simulated it: its index in `workers`, from 0.")
+
+
+class ErrorCurve(Errors):
+    """The rows of one operation, type pair and path, with their statistics."""
+
+    target: str = says("Name of the target.")
+    operation: str = says("The operation.")
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    path: str = says("Class of the shape.")
+    rows: int = says("Number of rows.")
+    public_model: Errors | None = says(
+        "The same statistics of the public cost model; null if it does not cover the rows."
+    )
+
+
+class SourceErrors(Counted):
+    """The errors of rows from one kind of source."""
+
+    target: str = says("Name of the target.")
+    source_kind: SourceKind | None = says("Source of the measured cycles; null if the table has none.")
+    fitted: bool = says("Whether facts were fitted to them.")
+
+
+class KnownErrors(Keys):
+    """Errors of one kind of operation in the shipped record, in percent of the simulated cycles."""
+
+    target: str = says("Name of the target.")
+    kind: str = says("Kind of operation; `any` stands for all kinds with few rows.")
+    rows: int = says("Measured rows that were not fitted.")
+    refitted: int
+    """Number of rows of fitted casts among them, predicted by facts fitted without their kernel."""
+    mean: Percent = says("Mean of the absolute errors.")
+    median: Percent = says("Median of the absolute errors.")
+    maximum: Percent = says("Largest absolute error.")
+    share: int = says("Percentage of cases in which measured cycles are in the interval.")
+    low: Percent = says("Lower end of the interval.")
+    high: Percent = says("Upper end of the interval.")
+    held: Percent = says("Percentage of the target's rows within the interval, with each group left out in turn.")
+
+
+class Evidence(Keys):
+    """Errors of held-out rows first, then those of fitted rows."""
+
+    unfitted: Counted | None = says(
+        "The statistics of the rows that were not used for fitting; null if there are none."
+    )
+    fitted: Counted | None
+    """Errors of fitted rows, which confirm nothing; null if there are none."""
+
+
+class Accuracy(CommandDocument, Errors, Evidence, name="accuracy", version=5):
+    """Simulated compared with published cycles; the statistics cover all rows."""
+
+    by_source: list[SourceErrors] = says("The same statistics by target and by source of the measured cycles.")
+    intervals: list[KnownErrors]
+    """Ranges of measured cycles around simulated ones, by target and kind of operation."""
+    targets: list[MeasuredTable] = says("The tables.")
+    rows: list[MeasuredRow] = says("The rows of the tables.")
+    curves: list[ErrorCurve] = says("The rows by operation, type pair and path.")
+    public_model: Errors | None = says("The statistics of the public cost model; null if it covers no row.")
+    workers: list[WorkerEntry] = says("The workers of the simulation.")
+
+
+def accuracy_document(found: Sequence[AccuracyTable]) -> Document:
+    """Return the JSON of one or several tables."""
+    every = [row for accuracy in found for row in accuracy.rows]
+    origins, names = Origins(), dict.fromkeys(each.target.name for each in found)
+    return Accuracy.of(
+        simulated(every),
+        unfitted=_counted(row for row in every if not row.row.fitted),
+        fitted=_counted(row for row in every if row.row.fitted),
+        by_source=[
+            SourceErrors.of(simulated(rows), target=each.target, source_kind=kind, fitted=fitted)
+            for each in found
+            for (fitted, kind), rows in by_evidence(each.rows).items()
+        ],
+        intervals=[known for name in names for known in intervals(name)],
+        targets=[_target(accuracy) for accuracy in found],
+        rows=[
+            MeasuredRow.of(row, target=accuracy.target, computed_by=origins.place(by))
+            for accuracy in found
+            for row, by in zip(accuracy.rows, accuracy.origins, strict=True)
+        ],
+        curves=[
+            ErrorCurve.of(
+                curve.simulated, target=each.target, public_model=curve.predicted, operation=curve.operation,
+                src=curve.src, dst=curve.dst, path=curve.path,
+            )
+            for each in found
+            for curve in each.curves
+        ],
+        public_model=predicted(every),
+        workers=origins.documents(),
+    )  # fmt: skip
+
+
+def _target(accuracy: AccuracyTable) -> Document:
+    shipped = [table for table in accuracy.target.measurements if Path(accuracy.table.file).match(table.file)]
+    return MeasuredTable.of(
+        simulated(accuracy.rows),
+        target=accuracy.target,
+        file=accuracy.table.file,
+        source=shipped[0].source if shipped else None,
+        measured_on=accuracy.measured_on or accuracy.target,
+        rows_skipped=accuracy.table.skipped,
+        unfitted=_counted(accuracy.unfitted),
+        public_model=predicted(accuracy.rows),
+    )
+
+
+def _counted(rows: Iterable[AssessedRow]) -> Statistics | None:
+    kept = list(rows)
+    return simulated(kept) if kept else None
+
+
+def _typed(text: str) -> int | float | str | None:
+    """Return the text of a cell as a number."""
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return int(text)
+    whole, dot, part = text.partition(".")
+    return float(text) if dot and (whole + part).isascii() and (whole + part).isdigit() else text
+
+
+# Cross-validation as JSON: every fold with its fitted facts and its rows, and the statistics over all.
+
+
+class PredictedRow(Keys):
+    """A published figure, and the prediction of facts fitted without it."""
+
+    src: str = says("Name of the source format.", "row.src")
+    dst: str = says("Name of the destination format.", "row.dst")
+    path: str = says("Class of the shape.", "row.path")
+    measured_cycles: Cycles = says("The published figure.", "row.measured_cycles")
+    simulated_rows: int = says("Rows simulated.")
+    simulated_cols: int = says("Columns simulated.")
+    simulated_cycles: Cycles = says("The simulation's figure.")
+    error_percent: Percent = says(
+        "Error relative to the published figure; positive if the simulation is higher.",
+        lambda one: round(one.error, PLACES),
+    )
+
+
+class FittedFacts(Errors):
+    """The facts fitted to all rows, and their errors."""
+
+    facts: dict[Name, float] = says("The facts by path.")
+
+
+class FoldEntry(FittedFacts):
+    """A held-out part: the facts fitted to all other rows, and their errors on the part."""
+
+    left_out: str = says("The left-out group.")
+    rows: int = says("Number of rows in the left-out group.")
+    predictions: list[PredictedRow] = says("The left-out rows with their predictions.")
+
+
+class CrossValidated(CommandDocument, Errors, name="accuracy-cross-validation"):
+    """With `--cross-validate`: every published figure predicted by facts fitted without it."""
+
+    target: str = says("Name of the target.")
+    file: str = says("The table.")
+    left_out: str = says("Kind of the groups that are left out.")
+    rows: int = says("Number of rows.")
+    nothing_left_out: FittedFacts = says("The fit to all rows.")
+    folds: list[FoldEntry] = says("One entry for each left-out group.")
+
+
+def cross_validation_document(found: CrossValidation) -> Document:
+    """Return the JSON of a cross-validation."""
+    return CrossValidated.of(
+        simulated(found.rows),
+        target=found.target,
+        file=found.table.file,
+        left_out=found.left_out,
+        nothing_left_out=FittedFacts.of(simulated(found.fitted_rows), facts=found.fitted),
+        folds=[
+            FoldEntry.of(fold.statistics, left_out=fold.name, facts=fold.facts, predictions=fold.rows)
+            for fold in found.folds
+        ],
+    )
+
+
+# A calibration as JSON: every parameter and every row, before and after.
+
+
+# A calibration as text: the parameters, the rows, and how far they are off before and after.

@@ -1,0 +1,327 @@
+"""The command `lower`: find the instructions for a specification's cast: proof, cost, program."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from castsim.commands.option_parsers import assignments, integer_from, output_folder, refuse_workers, workers_of
+from castsim.commands.outcome import STDOUT, CommandOutcome, plain, write_program
+from castsim.commands.run_views import (
+    check_page,
+    ledger_of,
+    removal,
+    resume_hint,
+    with_note,
+    write_page_of,
+)  # fmt: skip
+from castsim.files import file_names
+from castsim.isa.dataclass import replace
+from castsim.isa.errors import IllegalError, ReadError, TileError
+from castsim.isa.formats import FloatFormat, format_named
+from castsim.isa.reading import ASSEMBLY_SUFFIXES, TILE_SUFFIX
+from castsim.isa.value_expressions import format_spelled
+from castsim.numerics.quantisation import BLOCK_FORMATS, BlockFormat, block_format
+from castsim.reports.progress import stage_progress
+from castsim.running.acceptance import parse_specification
+from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
+from castsim.tools.lowering.catalogue import assembly_of, cost_of
+from castsim.tools.lowering.demand import MOST_STEPS, CastRequest, Verdict
+from castsim.tools.lowering.lowering_answers import Answer, answer, answer_through
+from castsim.tools.lowering.report import answer_document
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from castsim.tools.lowering.conformance import LoweredMatrix
+
+
+# The shape of the tensor that `castsim lower` writes a program for: which shapes the program can have, and why not.
+#
+# A program of tiles holds the whole tensor in the buffer, in lines of whole blocks; a program of a vector unit loops
+# over it. A shape that does not go is refused in the words of the command line: its user never saw the text that does
+# not fit.
+
+LARGEST = 1 << 26
+"""Maximum number of elements of a tensor: its conversion is simulated completely for several chains."""
+
+
+_USUAL = (16, 256)
+"""Default rows and columns, for which a chain is sought to suggest a shape that runs."""
+
+
+_WIDEST_BLOCK = 1 << 10
+"""Maximum number of elements of a block size that is tried as the number of columns."""
+
+
+def _check_elements(rows: int, cols: int) -> None:
+    if rows * cols > LARGEST:
+        most = {"rows": LARGEST // cols, "cols": LARGEST // rows}
+        raise ReadError(
+            f"--rows {rows} --cols {cols}: more than {LARGEST} elements; castsim simulates each of them",
+            legal=[f"--{name} up to {number}" for name, number in most.items() if number],
+        )
+
+
+def _going(request: CastRequest, make: Callable[[CastRequest], Answer]) -> tuple[str, ...]:
+    """Return column counts that run, with the row counts for each, by trying the chain for the default shape."""
+    rows, cols = _USUAL
+    try:
+        found = make(replace(request, rows=rows, cols=cols)).plan
+    except TileError:
+        return ()
+
+    def goes(rows: int, cols: int) -> bool:
+        try:
+            cost_of(assembly_of(found.chain, found.demand.src, found.demand.dst, found.target, rows, cols))
+        except (TileError, IllegalError):
+            return False
+        return True
+
+    powers = [1 << place for place in range(_WIDEST_BLOCK.bit_length())]
+    block = next((size for size in powers if goes(1, size)), None)
+    if block is None:
+        return ()
+    widest = block * _most(lambda count: goes(1, count * block))
+    cols = min(-(-request.cols // block) * block, widest)
+    return (
+        f"--cols: a multiple of {block} up to {widest}",
+        f"--rows with --cols {cols}: up to {_most(lambda count: goes(count, cols))}",
+    )
+
+
+def _most(goes: Callable[[int], bool]) -> int:
+    """Return the largest number that runs; 1 runs, and nothing runs above a number that does not."""
+    low, high = 1, 2
+    while goes(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if goes(middle) else (low, middle)
+    return low
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Plan the cast.
+
+    Raises:
+        ReadError: an option or a target's option is wrong, or a file cannot be written.
+        IllegalError: the specification lacks the cast, a demand contradicts it, or the chain does not exist.
+        TileError: no program holds a tensor of that shape.
+    """
+    blocks = block_format_of(options.dst)
+    every = options.src is None and options.spec is not None
+    if blocks is not None:
+        return _to_blocks(options, blocks)
+    if every:
+        return _lower_matrix(options, **_extent(options))
+    if options.dst is None:
+        raise ReadError(
+            "lower takes SRC and DST, or --spec without them",
+            legal=("lower SRC DST --target T", "lower --spec S --target T"),
+        )
+    refuse_workers(options, "several processes need all casts of --spec; leave out SRC and DST")
+    check_page(options, {"--out": options.out})
+    _check_suffix(options)
+    found = _answered(options, _request(options))
+    if options.out not in (None, STDOUT) and found.text is not None:
+        write_program(Path(options.out), found.text)
+
+    write_page_of(options, "castsim.tools.lowering.page", found, options.out)
+
+    def text(_: int) -> RenderableType:
+        from castsim.tools.lowering.report import lower_text  # noqa: PLC0415 - rich, only if printed
+
+        if options.out == STDOUT and found.text is not None:
+            return plain(found.text.rstrip("\n"))
+        return with_note(lower_text(found, options.out), options)
+
+    document = answer_document(found, options.out)
+    return CommandOutcome(document, text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
+
+
+def block_format_of(text: str | None) -> BlockFormat | None:
+    """Return the block format that a destination names; None if it names an element format or nothing."""
+    if text is None:
+        return None
+    try:
+        found = block_format(text)
+    except (ReadError, IllegalError):
+        return None
+    return found if found.name in BLOCK_FORMATS else None
+
+
+def _check_suffix(options: Namespace) -> None:
+    """Reject an output file whose suffix is that of the other language.
+
+    Raises:
+        ReadError: the suffix does not fit, or the target does not exist.
+        IllegalError: the target is a specification.
+    """
+    suffix = "" if options.out is None else Path(options.out).suffix
+    if suffix not in (TILE_SUFFIX, *ASSEMBLY_SUFFIXES):
+        return
+    target = load_target(options.target)
+    own = (TILE_SUFFIX,) if target.has_tiles else ASSEMBLY_SUFFIXES
+    if suffix not in own:
+        message = f"--out {options.out}: programs for {target.name} are {own[0]} files"
+        raise ReadError(message, legal=(f"--out FILE{own[0]}",))
+
+
+def _request(options: Namespace) -> CastRequest:
+    spec, version, attributes = parse_specification(options.spec or "exact")
+    return CastRequest(
+        src=format_spelled(options.src).name,
+        dst=format_spelled(options.dst).name,
+        target=options.target,
+        spec=spec,
+        version=version,
+        attributes=attributes,
+        rounding=options.rounding,
+        saturate=options.saturate,
+        **_extent(options),
+    )
+
+
+def _extent(options: Namespace) -> dict[str, int]:
+    rows, cols = integer_from("--rows", options.rows), integer_from("--cols", options.cols)
+    steps = integer_from("--steps", options.steps)
+    if steps > MOST_STEPS:
+        raise ReadError(
+            f"--steps {steps}: chains have up to {MOST_STEPS} instructions; each further step multiplies the "
+            "search by the number of casts of the target",
+            legal=[str(number + 1) for number in range(MOST_STEPS)],
+        )
+    return {"rows": rows, "cols": cols, "steps": steps}
+
+
+def _answered(options: Namespace, request: CastRequest) -> Answer:
+    """Return the answer to a request.
+
+    Raises:
+        ReadError: the shape has more elements than can be simulated.
+        TileError: no program of the target fits this shape; the message names --rows, --cols and values that run.
+    """
+    values = assignments("--option", options.options)
+    with stage_progress(options) as progress:
+
+        def make(one: CastRequest) -> Answer:
+            if options.via:
+                return answer_through(one, options.via, progress, options=values)
+            return answer(one, progress, options=values)
+
+        target = load_target(request.target)
+        if not target.has_tiles:
+            _check_elements(request.rows, request.cols)
+        try:
+            return make(request)
+        except TileError as error:
+            raise TileError(
+                f"--rows {request.rows} --cols {request.cols}: no program for {target.name} can convert a tile of this "
+                f"shape: {error.message}",
+                legal=_going(request, make),
+            ) from None
+
+
+_SOURCES = ("f32", "f16", "bf16")
+
+
+def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
+    """Return the answer for a block format.
+
+    Raises:
+        ReadError: an option is wrong or applies to element casts only. IllegalError: the source has no exponent.
+    """
+    from castsim.running.block_lowering import lower_blocks  # noqa: PLC0415 - as above
+    from castsim.tools.lowering.report import block_lowering_document, block_lowering_text  # noqa: PLC0415 - as above
+
+    for name, value in (("--via", options.via), ("--spec", options.spec), ("--rounding", options.rounding)):
+        if value is not None:
+            raise ReadError(f"{name} applies to casts of elements; {wanted.name} is a block format")
+    src = format_named(options.src)
+    if not isinstance(src, FloatFormat) or src.name not in _SOURCES:
+        raise IllegalError(f"{src.name} cannot be quantised to blocks on a chip", legal=_SOURCES)
+    target = with_options(load_target(options.target), assignments("--option", options.options))
+    rows, cols = integer_from("--rows", options.rows), integer_from("--cols", options.cols)
+    found = lower_blocks(src, wanted, target, rows, cols)
+    program = found.ways[0].program if found.ways else None
+    if program is not None and options.out not in (None, STDOUT):
+        write_program(Path(options.out), program)
+
+    def text(_: int) -> RenderableType:
+        if options.out == STDOUT and program is not None:
+            return plain(program.rstrip("\n"))
+        return block_lowering_text(found, options.out)
+
+    return CommandOutcome(block_lowering_document(found, options.out), text, code=0 if found.ways else 1)
+
+
+# `castsim lower` without a cast: all casts of a specification, each with its program.
+
+
+def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> CommandOutcome:
+    """Lower the casts, for tensors of `rows` times `cols` elements, by chains of up to `steps` instructions.
+
+    Raises:
+        ReadError: an option, the ledger or the scheduler is wrong, or a file cannot be written.
+        IllegalError: the specification has no casts.
+        TileError: no program holds a tensor of that shape.
+        EngineError: a worker runs another version or dies.
+    """
+    from castsim.tools.lowering.conform_report import lowered_matrix_document, matrix_report  # noqa: PLC0415 - as above
+    from castsim.tools.lowering.conformance import Extent, lower_all  # noqa: PLC0415 - a single cast needs no matrix
+
+    _check_matrix(options)
+    spec, version, attributes = parse_specification(options.spec)
+    if attributes:
+        raise ReadError("the matrix covers all attributes; give only the specification and its version")
+    workers, ledger = workers_of(options), ledger_of(options)
+    folder = output_folder(options.out)
+    values = assignments("--option", options.options)
+    with resume_hint(ledger), stage_progress(options) as progress:
+        found = lower_all(
+            spec, options.target, version=version, options=values, extent=Extent(rows, cols, steps),
+            workers=workers, ledger=ledger, progress=progress,
+        )  # fmt: skip
+    files = [None] * len(found.cells) if folder is None else _write_programs(found, folder)
+    write_page_of(options, "castsim.tools.lowering.page", found.matrix)
+
+    notes = [] if folder is None else [f"{sum(map(bool, files))} programs written to {folder}"]
+
+    def text(_: int, *, summary: bool = False) -> RenderableType:
+        return matrix_report(found.matrix, options, *notes, summary=summary)
+
+    differs = any(each.entry.verdict is Verdict.DIFFERS for each in found.cells)
+    document = lowered_matrix_document(found, files)
+    return CommandOutcome(document, text, int(differs), partial(text, summary=True), removal(ledger))
+
+
+def _check_matrix(options: Namespace) -> None:
+    given = {"--via": options.via, "--rounding": options.rounding, "--saturate": options.saturate}
+    for name, value in given.items():
+        if value:
+            raise ReadError(f"{name} applies to one cast, not to a specification", legal=("lower SRC DST ...",))
+    if options.out == STDOUT:
+        raise ReadError("--out -: needs a folder, because each cast becomes a file", legal=("--out DIR",))
+    check_page(options, {"--out": options.out})
+
+
+def _write_programs(found: LoweredMatrix, folder: Path) -> list[str | None]:
+    """Write each program to a file of the folder; return their paths, None for cells without one."""
+    words = [
+        "_".join((cell.src, cell.dst, *(word for pair in cell.attributes for word in pair)))
+        for cell in (each.entry.cell for each in found.cells)
+    ]
+    names = file_names(words)
+    paths = [
+        None if each.program is None else folder / f"{names[word]}{each.suffix}"
+        for each, word in zip(found.cells, words, strict=True)
+    ]
+    for each, path in zip(found.cells, paths, strict=True):
+        if path is not None and each.program is not None:
+            write_program(path, each.program)
+    return [None if path is None else str(path) for path in paths]

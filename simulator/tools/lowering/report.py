@@ -1,0 +1,401 @@
+"""A planned cast as JSON and as text; ways to produce a block format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from castsim.isa.formats import Format, IntFormat
+from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.numbers import bits_text, ends_document, grouped, json_value
+from castsim.reports.schemas.keys import Bytes, Cycles, CyclesPerElement, Elements, Name, Scalar, Value
+from castsim.reports.schemas.keys import Number as NumberKeys
+from castsim.reports.targets import specification_words
+from castsim.reports.terminal import composed, indented, table
+from castsim.targets.loader import Target
+from castsim.tools.lowering.catalogue import ProgramCost
+from castsim.tools.lowering.demand import Counterexample, Number, Required, Verdict
+from castsim.tools.lowering.lowering_answers import Alternative, Answer, options_text, setting_text
+from castsim.tools.lowering.planner import Plan, PlanKind
+from castsim.tools.lowering.proof import Evidence as ProofEvidence
+from castsim.tools.lowering.proof import Method
+from castsim.tools.lowering.steps import Chain, path_of
+
+if TYPE_CHECKING:
+    from castsim.running.block_lowering import BlockLowering
+    from castsim.running.block_lowering import BlockWay as PlannedBlockWay
+
+
+class Step(Keys):
+    """An instruction of a chain."""
+
+    instruction: str = says("The instruction.", "name")
+    options: list[str] = says("The required options of the instruction.", lambda step: step.forms[0].options)
+    src: str = says("Name of its source format.")
+    dst: str = says("Name of its destination format.")
+
+
+class Evidence(Keys):
+    """The method by which a verdict was reached."""
+
+    method: Method = says("The method.")
+    codes: int = says("Number of tried codes.")
+    proves: bool = says("Whether these are all codes.")
+    argument: str = says("The argument in words.")
+
+
+class Cost(Keys):
+    """The cost of a program that casts one tensor."""
+
+    cycles: Cycles = says("Cycles of all elements.")
+    elements: Elements = says("Number of cast elements.")
+    cycles_per_element: CyclesPerElement = says("Cycles per element.")
+    scratch_bytes: Bytes = says("Bytes of tmp tiles.")
+    buffer_bytes: Bytes = says("Bytes of the buffer for all tiles together.")
+    vector_registers: int = says("Number of used vector registers.", "registers")
+
+
+class TracedValue(Keys):
+    """An intermediate value of a chain."""
+
+    step: str | None = says("The instruction that computes it; null for the input.")
+    format: str = says("Name of its format.")
+    bits: str = says("Its code in hexadecimal.", lambda traced: code_text(traced.code, traced.format))
+    value: Value = says("Its number, or `nan`, `inf`, `-inf`.", lambda traced: json_value(traced.value, traced.format))
+
+
+class RequiredResult(Keys):
+    """The correct results for one input."""
+
+    lowest: NumberKeys | None = says("The lowest number; null if there is none.")
+    highest: NumberKeys | None = says("The highest number; null if there is none.")
+    further: NumberKeys | None = says("A number outside that range; null if there is none.")
+    nan: bool = says("Whether every NaN is accepted.")
+
+
+def _required(found: Counterexample) -> Document:
+    required = found.required
+    ends = required.lowest, required.highest, required.further
+    return RequiredResult.of(required, **ends_document(ends, found.result.format, code_text))
+
+
+class CounterexampleEntry(Keys):
+    """An input for which a chain is wrong."""
+
+    values: list[TracedValue] = says("All values along the chain, the input first.")
+    required: RequiredResult = says("The accepted results.", _required)
+
+
+class RefutedChain(Keys):
+    """A chain that fails."""
+
+    chain: list[Step] = says("Its instructions.")
+    counterexample: CounterexampleEntry | None = says("An input with a wrong result.")
+
+
+class NativeWithOptions(Keys):
+    """A single instruction in addition to a chain."""
+
+    options: dict[Name, Scalar] = says("The required options of the target.")
+    chain: list[Step] = says("The instruction.", "plan.chain")
+    cycles_per_element: CyclesPerElement | None = says(
+        of=lambda native: native.plan.cost and native.plan.cost.cycles_per_element
+    )
+    """Its cycles per element; null if it was not timed."""
+
+
+def _native(answer: Answer) -> Document | None:
+    native = answer.native
+    return None if native is None else NativeWithOptions.of(native, options=dict((*answer.given, *native.setting)))
+
+
+class PlanEntry(Keys):
+    """How a cast of a specification is lowered."""
+
+    specification: str = says("Name and version, `tosa@1.1`.", "plan.demand.label")
+    version_asked: str | None = says(of=lambda answer: answer.plan.request.version and str(answer.plan.request.version))
+    """The requested version; null for the default."""
+    rule: str = says("The rule of the specification in words.", "plan.demand.cast.rule.meaning")
+    src: str = says("Name of the source format.", "plan.demand.src")
+    dst: str = says("Name of the destination format.", "plan.demand.dst")
+    way: PlanKind = says("Method of the lowering.", "kind")
+    verdict: Verdict = says("Whether the results are correct.", "plan.verdict")
+    proven: bool = says("Whether the verdict is proven.", "plan.proven")
+    claim: str = says("The claim in words.", "plan.claim")
+    chain: list[Step] = says("The instructions.", "plan.chain")
+    evidence: Evidence | None = says("Evidence for the verdict; null if nothing was tried.", "plan.evidence")
+    cost: Cost | None = says("Cost of the cast; null if it was not timed.", "plan.cost")
+    counterexample: CounterexampleEntry | None = says(
+        "An input with a wrong result; null if there is none.", "plan.counterexample"
+    )
+    refuted: list[RefutedChain] = says("Rejected chains.", "plan.refuted")
+    steps_searched: int = says("Number of examined chains and parts of chains.", "plan.searched")
+    reason: str | None = says("The reason why no chain is given, if there is none.", "plan.reason")
+    nearest_format: str | None = says(of="plan.nearest")
+    """The reachable format nearest to the destination, if no chain reaches the destination."""
+    options: dict[Name, Scalar] = says(of=lambda answer: dict(answer.settings))
+    """The target options that the program needs."""
+    options_chosen: list[str] = says(of=lambda answer: [name for name, _ in answer.chosen])
+    """The options among them that the search chose."""
+    without_options: RefutedChain | None = says(of="refuted")
+    """First failure without the chosen options; null if none were chosen."""
+    native_with_options: NativeWithOptions | None = says(of=_native)
+    """The single instruction in addition to a chain; null if there is none."""
+
+
+class Lower(CommandDocument, PlanEntry, name="lower", version=2):
+    """A cast of a specification lowered to a target."""
+
+    target: str = says("Name of the target.", "plan.target")
+    program: str | None = says("Text of the program; null if there is none.", "text")
+    file: str | None = says("The output file; null if none was written.")
+
+
+def answer_document(answer: Answer, out: str | None) -> Document:
+    """Return an answer as JSON; `out` is the file with its program."""
+    return Lower.of(answer, file=None if answer.plan.text is None else out)
+
+
+def code_text(code: int, fmt: Format) -> str:
+    """Return a code in hexadecimal; for a boolean the whole byte, which may be true without being 1."""
+    whole = isinstance(fmt, IntFormat) and fmt.boolean
+    return f"0x{code:02x}" if whole else bits_text(code, fmt)
+
+
+def number_text(value: Number) -> str:
+    """Return a number as a report shows it: an integer in full, otherwise the shortest decimal."""
+    if isinstance(value, float):
+        return "-0" if value == 0 else str(value)
+    if value.denominator == 1:
+        return str(value.numerator)
+    return repr(float(value))
+
+
+def required_text(required: Required, dst: Format) -> str:
+    """Return the correct results in words."""
+    parts = []
+    if required.lowest is not None and required.highest is not None:
+        low, high = (
+            f"{number_text(value)} ({code_text(code, dst)})" for code, value in (required.lowest, required.highest)
+        )
+        parts.append(low if required.lowest == required.highest else f"{low} to {high}")
+        if required.further is not None:
+            parts.append(f"{number_text(required.further[1])} ({code_text(required.further[0], dst)})")
+    if required.nan:
+        parts.append("NaN")
+    return " or ".join(parts)
+
+
+# The ways to a block format on a target.
+
+
+class BlockWay(Keys):
+    """One way to produce a block format."""
+
+    kind: str = says("`operation` or `chain`.")
+    rule: str = says("The rule that determines scales from the largest magnitude.")
+    operations: list[str] = says("Names of the operations, in order.")
+    cycles: int = says("Cycles of the program, including loads and stores.")
+    cycles_per_element: float = says("Cycles per element.")
+    differs: list[str] = says("Differences from the results of `castsim quantise`.")
+    program: str = says("The program.")
+
+
+class LoweredBlocks(CommandDocument, name="lower-blocks"):
+    """The ways to produce a block format on a target."""
+
+    src: str = says("Format of the numbers.")
+    format: str = says("Name of the block format.")
+    target: str = says("Name of the target.")
+    rows: int = says("Rows of the tensor.")
+    cols: int = says("Its columns.")
+    ways: list[BlockWay] = says("The methods; empty if there is none.")
+    refused: list[str] = says("The reason why there are no others.")
+    file: str | None = says("With `--out`: the file of the first program.")
+
+
+def block_lowering_document(found: BlockLowering, out: str | None) -> Document:
+    """Return the document; `out` is the file with the first program."""
+    size = found.rows * found.cols
+    ways = [BlockWay.of(way, cycles_per_element=way.cycles / size) for way in found.ways]
+    return LoweredBlocks.of(found, ways=ways, file=out if found.ways else None)
+
+
+# As text.
+
+
+@composed
+def lower_text(answer: Answer, out: str | None) -> Iterator[RenderableType]:
+    """Yield the report on an answer; `out` is the file with its program."""
+    yield from answer_parts(answer)
+    if answer.plan.text is not None:
+        yield Text("")
+        yield from map(Text, _next(answer, out))
+
+
+def answer_parts(answer: Answer) -> Iterator[RenderableType]:
+    """Yield the parts of an answer: method, reason for the verdict, cost, and the failure of a nonconforming cast."""
+    found = answer.plan
+    demand = found.demand
+    cast = f"{demand.src.name} -> {demand.dst.name} on {found.target.name}"
+    yield Text(f"{cast}{headline(answer)}")
+    yield indented(Text(f"rule: {demand.cast.rule.meaning}"))
+    yield from (indented(Text(option_text(found.target, name, value))) for name, value in answer.settings)
+    if found.chain:
+        yield from (Text(""), indented(_steps(found.chain)))
+    if found.evidence is not None:
+        yield indented(Text(evidence_text(found, found.evidence)))
+    if found.cost is not None:
+        yield indented(Text(cost_text(found.cost)))
+    if answer.native is not None:
+        yield indented(Text(_native_text(answer.native)))
+    if found.counterexample is not None:
+        yield from counterexample_text(found.counterexample, found)
+    for one in found.refuted:
+        shown = ", ".join(step.label for step in one.chain)
+        yield from (Text(""), Text(f"not unchanged: {shown}"), *counterexample_text(one.counterexample, found))
+    if answer.refuted is not None and answer.refuted.counterexample is not None:
+        shown = ", ".join(step.label for step in answer.refuted.chain)
+        yield from (Text(""), Text(f"not without these options; the closest chain is {shown}"))
+        yield from counterexample_text(answer.refuted.counterexample, found)
+
+
+def _next(answer: Answer, out: str | None) -> Iterator[str]:
+    """Yield the commands that print the program and run it."""
+    options = f" {options_text(answer.settings)}" if answer.settings else ""
+    run = f"castsim run {quote(out or 'FILE')}{options} --in src=random:0"
+    if out is not None:
+        yield f"program written to {out}; run it with: {run}"
+        return
+    yield "--out FILE writes the program, --out - prints only the program"
+    if options:
+        yield f"run it with: {run}"
+
+
+def _asked(found: Plan) -> str:
+    """Return the requested version if another version's rule is in force."""
+    version, cast = found.request.version, found.demand.cast
+    if version is None or str(version) == cast.version:
+        return ""
+    return f" ({specification_words(f'{cast.spec.name}@{version}')} has the cast of version {cast.version})"
+
+
+def headline(answer: Answer) -> str:
+    """Return the headline after `SRC -> DST on TARGET`: the method, options and verdict, or the failure."""
+    found = answer.plan
+    if found.kind.fails or found.verdict is Verdict.DIFFERS:
+        return f" does not conform to {specification_words(found.demand.label)}{_asked(found)}: {_failing(found)}"
+    asked = f", as {specification_words(found.demand.label)} asks{_asked(found)}"
+    if not answer.chosen:
+        modes = ", ".join(option for step in found.chain for form in step.forms[:1] for option in form.options)
+        kind = f"native with {modes}" if answer.kind is PlanKind.OPTIONS else answer.kind.value
+        return f"{asked}: {kind}, {found.claim}"
+    kind = answer.kind.value if answer.kind is PlanKind.OPTIONS else f"{answer.kind.value} with options"
+    return f"{asked}: {kind}: {setting_text(answer.chosen)}, {found.claim}"
+
+
+def _failing(found: Plan) -> str:
+    said = []
+    if found.kind.fails:
+        shown = "" if found.nearest is None else f"; the nearest format that chains make is {found.nearest}"
+        said = [f"{found.reason} ({found.searched} instructions and modes tried){shown}"]
+    if found.counterexample is not None:
+        by = path_of(found.chain)[1:-1]
+        chain = f"the best chain, by {', '.join(by)}," if by else "the instruction itself"
+        said.append(f"{chain} fails first at {number_text(found.counterexample.values[0].value)}")
+    return "; ".join(said)
+
+
+def evidence_text(found: Plan, evidence: ProofEvidence) -> str:
+    """Return the evidence for the verdict on a plan's chain."""
+    proven = evidence.proves and found.verdict is not Verdict.DIFFERS
+    why = evidence.argument
+    if evidence.method is Method.BREAKPOINTS:
+        why = (
+            f"the cast is monotonic, so {grouped(evidence.codes)} codes suffice: the ends of its output ranges and NaNs"
+        )
+    return f"{f'proven for every {found.demand.src.name}' if proven else found.claim}: {why}"
+
+
+def option_text(target: Target, name: str, value: int | str) -> str:
+    """Return the meaning of a target option, and who sets it."""
+    option = target.options[name]
+    setter = f"; set by {option.set_by}" if option.set_by else ""
+    return f"option {name}={value}: {option.meaning}{setter}"
+
+
+def _native_text(found: Alternative) -> str:
+    cost = "" if found.plan.cost is None else f", {found.plan.cost.cycles_per_element:.4f} cycles per element"
+    return f"also native with options: {setting_text(found.setting)}{cost} ({chain_text(found.plan.chain)})"
+
+
+def _steps(chain: Chain) -> RenderableType:
+    rows = (
+        (str(number), step.name, step.src.name, step.dst.name, ", ".join(step.forms[0].options))
+        for number, step in enumerate(chain, 1)
+    )
+    return table(">step", "instruction", "from", "to", "options", rows=rows)
+
+
+def cost_text(cost: ProgramCost) -> str:
+    """Return the cost of a program in words."""
+    text = (
+        f"cost: {cost.cycles_per_element:.4f} cycles per element, {cost.cycles:,} cycles for {cost.elements:,} elements"
+    )
+    text += " with loads and stores"
+    if cost.scratch_bytes:
+        text += f"; {cost.scratch_bytes:,} bytes of scratch"
+    if cost.buffer_bytes:
+        text += f"; {cost.buffer_bytes:,} bytes of buffer"
+    return text + (f"; {cost.registers} vector registers" if cost.registers else "")
+
+
+def counterexample_text(found: Counterexample, plan: Plan) -> list[RenderableType]:
+    """Return all values from the input on which a chain fails to its result, and the correct result."""
+    rows = (
+        (value.step or "input", value.format.name, code_text(value.code, value.format), number_text(value.value))
+        for value in found.values
+    )
+    right = required_text(found.required, plan.demand.dst)
+    values = table("after", "format", ">bits", ">value", rows=rows)
+    return [indented(values), indented(Text(f"correct: {right}"))]
+
+
+def chain_text(chain: Chain) -> str:
+    """Return a chain in one line: its formats, and the required modes."""
+    options = [", ".join(step.forms[0].options) for step in chain]
+    names = path_of(chain)
+    shown = " -> ".join(names)
+    asked = "; ".join(f"{step.name}: {option}" for step, option in zip(chain, options, strict=True) if option)
+    return f"{shown} ({asked})" if asked else shown
+
+
+# The ways to a block format on a target.
+
+
+@composed
+def block_lowering_text(found: BlockLowering, out: str | None) -> Iterator[RenderableType]:
+    """Yield the report; `out` is the file with the first program."""
+    answer = "no way" if not found.ways else f"{found.ways[0].kind} ({len(found.ways)} in all)"
+    yield Text(f"{found.src} -> {found.format} on {found.target}: {answer}", style="bold")
+    for way in found.ways:
+        yield from _way(way, found)
+    if found.refused:
+        yield Text("other ways fail:" if found.ways else "reasons:")
+        yield from (indented(Text(reason)) for reason in found.refused)
+    if found.ways and out is None:
+        yield Text("--out FILE writes the first program, --out - prints it alone; run it with: castsim run FILE")
+    elif found.ways:
+        run = f"castsim run {quote(out or '')} --target {found.target} --in x=random:0"
+        yield Text(f"program written to {out}; run it with: {run}")
+
+
+def _way(way: PlannedBlockWay, found: BlockLowering) -> Iterator[RenderableType]:
+    cycles = f"{way.cycles:,} cycles for {found.rows} x {found.cols} elements, loads and stores included"
+    yield Text(f"{way.kind} by the rule {way.rule}: {', '.join(way.operations)}")
+    yield indented(Text(f"{cycles}: {way.cycles / (found.rows * found.cols):.3g} each"))
+    yield from (indented(Text(f"unlike castsim quantise: {one}")) for one in way.differs)

@@ -1,0 +1,342 @@
+"""Answers in a notebook: estimates, accuracy tables, conformance matrices, lowerings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from castsim.execution.timing import Cause, share
+from castsim.reports.documents import identifier
+from castsim.reports.numbers import TONES, grouped
+from castsim.reports.pages.blocks import (
+    Bars,
+    Block,
+    Cell,
+    Folded,
+    Line,
+    Listing,
+    PageTable,
+    ResultsView,
+    Series,
+    Text,
+    cause_series,
+    text_blocks,
+)
+from castsim.running.estimating import Estimate, Estimates
+from castsim.tools import notebooks
+from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, MeasuredCurve, Statistics
+from castsim.tools.accuracy.page import accuracy_page
+from castsim.tools.accuracy.report import accuracy_document
+from castsim.tools.lowering.conform_report import cast_text, cell_text, conform_totals
+from castsim.tools.lowering.conformance import Matrix
+from castsim.tools.lowering.demand import Verdict
+from castsim.tools.lowering.lowering_answers import Answer, setting_text
+from castsim.tools.lowering.report import answer_parts
+from castsim.tools.notebooks.presentation import (
+    SERIES,
+    Column,
+    Columns,
+    DrawnPresentation,
+    Presentation,
+    integers,
+    numbers,
+    short,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+_SHOWN = 10
+"""Maximum number of shapes that HTML lists."""
+
+
+class EstimatePresentation(DrawnPresentation):
+    """Presentation of the estimate of one shape and its causes."""
+
+    def __init__(self, result: object) -> None:
+        assert isinstance(result, Estimate)
+        self._result = result
+
+    def tables(self) -> Mapping[str, Callable[[], Columns]]:
+        """Return the table of causes."""
+        return {"causes": self._causes}
+
+    def _causes(self) -> Columns:
+        found = self._present()
+        return {
+            "cause": [identifier(cause) for cause in found],
+            "cycles": integers(found.values()),
+            "share": numbers(cycles / self._result.cycles for cycles in found.values()),
+        }
+
+    def _present(self) -> dict[Cause, int]:
+        return {cause: self._result.causes[cause] for cause in Cause if self._result.causes.get(cause)}
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the cycles, and their causes as a bar and in a table."""
+        result, found = self._result, self._present()
+        yield Text((Line(f"{grouped(result.cycles)} cycles, bound by {result.bound_by}", "strong"),))
+        yield Bars("", "cycles", ("",), cause_series([found]))
+        rows = [(str(cause), cycles, share(cycles, result.cycles)) for cause, cycles in found.items()]
+        yield PageTable("", ("cause", "cycles", "share"), tuple(rows), numbers=(1, 2))
+
+    def draw(self, figure: Figure) -> None:
+        """Draw the causes as the parts of one bar."""
+        title = f"{grouped(self._result.cycles)} cycles, bound by {self._result.bound_by}"
+        notebooks.cause_bars(figure, {"estimate": self._result.causes}, title)
+
+
+class EstimatesPresentation(DrawnPresentation):
+    """Presentation of the estimates of many shapes, in C order."""
+
+    def __init__(self, result: object) -> None:
+        assert isinstance(result, Estimates)
+        self._result = result
+
+    def tables(self) -> Mapping[str, Callable[[], Columns]]:
+        """Return the table of shapes."""
+        return {"shapes": self._shapes}
+
+    def _shapes(self) -> Columns:
+        result = self._result
+        bounds = result.bound_by.ravel().tolist()
+        parts: dict[str, Column] = {
+            identifier(cause): result.causes[cause].ravel() for cause in Cause if cause in result.causes
+        }
+        return {
+            "shape": np.arange(result.cycles.size, dtype=np.int64),
+            "cycles": result.cycles.ravel(),
+            "bound_by": [None if bound is None else identifier(bound) for bound in bounds],
+            **parts,
+            "reason": [None if reason is None else str(reason) for reason in result.reasons.ravel().tolist()],
+        }
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield their number, and the first ones."""
+        result = self._result
+        yield Text((Line(short(result), "strong"),))
+        rows: list[tuple[Cell, ...]] = []
+        for number, cycles in enumerate(result.cycles.ravel().tolist()):
+            bound, reason = result.bound_by.flat[number], result.reasons.flat[number]
+            found = (cycles, str(bound), "") if reason is None else (None, "refused", str(reason))
+            rows.append((self._index(number), *found))
+        yield PageTable("", ("index", "cycles", "bound by", ""), tuple(rows), numbers=(0, 1), most=_SHOWN)
+        shown = [number for number in range(len(rows[:_SHOWN])) if result.reasons.flat[number] is None]
+        causes = [cause for cause in Cause if cause in result.causes]
+        series = (
+            Series(str(cause), tuple(int(result.causes[cause].flat[number]) for number in shown), identifier(cause))
+            for cause in causes
+        )
+        yield Bars("", "cycles", tuple(map(self._index, shown)), tuple(series))
+
+    def _index(self, number: int) -> str:
+        return ", ".join(map(str, map(int, np.unravel_index(number, self._result.cycles.shape))))
+
+    def draw(self, figure: Figure) -> None:
+        """Draw cycles over the argument that varies along the last index, one line per other combination."""
+        across, others = self._varying(last=True), self._varying(last=False)
+        label = f"{across[0]}, elements" if len(across) == 1 else f"index of the shape ({', '.join(across)})"
+        axes = notebooks.curve_axes(figure, short(self._result), label.removesuffix(" ()"), "cycles")
+        cycles = np.atleast_1d(np.asarray(self._result.cycles, np.float64))
+        for number, index in enumerate(np.ndindex(cycles.shape[:-1])):
+            sizes = self._result.extents[across[0]][index] if len(across) == 1 else np.arange(cycles.shape[-1])
+            names = [f"{name} {self._result.extents[name][index][0]:,}" for name in others]
+            color = SERIES[number % len(SERIES)]
+            axes.plot(sizes, cycles[index], marker=".", color=color, label=", ".join(names) or None)
+        if others:
+            axes.legend(frameon=False, fontsize="small")
+
+    def _varying(self, *, last: bool) -> list[str]:
+        """Return the arguments that vary along the last index, or only along the earlier ones."""
+        given = {name: sizes for name, sizes in self._result.extents.items() if sizes.ndim and sizes.size}
+        along = [name for name, sizes in given.items() if (sizes != sizes[..., :1]).any()]
+        return along if last else [name for name, sizes in given.items() if name not in along and np.ptp(sizes)]
+
+
+# Simulated against measured cycles in a notebook.
+
+_PEER = "public model"
+
+
+class AccuracyPresentation(DrawnPresentation):
+    """Presentation of measurement tables: their rows, and the curves that these form."""
+
+    def __init__(self, result: object) -> None:
+        assert isinstance(result, AccuracyTables)
+        self._result = result
+
+    def tables(self) -> Mapping[str, Callable[[], Columns]]:
+        """Return the tables of rows and curves."""
+        return {"rows": self._rows, "curves": self._curves}
+
+    def _rows(self) -> Columns:
+        placed = [
+            (each.target.name, Path(each.table.file).name, row) for each in self._result.tables for row in each.rows
+        ]
+        found = [assessed for _, _, assessed in placed]
+        return {
+            "target": [target for target, _, _ in placed],
+            "file": [file for _, file, _ in placed],
+            "line": integers(each.row.span.line for each in found),
+            "operation": [each.row.label for each in found],
+            "src": [each.row.src.name for each in found],
+            "dst": [each.row.dst.name for each in found],
+            "path": [each.row.path for each in found],
+            "convention": [each.convention for each in found],
+            "simulated_rows": integers(each.simulated_rows for each in found),
+            "simulated_cols": integers(each.simulated_cols for each in found),
+            "measured_cycles": integers(each.row.measured_cycles for each in found),
+            "simulated_cycles": integers(each.simulated_cycles for each in found),
+            "error_percent": numbers(each.error for each in found),
+            "public_model_cycles": numbers(each.row.predicted for each in found),
+            "public_model_error_percent": numbers(each.predicted_error for each in found),
+            "reason": [each.reason or None for each in found],
+        }
+
+    def _curves(self) -> Columns:
+        placed = self._placed()
+        found = [curve for _, curve in placed]
+        peers = [(None,) * 3 if each.predicted is None else _figures(each.predicted) for each in found]
+        return {
+            "target": [target for target, _ in placed],
+            "operation": [each.operation for each in found],
+            "src": [each.src for each in found],
+            "dst": [each.dst for each in found],
+            "path": [each.path for each in found],
+            "rows": integers(each.simulated.rows for each in found),
+            "mean_percent": numbers(each.simulated.mean for each in found),
+            "median_percent": numbers(each.simulated.median for each in found),
+            "max_percent": numbers(each.simulated.maximum for each in found),
+            "public_model_mean_percent": numbers(mean for mean, _, _ in peers),
+            "public_model_median_percent": numbers(median for _, median, _ in peers),
+            "public_model_max_percent": numbers(most for _, _, most in peers),
+        }
+
+    def _placed(self) -> list[tuple[str, MeasuredCurve]]:
+        return [(each.target.name, curve) for each in self._result.tables for curve in each.curves]
+
+    more = "are in to_frame('curves')"
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the page of the tables without its charts."""
+        yield Text((Line(short(self._result), "strong"),))
+        for section in accuracy_page(accuracy_document(self._result.tables)).sections:
+            yield from (block for block in section.blocks if not isinstance(block, ResultsView))
+
+    def draw(self, figure: Figure) -> None:
+        """Draw simulated over measured cycles, and the distribution of errors."""
+        rows = self._result.rows
+        own = [(each.row.measured_cycles, each.simulated_cycles) for each in rows]
+        peer = [(each.row.measured_cycles, each.row.predicted) for each in rows if each.row.predicted is not None]
+        groups = {name: (found, colour) for name, found, colour in _groups(own, peer) if found}
+        notebooks.compared(figure, groups, short(self._result))
+
+
+def _groups(
+    own: list[tuple[int, int]], peer: list[tuple[int, int]]
+) -> tuple[tuple[str, list[tuple[int, int]], str], ...]:
+    """Return pairs of measured and predicted cycles by predictor, with the simulation on top."""
+    return (_PEER, peer, SERIES[1]), ("simulation", own, SERIES[0])
+
+
+def _figures(found: Statistics) -> tuple[float, float, float]:
+    """Return mean, median and maximum."""
+    return found.mean, found.median, found.maximum
+
+
+# A conformance matrix in a notebook.
+
+_MOST_CELLS = 60
+"""Maximum number of casts that HTML lists."""
+
+_COLOURS = {
+    Verdict.EXACT: TONES["sound"][0],
+    Verdict.CONFORMS: TONES["optional"][0],
+    Verdict.DIFFERS: TONES["bad"][0],
+}
+"""Colours of verdicts."""
+
+
+class ConformancePresentation(DrawnPresentation):
+    """Presentation of every cast of a specification on every target."""
+
+    def __init__(self, result: object) -> None:
+        assert isinstance(result, Matrix)
+        self._result = result
+
+    def tables(self) -> Mapping[str, Callable[[], Columns]]:
+        """Return the table of cells."""
+        return {"cells": self._cells}
+
+    def _cells(self) -> Columns:
+        entries = self._result.entries
+        return {
+            "src": [each.cell.src for each in entries],
+            "dst": [each.cell.dst for each in entries],
+            "attributes": [setting_text(each.cell.attributes) for each in entries],
+            "target": [each.cell.target for each in entries],
+            "way": [each.kind.value for each in entries],
+            "verdict": [each.verdict.value for each in entries],
+            "path": [" -> ".join(each.path) for each in entries],
+            "instructions": [", ".join(each.instructions) for each in entries],
+            "options": [setting_text(each.settings) for each in entries],
+            "method": [each.method for each in entries],
+            "proven": np.array([each.proven for each in entries], np.bool_),
+            "cycles_per_element": numbers(each.cycles_per_element for each in entries),
+            "answer": [cell_text(each) for each in entries],
+        }
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the number of conforming cells by target, and the answers by cast."""
+        result = self._result
+        yield Text((Line(short(result), "strong"),))
+        yield from text_blocks([conform_totals(result)])
+        found = [(cast, result.row(number)) for number, cast in enumerate(result.casts)]
+        rows = [(cast_text(cast, row[0]), *map(cell_text, row)) for cast, row in found]
+        yield PageTable("", ("cast", *result.targets), tuple(rows), most=_MOST_CELLS)
+
+    def draw(self, figure: Figure) -> None:
+        """Draw a square per cast and target in the colour of its verdict."""
+        result = self._result
+        order = [*_COLOURS]
+        places = np.array([order.index(each.verdict) for each in result.entries], np.int64)
+        grid = places.reshape(len(result.casts), len(result.targets))
+        names = [cast_text(cast, result.row(number)[0]) for number, cast in enumerate(result.casts)]
+        colours = {verdict.value: colour for verdict, colour in _COLOURS.items()}
+        notebooks.verdict_grid(figure, grid, names, result.targets, colours, short(result))
+
+
+# The lowering of a cast in a notebook.
+
+
+class LoweringPresentation(Presentation):
+    """Presentation of the steps by which a target performs a cast."""
+
+    def __init__(self, result: object) -> None:
+        assert isinstance(result, Answer)
+        self._result = result
+
+    def tables(self) -> Mapping[str, Callable[[], Columns]]:
+        """Return the table of steps."""
+        return {"steps": self._steps}
+
+    def _steps(self) -> Columns:
+        chain = self._result.plan.chain
+        return {
+            "step": np.arange(1, len(chain) + 1, dtype=np.int64),
+            "instruction": [step.name for step in chain],
+            "src": [step.src.name for step in chain],
+            "dst": [step.dst.name for step in chain],
+            "options": [", ".join(step.forms[0].options) for step in chain],
+        }
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the text report, and the program."""
+        result = self._result
+        yield from text_blocks(answer_parts(result))
+        if result.text is not None:
+            yield Folded("program", (Listing("", result.text.rstrip("\n")),))

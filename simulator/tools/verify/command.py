@@ -1,0 +1,293 @@
+"""The command `verify`: prove a cast against the independent oracle, or compare two implementations."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from castsim.commands.option_parsers import integer_from, take_words, workers_of
+from castsim.commands.outcome import CommandOutcome
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import Overflow, Rounding
+from castsim.reports.progress import stage_progress
+from castsim.tools.verify.comparison import probe
+from castsim.tools.verify.documents import SubstitutionVerification
+from castsim.tools.verify.inputs import EXHAUSTIVE, SAMPLES, STRUCTURED
+from castsim.tools.verify.progress import verification_progress
+from castsim.tools.verify.report import (
+    lowering_document,
+    lowering_text,
+    substitutions_text,
+    verify_document,
+    verify_text,
+)
+from castsim.tools.verify.running import VerificationRecord, plan, required_parts, verify
+
+if TYPE_CHECKING:
+    from castsim.execution.distributing import Workers
+    from castsim.targets.specification import Specification
+    from castsim.tools.lowering.conformance import Cell
+    from castsim.tools.lowering.samples import Substitute
+    from castsim.tools.verify.lowering import LoweringRecord, SubstitutionRecord
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Compare, and keep a record if asked for.
+
+    Raises:
+        ReadError: an option is wrong, or a record cannot be read or written, or does not fit.
+        IllegalError: the pair lacks a mode, the codes cannot be tried, or there is no oracle.
+        EngineError: a worker runs another version or dies.
+        KeyboardInterrupt: the verification was interrupted; the record is saved.
+    """
+    path, workers = _record_path(options), workers_of(options)
+    if options.substitutions or options.lowering:
+        execution = _execute_substitutions if options.substitutions else _execute_lowering
+        return execution(options, path, workers)
+    if options.spec is not None or options.target:
+        raise ReadError("--spec applies only to --lowering, --target to --lowering and --substitutions")
+    record = _resumed(options, path) if options.resume and path else _started(options)
+    record.begin_run()
+    try:
+        if path is not None:
+            record.save(path)  # now, so that a long run does not end with nowhere to write
+        with verification_progress(options, record) as observer:
+            verify(
+                record,
+                workers=workers.count,
+                scheduler=workers.scheduler,
+                save=None if path is None else lambda: record.save(path),
+                observer=observer,
+            )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_interruption(record, path)) from None
+
+    document = {} if options.json is None else verify_document(record, path)  # its digests take a while
+    return CommandOutcome(document, lambda _: verify_text(record, path), code=1 if record.mismatches else 0)
+
+
+def _record_path(options: Namespace) -> Path | None:
+    if options.record is None:
+        if options.resume:
+            raise ReadError("--resume continues a record; name it with --record FILE")
+        return None
+    path = Path(options.record)
+    if options.resume and not path.exists():
+        raise ReadError(f"record '{path}' does not exist; leave out --resume to start it")
+    if path.exists() and not options.resume:
+        raise ReadError(f"record '{path}' already exists; continue it with --resume, or name another --record")
+    return path
+
+
+def _started(options: Namespace) -> VerificationRecord:
+    """Return a new record of the request, after trying one code of each part."""
+    if options.matrix:
+        _check_alone("--matrix", options)
+        return VerificationRecord.of(required_parts())
+    parts = _requested(options)
+    for part in parts:
+        probe(part)
+    return VerificationRecord.of(parts)
+
+
+def _resumed(options: Namespace, path: Path) -> VerificationRecord:
+    """Return the record to continue.
+
+    Raises:
+        ReadError: the record has other parts than requested, or the sources have changed since.
+    """
+    record = VerificationRecord.load(path)
+    held = [one.part for one in record.progress]
+    if options.pair:
+        wanted = list(_requested(options))
+    elif options.matrix:
+        _check_alone("--matrix", options)
+        wanted = list(required_parts())
+    else:
+        _check_alone("--resume without SRC and DST", options)
+        wanted = held
+    if set(wanted) != set(held):
+        other = next(iter(sorted(set(wanted) ^ set(held), key=str)))
+        raise ReadError(f"record '{path}' covers parts that were not requested, such as {other}")
+    _refuse_stale(record, path)
+    return record
+
+
+def _refuse_stale(record: VerificationRecord | SubstitutionRecord, path: Path) -> None:
+    """Reject a record whose sources have changed since then (ReadError)."""
+    changed = record.changed_files()
+    if changed:
+        raise ReadError(
+            f"record '{path}' is stale, start a new one: its sources have changed since: {', '.join(changed)}"
+        )
+
+
+def _check_alone(what: str, options: Namespace) -> None:
+    """Reject options that choose what to compare."""
+    given = [f"--{name}" for name in ("rounding", "overflow", "tier", "against", "samples", "seed")
+             if getattr(options, name)]  # fmt: skip
+    given += [f"--{name}" for name in ("exhaustive", "structured") if getattr(options, name)]
+    given += ["SRC DST"] if options.pair else []
+    if given:
+        raise ReadError(f"{what} already determines what is compared; leave out {', '.join(given)}")
+
+
+def _requested(options: Namespace) -> tuple[Any, ...]:
+    pair = list(options.pair)
+    roundings = take_words(pair, options.rounding, [mode.value for mode in Rounding])
+    overflows = take_words(pair, options.overflow, [policy.value for policy in Overflow])
+    if len(pair) != 2:
+        number = f"{len(pair)} argument{'' if len(pair) == 1 else 's'}"
+        raise ReadError(f"verify takes two formats, not {number}", legal=("verify SRC DST", "verify --matrix"))
+    chosen = {EXHAUSTIVE: options.exhaustive, STRUCTURED: options.structured, SAMPLES: options.samples is not None}
+    kinds = [kind for kind, given in chosen.items() if given]
+    if len(kinds) > 1:
+        raise ReadError(f"--{kinds[0]} and --{kinds[1]} cannot be combined")
+    return plan(
+        *pair,
+        roundings=roundings,
+        overflows=overflows,
+        tier=options.tier,
+        against=options.against,
+        inputs=kinds[0] if kinds else None,
+        count=None if options.samples is None else integer_from("--samples", options.samples),
+        seed=0 if options.seed is None else integer_from("--seed", options.seed, least=0),
+    )
+
+
+def _interruption(record: VerificationRecord, path: Path | None) -> str:
+    """Return the progress of an interrupted verification, and whether it can be continued."""
+    checked = sum(one.checked for one in record.progress)
+    total = sum(one.size for one in record.progress)
+    hint = f"saved in {path}: continue with --resume" if path is not None else "nothing was saved: pass --record FILE"
+    if path is not None and not path.exists():  # interrupted before the first save
+        hint = f"{path} is not written yet"
+    return f"{checked:,} of {total:,} codes tried, {record.mismatches} mismatches; {hint}"
+
+
+# `--lowering` and `--substitutions`: planned casts, and what stands in for instructions, tried again. Planned casts are
+# run from the text of their programs. `castsim lower` tries all codes of 32 bits with functions instead of
+# instructions; here they are compared with the machine model on all codes, once.
+
+_SPEC = "tosa"
+"""The default specification."""
+
+
+def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -> CommandOutcome:
+    """Run lowered casts again; the exit code is 1 if a claim fails.
+
+    Raises:
+        ReadError: an option is wrong, or a record cannot be read or written, or does not fit.
+        KeyboardInterrupt: the run was interrupted; the record contains everything done so far.
+    """
+    from castsim.running.acceptance import parse_specification  # noqa: PLC0415 - loads the planner
+    from castsim.tools.verify.lowering import LoweringRecord, started, verify_lowering  # noqa: PLC0415 - as above
+
+    given = [f"--{name}" for name in ("rounding", "overflow", "tier", "against", "exhaustive", "structured", "matrix")
+             if getattr(options, name)]  # fmt: skip
+    if given or len(options.pair) not in (0, 2):
+        raise ReadError(f"--lowering takes both SRC and DST or neither, not {', '.join(given) or 'one of them'}")
+    resumed = LoweringRecord.load(path) if options.resume and path is not None else None
+    spec, version, attributes = parse_specification(options.spec or (_SPEC if resumed is None else resumed.spec))
+    if attributes:
+        raise ReadError("the matrix covers all attributes; give only the specification and its version")
+    samples = None if options.samples is None else integer_from("--samples", options.samples)
+    seed = None if options.seed is None else integer_from("--seed", options.seed, least=0)
+    if resumed is None:
+        record = started(spec, *_cells(options, spec, version), samples, seed or 0)
+    else:
+        record = resumed
+        other = _other_than(record, options, spec, version, samples, seed)
+        if other is not None:
+            raise ReadError(f"record '{path}' covers different {other}; continue it with --resume alone")
+    with stage_progress(options) as progress:
+        verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress, workers)
+
+    return CommandOutcome(
+        lowering_document(record), lambda _: lowering_text(record, path), code=1 if record.wrong else 0
+    )
+
+
+def _cells(options: Namespace, spec: Specification, version: str | None) -> tuple[str, list[Cell]]:
+    """Return the version in force and the requested cells."""
+    from castsim.tools.lowering.conformance import prepared  # noqa: PLC0415 - as above
+
+    src, dst = options.pair or (None, None)
+    names = [name for text in options.target for name in text.split(",")]
+    asked = prepared(spec, names, version, src, dst, {})
+    return asked.version, list(asked.cells)
+
+
+def _other_than(
+    record: LoweringRecord,
+    options: Namespace,
+    spec: Specification,
+    version: str | None,
+    samples: int | None,
+    seed: int | None,
+) -> str | None:
+    """Return the difference between a record and the request, None if they agree; the record fills in other options."""
+    if (spec.name, version or record.version) != (record.spec, record.version):
+        return "specifications or versions"
+    if samples not in (None, record.samples) or seed not in (None, record.seed):
+        return "samples"
+    if options.pair or options.target:
+        _, cells = _cells(options, spec, record.version)
+        return None if set(cells) == set(record.cells) else "casts or targets"
+    return None
+
+
+_NOT_OF_SUBSTITUTIONS = (
+    "rounding", "overflow", "tier", "against", "exhaustive", "structured", "samples", "seed", "matrix",
+    "lowering", "spec",
+)  # fmt: skip
+"""Options that do not apply to substitutions."""
+
+
+def _execute_substitutions(options: Namespace, path: Path | None, workers: Workers) -> CommandOutcome:
+    """Try substitutions on all codes; the exit code is 1 if any result differs.
+
+    Raises:
+        ReadError: an option is wrong, or a record cannot be read or written, or does not fit.
+        IllegalError: the cast has no substitutions.
+        KeyboardInterrupt: the run was interrupted; the record contains everything done so far.
+    """
+    from castsim.tools.verify.lowering import Asked, SubstitutionRecord, verify_substitutions  # noqa: PLC0415 - as above
+
+    given = [f"--{name}" for name in _NOT_OF_SUBSTITUTIONS if getattr(options, name)]
+    if given or len(options.pair) not in (0, 2):
+        other = ", ".join(given) or "one of them"
+        raise ReadError(f"--substitutions takes both SRC and DST or neither, not {other}")
+    names = tuple(name for text in options.target for name in text.split(","))
+    asked = Asked((options.pair[0], options.pair[1]) if options.pair else None, names)
+    wanted = asked.substitutes()
+    if options.resume and path is not None:
+        record = _resumed_substitutions(path, wanted)
+    else:
+        record = SubstitutionRecord.of(substitute.identity for substitute in wanted)
+    with stage_progress(options) as progress:
+        save = None if path is None else lambda: record.save(path)
+        verify_substitutions(record, asked, save, progress, workers)
+
+    document = {**record.document(), "schema_version": SubstitutionVerification.VERSION}
+    return CommandOutcome(document, lambda _: substitutions_text(record, path), code=1 if record.mismatches else 0)
+
+
+def _resumed_substitutions(path: Path, wanted: list[Substitute]) -> SubstitutionRecord:
+    """Return the record to continue, with the requested parts added.
+
+    Raises:
+        ReadError: the sources or the facts of a target have changed since.
+    """
+    from castsim.tools.verify.lowering import SubstitutionRecord  # noqa: PLC0415 - as above
+
+    record = SubstitutionRecord.load(path)
+    _refuse_stale(record, path)
+    today = {(one.identity.name, one.identity.format): one.identity for one in wanted}
+    for trial in record.trials:
+        held = trial.identity
+        if today.get((held.name, held.format), held) != held:
+            raise ReadError(f"record '{path}' is stale, start a new one: the facts behind '{held.name}' have changed")
+    record.extend(one.identity for one in wanted)
+    return record

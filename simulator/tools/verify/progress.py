@@ -1,0 +1,67 @@
+"""The progress of a verification on standard error, only on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from castsim.reports.progress import close_bars, is_watched
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from rich.progress import Progress as Bars
+
+    from castsim.tools.verify.running import PartProgress, VerificationRecord
+
+_MANY = 1_000_000
+"""Number of codes above which their number is announced, because they take long."""
+
+
+@contextmanager
+def verification_progress(options: Namespace, record: VerificationRecord) -> Iterator[VerificationProgress | None]:
+    """Show the progress of a record while the block lasts; None if progress is not shown.
+
+    Work of more than some seconds is announced with its sets of codes and their sizes.
+    """
+    total = sum(one.size - one.checked for one in record.progress)
+    if not options.quiet and total >= _MANY:
+        kinds = ", ".join(dict.fromkeys(one.part.inputs for one in record.progress))
+        casts = f"{len(record.progress)} cast{'s' if len(record.progress) > 1 else ''}"
+        print(f"trying {casts} on {total:,} codes: {kinds}", file=sys.stderr)
+    if not is_watched(options):
+        yield None
+        return
+    from rich.progress import MofNCompleteColumn, TimeElapsedColumn  # noqa: PLC0415 - only a watched run pays for rich
+
+    from castsim.reports.bars import Words, bars  # noqa: PLC0415 - as above
+
+    close_bars()
+    with bars(MofNCompleteColumn(), TimeElapsedColumn(), Words("rate")) as shown:
+        yield VerificationProgress(shown, record)
+
+
+class VerificationProgress:
+    """Progress of a record: the current part, its finished share, the rate, and the number of remaining parts."""
+
+    def __init__(self, bars: Bars, record: VerificationRecord) -> None:
+        self._bars = bars
+        self._record = record
+        self._task = bars.add_task("starting", total=None, rate="")
+
+    def advance(self, one: PartProgress, codes: int) -> None:
+        """Move the bar to the current position in the part."""
+        from castsim.tools.verify.report import rate_text  # noqa: PLC0415 - rich is there already
+
+        number = next(index for index, other in enumerate(self._record.progress, 1) if other is one)
+        part = one.part
+        self._bars.update(
+            self._task,
+            description=f"[{number}/{len(self._record.progress)}] {part.src} -> {part.dst} {part.rounding}"
+            f" {part.overflow}, {part.inputs}",
+            total=one.size,
+            completed=one.checked,
+            rate=f"{rate_text(one)} codes/s, {self._record.mismatches} mismatches",
+        )

@@ -1,0 +1,305 @@
+"""Loads and stores through views of any shape and stride, against indexing in NumPy one element at a time."""
+
+# A `.pto` statement stays on one line.
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kit.execution_programs import issued, kernel, run, walk
+
+from castsim.execution.buffer_values import execute_transfer
+from castsim.execution.pipe_operations import Transfer
+from castsim.isa.errors import CastsimError, TileError
+
+UB = 196_608
+SIZES = {"f32": 4, "f16": 2, "bf16": 2, "si8": 1, "ui8": 1, "i16": 2, "i32": 4, "i64": 8}
+
+
+def constants(values: list[int], prefix: str) -> tuple[str, str]:
+    """Definitions of index constants, and the list that names them."""
+    lines = "".join(f"%{prefix}{n} = arith.constant {value} : index\n" for n, value in enumerate(values))
+    return lines, "[" + ", ".join(f"%{prefix}{n}" for n in range(len(values))) + "]"
+
+
+def transfer(
+    element: str,
+    shape: list[int],
+    strides: list[int],
+    offsets: list[int],
+    sizes: list[int],
+    tile: str,
+    *,
+    load: bool,
+    layout: str | None = None,
+) -> str:
+    """One load or store of a part of a view of %x at address 64 of the buffer."""
+    text = ""
+    names = []
+    for prefix, values in (("n", shape), ("s", strides), ("o", offsets), ("z", sizes)):
+        lines, named = constants(values, prefix)
+        text += lines
+        names.append(named)
+    view, part = (
+        f"!pto.tensor_view<{'?x' * len(shape)}{element}>",
+        f"!pto.partition_tensor_view<{'x'.join(map(str, sizes))}x{element}>",
+    )
+    attribute = f" {{layout = #pto.layout<{layout}>}}" if layout else ""
+    text += f"%at = arith.constant 64 : i64\n%t = pto.alloc_tile addr = %at : {tile}\n"
+    text += f"%v = pto.make_tensor_view %x, shape = {names[0]}, strides = {names[1]}{attribute} : {view}\n"
+    text += f"%p = pto.partition_view %v, offsets = {names[2]}, sizes = {names[3]} : {view} -> {part}\n"
+    if load:
+        text += f"pto.tload ins(%p : {part}) outs(%t : {tile})"
+    else:
+        text += f"pto.tstore ins(%t : {tile}) outs(%p : {part})"
+    return kernel(text, f"%x: !pto.ptr<{element}>")
+
+
+def places(strides: list[int], offsets: list[int], sizes: list[int]) -> np.ndarray:
+    """Element numbers in global memory, one row per tile row: row-major over all dimensions but the last."""
+    base = sum(o * s for o, s in zip(offsets, strides, strict=True))
+    rows = [
+        [base + sum(i * s for i, s in zip((*index, column), strides, strict=True)) for column in range(sizes[-1])]
+        for index in product(*map(range, sizes[:-1]))
+    ]
+    return np.array(rows, np.int64).reshape(prod(sizes[:-1]), sizes[-1])
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[str, list[int], list[int], list[int], list[int]]:
+    element = draw(st.sampled_from(sorted(SIZES)))
+    rank = draw(st.integers(1, 5))
+    shape = [draw(st.integers(1, 4)) for _ in range(rank - 1)] + [draw(st.integers(1, 40))]
+    offsets = [draw(st.integers(0, extent - 1)) for extent in shape]
+    sizes = [draw(st.integers(1, extent - offset)) for extent, offset in zip(shape, offsets, strict=True)]
+    strides = [1]
+    for extent in reversed(shape[1:]):
+        # dense, with gaps, or any small number at all: rows may overlap
+        dense = strides[0] * extent
+        strides.insert(0, draw(st.one_of(st.just(dense), st.integers(dense, dense + 9), st.integers(0, 70))))
+    return element, shape, strides, offsets, sizes
+
+
+def tile_type(element: str, sizes: list[int], pad: int = 0) -> tuple[str, int, int]:
+    """A tile of the part's rows and columns, its physical columns, and the columns' bytes."""
+    granule = 32 // SIZES[element]
+    columns = -(-sizes[-1] // granule) * granule + granule
+    rows = prod(sizes[:-1])
+    text = f"!pto.tile_buf<vec, {rows}x{columns}x{element}, valid={rows}x{sizes[-1]}" + (
+        f", pad={pad}>" if pad else ">"
+    )
+    return text, columns, columns * SIZES[element]
+
+
+def extent(shape: list[int], strides: list[int]) -> int:
+    return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(cases())
+def test_load(case: tuple[str, list[int], list[int], list[int], list[int]]) -> None:
+    element, shape, strides, offsets, sizes = case
+    size = SIZES[element]
+    tile, _, pitch = tile_type(element, sizes)
+    memory = np.random.default_rng(1).integers(0, 256, extent(shape, strides) * size, np.uint8)
+    text = transfer(element, shape, strides, offsets, sizes, tile, load=True)
+    assert walk(text).arguments["x"].elements * size == memory.size
+    far, buffer = run(text, {"x": memory}, fill=0xEE)
+    wanted = np.full(UB, 0xEE, np.uint8)
+    for row, line in enumerate(places(strides, offsets, sizes)):
+        start = 64 + row * pitch
+        wanted[start : start + sizes[-1] * size] = memory.reshape(-1, size)[line].reshape(-1)
+    assert np.array_equal(buffer, wanted)
+    assert np.array_equal(far["x"], memory)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(cases())
+def test_store(case: tuple[str, list[int], list[int], list[int], list[int]]) -> None:
+    element, shape, strides, offsets, sizes = case
+    size = SIZES[element]
+    tile, _, pitch = tile_type(element, sizes)
+    memory = np.random.default_rng(2).integers(0, 256, extent(shape, strides) * size, np.uint8)
+    executed = walk(transfer(element, shape, strides, offsets, sizes, tile, load=False))
+    assert not executed.arguments["x"].needs_input
+    buffer = np.random.default_rng(3).integers(0, 256, UB, np.uint8)
+    got = memory.copy()
+    for _, operation in issued(executed):
+        if isinstance(operation, Transfer):
+            execute_transfer(operation, buffer, {"x": got})
+    wanted = memory.copy().reshape(-1, size)
+    for row, line in enumerate(places(strides, offsets, sizes)):
+        for column, place in enumerate(line):  # in order: where rows overlap, the last one stays
+            start = 64 + row * pitch + column * size
+            wanted[place] = buffer[start : start + size]
+    assert np.array_equal(got.reshape(-1, size), wanted)
+
+
+# docs/reference/pto.md section 7.2: padding reaches the next 32-byte boundary, not the end of the row. Largest and
+# smallest value.
+PAD = {
+    ("f32", 1): "00000000", ("f32", 2): "0000807f", ("f32", 3): "000080ff",
+    ("f16", 1): "0000", ("f16", 2): "007c", ("f16", 3): "00fc",
+    ("bf16", 1): "0000", ("bf16", 2): "807f", ("bf16", 3): "80ff",
+    ("si8", 1): "00", ("si8", 2): "7f", ("si8", 3): "80",
+    ("ui8", 1): "00", ("ui8", 2): "ff", ("ui8", 3): "00",
+    ("i16", 2): "ff7f", ("i16", 3): "0080", ("i32", 2): "ffffff7f", ("i32", 3): "00000080",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "pattern"), PAD.items(), ids=str)
+@pytest.mark.parametrize("columns", [1, 7, 8, 15, 31, 32])
+def test_padding_on_load(key: tuple[str, int], pattern: str, columns: int) -> None:
+    element, pad = key
+    size, sizes = SIZES[element], [3, columns]
+    tile, _, pitch = tile_type(element, sizes, pad)
+    memory = np.random.default_rng(4).integers(0, 256, 3 * columns * size, np.uint8)
+    _, buffer = run(transfer(element, sizes, [columns, 1], [0, 0], sizes, tile, load=True), {"x": memory}, fill=0x5A)
+    for row in range(3):
+        line = buffer[64 + row * pitch : 64 + (row + 1) * pitch]
+        length = columns * size
+        block = -(-length // 32) * 32
+        assert np.array_equal(line[:length], memory[row * length : (row + 1) * length])
+        assert line[length:block].tobytes() == bytes.fromhex(pattern) * ((block - length) // size)
+        assert (line[block:] == 0x5A).all()
+    assert (buffer[:64] == 0x5A).all()
+    assert (buffer[64 + 3 * pitch :] == 0x5A).all()
+
+
+# -------------------------------------------------------------------------------------------------------- 4-bit types
+@pytest.mark.parametrize("columns", [2, 6, 32, 62, 64])
+@pytest.mark.parametrize("load", [True, False])
+def test_int4_is_packed_in_global_memory(columns: int, load: bool) -> None:
+    # In the buffer a row of `cols` s4 elements has a pitch of cols bytes; its data is packed at the start of the row.
+    tile = f"!pto.tile_buf<vec, 3x64xs4, valid=3x{columns}>"
+    text = transfer("s4", [3, columns], [columns, 1], [0, 0], [3, columns], tile, load=load)
+    rng = np.random.default_rng(columns)
+    memory = rng.integers(0, 256, 3 * columns // 2, np.uint8)
+    if load:
+        _, buffer = run(text, {"x": memory}, fill=0xC3)
+        rows = buffer[64 : 64 + 3 * 64].reshape(3, 64)
+        assert np.array_equal(rows[:, : columns // 2], memory.reshape(3, -1))
+        assert (rows[:, columns // 2 :] == 0xC3).all()
+        return
+    far, _ = run(text, {"x": memory}, fill=0xC3)
+    assert (far["x"] == 0xC3).all()
+
+
+def test_int4_part_at_an_even_offset() -> None:
+    text = transfer("s4", [4, 16], [16, 1], [1, 6], [2, 4], "!pto.tile_buf<vec, 2x32xs4, valid=2x4>", load=True)
+    memory = np.arange(32, dtype=np.uint8)  # row 1 is bytes 8 .. 15; column 6 is byte 3 of it
+    _, buffer = run(text, {"x": memory})
+    assert buffer[64:66].tolist() == [11, 12]
+    assert buffer[96:98].tolist() == [19, 20]
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "offsets", "sizes"),
+    [
+        ([4, 16], [16, 1], [0, 1], [2, 4]),  # odd offset
+        ([4, 16], [17, 1], [0, 0], [2, 4]),  # odd row stride
+        ([4, 16], [16, 1], [0, 0], [2, 5]),  # half a byte at the end of a row
+    ],
+)
+@pytest.mark.parametrize("load", [True, False])
+def test_int4_parts_that_split_bytes(shape, strides, offsets, sizes, load) -> None:
+    tile = f"!pto.tile_buf<vec, 2x32xs4, valid={sizes[0]}x{sizes[1]}>"
+    with pytest.raises(TileError, match="even"):
+        walk(transfer("s4", shape, strides, offsets, sizes, tile, load=load))
+
+
+@pytest.mark.parametrize(("pad", "byte"), [(1, 0x00), (2, 0x77), (3, 0x88)])
+def test_int4_padding_fills_both_nibbles(pad: int, byte: int) -> None:
+    tile = f"!pto.tile_buf<vec, 1x64xs4, valid=1x6, pad={pad}>"
+    text = transfer("s4", [1, 6], [6, 1], [0, 0], [1, 6], tile, load=True)
+    _, buffer = run(text, {"x": np.array([0x21, 0x43, 0x65], np.uint8)}, fill=0xEE)
+    assert buffer[64:67].tolist() == [0x21, 0x43, 0x65]
+    assert buffer[67:96].tolist() == [byte] * 29
+    assert (buffer[96:] == 0xEE).all()
+
+
+# ---------------------------------------------------------------------------------------------- column-major, one line
+@pytest.mark.parametrize("load", [True, False])
+def test_column_major(load: bool) -> None:
+    # A dn view and a col_major tile: element (i, j) lies at i + j * rows in the tile, i + j * stride in memory.
+    tile = "!pto.tile_buf<vec, 16x5xf32, valid=12x4, blayout=col_major>"
+    text = transfer("f32", [12, 4], [1, 13], [0, 0], [12, 4], tile, load=load, layout="dn")
+    memory = np.random.default_rng(7).integers(0, 256, (11 + 3 * 13 + 1) * 4, np.uint8)
+    if load:
+        _, buffer = run(text, {"x": memory})
+        words = buffer[64 : 64 + 16 * 5 * 4].view("<u4")
+        for i, j in product(range(12), range(4)):
+            assert words[i + 16 * j] == memory.view("<u4")[i + 13 * j]
+        assert not words[12:16].any()
+        return
+    executed = walk(text)
+    (operation,) = [op for _, op in issued(executed) if isinstance(op, Transfer)]
+    assert (operation.bursts, operation.burst_bytes, operation.ub_pitch, operation.gm_pitch) == (4, 48, 64, 52)
+
+
+@pytest.mark.parametrize(
+    ("tile", "sizes", "strides", "element_of"),
+    [
+        # one valid column of a col_major tile: its elements are adjacent in the buffer
+        ("!pto.tile_buf<vec, 16x4xf32, valid=5x1, blayout=col_major>", [5, 1], [3, 1], lambda i, j: i + 16 * j),
+        # one valid row: its elements are 16 apart
+        ("!pto.tile_buf<vec, 16x4xf32, valid=1x4, blayout=col_major>", [1, 4], [4, 1], lambda i, j: i + 16 * j),
+        # one valid column of a row_major tile, as a column of the view
+        ("!pto.tile_buf<vec, 5x8xf32, valid=5x1>", [5, 1], [3, 1], lambda i, j: 8 * i + j),
+    ],
+)
+def test_one_line_stores_do_not_mind_the_layout(tile, sizes, strides, element_of) -> None:
+    text = transfer("f32", sizes, strides, [0, 0], sizes, tile, load=False)
+    buffer = np.zeros(UB, np.uint8)
+    buffer[64 : 64 + 64 * 4] = np.arange(64, dtype="<u4").view(np.uint8)
+    memory = np.full(extent(sizes, strides) * 4, 0xFF, np.uint8)
+    for _, operation in issued(walk(text)):
+        if isinstance(operation, Transfer):
+            execute_transfer(operation, buffer, {"x": memory})
+    wanted = np.full(memory.size // 4, 0xFFFFFFFF, "<u4")
+    for i, j in product(range(sizes[0]), range(sizes[1])):
+        wanted[i * strides[0] + j * strides[1]] = element_of(i, j)
+    assert np.array_equal(memory.view("<u4"), wanted)
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+@pytest.mark.parametrize(
+    ("shape", "strides", "sizes", "tile", "layout", "message"),
+    [
+        ([4, 8], [8, 1], [4, 8], "!pto.tile_buf<vec, 8x4xf32, blayout=col_major>", None, "row_major|valid|layout"),
+        ([4, 8], [8, 1], [3, 8], "!pto.tile_buf<vec, 4x8xf32>", None, "3 x 8|24|elements"),
+        ([4, 8], [16, 2], [4, 8], "!pto.tile_buf<vec, 4x8xf32>", None, "adjacent"),
+        ([4, 8], [8, 1], [4, 8], "!pto.tile_buf<vec, 4x8xf32>", "nz", "nz"),
+        ([8, 4], [1, 8], [8, 4], "!pto.tile_buf<vec, 8x8xf32, valid=8x4>", None, "dn"),
+    ],
+)
+@pytest.mark.parametrize("load", [True, False])
+def test_transfers_that_do_not_fit(shape, strides, sizes, tile, layout, message, load) -> None:
+    with pytest.raises(CastsimError, match=message) as caught:
+        walk(transfer("f32", shape, strides, [0] * 2, sizes, tile, load=load, layout=layout))
+    assert caught.value.span is not None
+    assert caught.value.exit_code == 1
+
+
+def test_burst_limit() -> None:
+    # docs/reference/a2a3.md section 5: fewer than 4096 bursts, and tile rows.
+    for rows, fits in ((4095, True), (4096, False)):
+        text = transfer("si8", [rows, 32], [32, 1], [0, 0], [rows, 32], f"!pto.tile_buf<vec, {rows}x32xsi8>", load=True)
+        if fits:
+            walk(text)
+            continue
+        with pytest.raises(TileError, match=r"4096 rows.*4095"):
+            walk(text)
+
+
+@pytest.mark.parametrize("sizes", [[0, 8], [4, 0]])
+def test_empty_parts_move_nothing(sizes: list[int]) -> None:
+    tile = f"!pto.tile_buf<vec, 4x8xf32, valid={sizes[0]}x{sizes[1]}>"
+    text = transfer("f32", [4, 8], [8, 1], [0, 0], sizes, tile, load=True)
+    _, buffer = run(text, {"x": np.full(128, 7, np.uint8)})
+    assert not buffer.any()

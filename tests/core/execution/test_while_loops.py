@@ -1,0 +1,329 @@
+"""scf.while and the index dialect: text, values, flags, limits (docs/reference/pto.md sections 7.6 and 7.10)."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.execution_programs import kernel, kernel_file
+from kit.work_programs import synchronised, target, walked
+
+from castsim import run
+from castsim.engines import simulate
+from castsim.execution.synchronisation.flags import insert
+from castsim.execution.synchronisation.race_detector import find_races
+from castsim.isa.errors import CastsimError, LimitError
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
+from castsim.machines.mechanisms import lowerer_of, tile_target
+
+TARGETS = ("a2a3", "a5")
+TILE = "!pto.tile_buf<vec, 1x64xf32>"
+VIEW, PART = "!pto.tensor_view<?x?xf32>", "!pto.partition_tensor_view<1x64xf32>"
+
+
+INT_TO_Z = "%z: !pto.ptr<i32>"
+
+
+COUNTED = kernel(
+    f"""%vx = pto.make_tensor_view %x, shape = [%c8, %c64], strides = [%c64, %c1] : {VIEW}
+%vy = pto.make_tensor_view %y, shape = [%c8, %c64], strides = [%c64, %c1] : {VIEW}
+%two = arith.constant 2.0 : f32
+%a = pto.alloc_tile : {TILE}
+%end = scf.while (%i = %c0) : (index) -> (index) {{
+  %more = index.cmp slt(%i, %n)
+  scf.condition(%more) %i : index
+}} do {{
+^bb0(%j: index):
+  %px = pto.partition_view %vx, offsets = [%j, %c0], sizes = [%c1, %c64] : {VIEW} -> {PART}
+  %py = pto.partition_view %vy, offsets = [%j, %c0], sizes = [%c1, %c64] : {VIEW} -> {PART}
+  pto.tload ins(%px : {PART}) outs(%a : {TILE})
+  pto.tmuls ins(%a, %two : {TILE}, f32) outs(%a : {TILE})
+  pto.tstore ins(%a : {TILE}) outs(%py : {PART})
+  %k = index.add %j, %s
+  scf.yield %k : index
+}}
+%code = arith.index_cast %end : index to i32
+pto.store_scalar %code, %z[%c0] : !pto.ptr<i32>, i32""",
+    "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %z: !pto.ptr<i32>, %n: index, %s: index",
+)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(("end", "step"), [(0, 1), (1, 1), (8, 1), (7, 3), (8, 5)])
+def test_a_loop_that_counts(name: str, end: int, step: int, tmp_path: Path) -> None:
+    """Its trips, its result and its cycles by both engines; the flags that the tool inserts leave no race."""
+    path = tmp_path / "k.pto"
+    path.write_text(COUNTED)
+    x = np.random.default_rng(1).standard_normal((8, 64)).astype("<f4")
+    arguments = {"n": end, "s": step}
+    made = run(path, name, inputs={"x": x}, args=arguments)
+    wanted = np.zeros((8, 64), "<f4")
+    reached = 0
+    while reached < end:
+        wanted[reached] = 2 * x[reached]
+        reached += step
+    if end:
+        assert np.array_equal(made.outputs["y"].view("<f4").reshape(8, 64), wanted)
+    assert made.outputs["z"].view("<i4")[0] == reached
+    assert made.cycles == run(path, name, inputs={"x": x}, args=arguments, engine="event").cycles
+    assert not made.races
+
+
+def test_flags_of_a_loop_are_those_of_a_counted_one() -> None:
+    """Both regions stand between the beginning and the end of a loop: three pairs are carried over."""
+    counted = f"""scf.for %j = %c0 to %n step %s {{
+{COUNTED[COUNTED.index("  %px") : COUNTED.index("  %k")]}}}
+%end = arith.addi %n, %c0 : index"""
+    start, end = COUNTED.index("%end = scf.while"), COUNTED.index("%code")
+    other = COUNTED[:start] + counted + "\n" + COUNTED[end:]
+
+    def texts(text: str) -> list[str]:
+        parsed, chip = parse(text, "k.pto"), target("a2a3")
+        plan = insert(parsed.functions[0], lowerer_of(chip), tile_target(chip))
+        return [repr(each.node) for each in plan.inserts]
+
+    assert texts(COUNTED) == texts(other)
+    assert len(texts(other)) > 8
+
+
+def test_it_is_printed_as_it_is_read() -> None:
+    empty = kernel(
+        "scf.while : () -> () {\n%t = index.bool.constant false\nscf.condition(%t)\n} do {\nscf.yield\n}", ""
+    )
+    for text in (COUNTED, empty):
+        parsed = parse(text, "k.pto")
+        assert parse(print_program(parsed), "k.pto") == parsed
+    assert walked(empty, target("a5")).tree
+
+
+def test_a_loop_that_tests_at_its_end_hands_on_other_types() -> None:
+    """Newton's root of a number of the argument, until it no longer falls."""
+    body = """%d = arith.index_cast %n : index to i64
+%one = arith.constant 1 : i64
+%two = arith.constant 2 : i64
+%root, %fits = scf.while (%r = %d, %q = %one) : (i64, i64) -> (i64, i1) {
+  %sum = arith.addi %r, %q : i64
+  %half = arith.divsi %sum, %two : i64
+  %falls = arith.cmpi slt, %half, %r : i64
+  %same = arith.cmpi eq, %half, %r : i64
+  scf.condition(%falls) %half, %same : i64, i1
+} do {
+^bb0(%h: i64, %e: i1):
+  %p = arith.divsi %d, %h : i64
+  scf.yield %h, %p : i64, i64
+}
+%shown = arith.trunci %root : i64 to i32
+pto.store_scalar %shown, %z[%c0] : !pto.ptr<i32>, i32"""
+    text = kernel(body, "%z: !pto.ptr<i32>, %n: index")
+    for number in (2, 9, 10, 12345678):
+        (found,) = stored(text, arguments={"n": number})
+        r, q = number, 1
+        while True:
+            half = (r + q) // 2
+            if not half < r:
+                break
+            r, q = half, number // half
+        assert found == half
+
+
+def stored(text: str, name: str = "a5", arguments: dict[str, int | float] | None = None) -> list[int]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = kernel_file(Path(folder), text)
+        return [int(value) for value in run(path, name, args=arguments or {}).outputs["z"].view("<i4")]
+
+
+def test_a_loop_that_does_not_end_is_stopped() -> None:
+    text = kernel("scf.while : () -> () {\n%t = arith.constant true\nscf.condition(%t)\n} do {\nscf.yield\n}", "")
+    with pytest.raises(LimitError, match="trips and statements of this loop") as caught:
+        walked(text, target("a5"))
+    assert caught.value.span is not None
+
+
+HANDS_ON = "%r = scf.while : () -> (index) {\nscf.condition(%c) %n : index\n} do {\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("scf.while %c { }", "expected ':'"),
+        ("scf.condition(%c)", "scf.condition is not allowed in this region"),
+        ("scf.while : () -> () {\n} do {\n}", "must end with scf.condition"),
+        ("scf.while : () -> () {\nscf.condition(%n)\n} do {\n}", "used as i1"),
+        ("scf.while (%i = %n) : (i32) -> (i32) {\nscf.condition(%c) %i : i32\n} do {\n}", "%n is defined as index"),
+        (
+            "scf.while (%i = %n) : (index) -> () {\nscf.condition(%c) %i : index\n} do {\n}",
+            "whose types differ from its scf.condition",
+        ),
+        (f"{HANDS_ON}scf.yield\n}}", "the 1 values that scf.condition passes on"),
+        (f"{HANDS_ON}^bb0(%j: i32):\nscf.yield\n}}", "differ from those"),
+        (
+            f"{HANDS_ON}^bb0(%j: index):\nscf.yield %j : index\n}}",
+            "0 values whose types differ from its scf.yield",
+        ),
+        (
+            "scf.while (%i = %n, %j = %n) : (index) -> () {\nscf.condition(%c)\n} do {\n}",
+            "2 carried values, but 1 types",
+        ),
+        ("scf.while : () -> () {\nscf.condition(%c)\n}", "expected 'do'"),
+        ("%v = index.add %n, %c", "used as index"),
+        ("%v = index.cmp olt(%n, %n)", "unknown predicate 'olt'"),
+        ("%v = index.casts %n : index to index", "between index and another integer"),
+        ("%v = index.constant 1.5", "must be an integer"),
+        ("%v = index.plus %n, %n", "unknown operation 'index.plus'"),
+        ("%v = math.isnan %n : index", "needs floats"),
+    ],
+)
+def test_refusals(text: str, message: str) -> None:
+    with pytest.raises(CastsimError) as caught:
+        parse(f"func.func @k(%n: index, %c: i1) attributes {{pto.entry}} {{\n{text}\nreturn\n}}\n", "k.pto")
+    assert message in str(caught.value), caught.value
+    assert caught.value.span is not None
+
+
+def signed(value: int, bits: int = 64) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def unsigned(value: int) -> int:
+    return value & (2**64 - 1)
+
+
+def toward_zero(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+MEANING = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "divs": toward_zero,
+    "divu": lambda a, b: unsigned(a) // unsigned(b), "ceildivs": lambda a, b: -(-a // b),
+    "ceildivu": lambda a, b: -(-unsigned(a) // unsigned(b)), "floordivs": lambda a, b: a // b,
+    "rems": lambda a, b: a - b * toward_zero(a, b), "remu": lambda a, b: unsigned(a) % unsigned(b), "maxs": max,
+    "maxu": lambda a, b: max(unsigned(a), unsigned(b)), "mins": min,
+    "minu": lambda a, b: min(unsigned(a), unsigned(b)), "shl": lambda a, b: a << (b & 31),
+    "shrs": lambda a, b: a >> (b & 31), "shru": lambda a, b: unsigned(a) >> (b & 31), "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
+}  # fmt: skip
+COMPARED = {"eq": 0, "ne": 0, "slt": 0, "sle": 0, "sgt": 0, "sge": 0, "ult": 1, "ule": 1, "ugt": 1, "uge": 1}
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9))
+def test_every_operation_on_indices(a: int, b: int) -> None:
+    """Against Python's integers: the low 32 bits of each result, stored one behind the other."""
+    b = b or 1
+    lines = ["%m = index.constant 31", f"%a = index.constant {a}", f"%b = index.constant {b}", "%s = index.and %b, %m"]
+    wanted = []
+    for number, (name, meaning) in enumerate(MEANING.items()):
+        right = "%s" if name.startswith("sh") else "%b"
+        lines += [f"%r{number} = index.{name} %a, {right}", f"%t{number} = index.casts %r{number} : index to i32"]
+        wanted.append(signed(meaning(a, b), 32))
+    for number, (name, is_unsigned) in enumerate(COMPARED.items(), len(MEANING)):
+        x, y = (unsigned(a), unsigned(b)) if is_unsigned else (a, b)
+        truths = {"eq": x == y, "ne": x != y, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y}
+        lines += [f"%q{number} = index.cmp {name}(%a, %b)", f"%t{number} = arith.extui %q{number} : i1 to i32"]
+        wanted.append(int(truths[name[-2:]]))
+    lines += [SHOWN.format(number, f"%t{number}") for number in range(len(wanted))]
+    assert stored(kernel("\n".join(lines), INT_TO_Z), "a2a3") == wanted
+
+
+SHOWN = "%o{0} = index.constant {0}\npto.store_scalar {1}, %z[%o{0}] : !pto.ptr<i32>, i32"
+CLASSES = ("isnan", "isinf", "isfinite", "isnormal")
+
+
+@pytest.mark.parametrize(
+    "value", [0.0, -0.0, 1.0, 65504.0, 6e-5, 6.2e-5, 1e-40, 1.2e-38, math.inf, -math.inf, math.nan]
+)
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_classes_of_floats(value: float, kind: str) -> None:
+    held = np.array([value], {"f16": "<f2", "f32": "<f4", "f64": "<f8"}[kind])[0]
+    lines = [
+        f"%t{n} = math.{name} %v : {kind}\n%s{n} = arith.extui %t{n} : i1 to i32" for n, name in enumerate(CLASSES)
+    ]
+    lines += [SHOWN.format(n, f"%s{n}") for n in range(len(CLASSES))]
+    found = stored(kernel("\n".join(lines), f"{INT_TO_Z}, %v: {kind}"), arguments={"v": float(held)})
+    normal = np.isfinite(held) and abs(held) >= np.finfo(held.dtype).tiny
+    assert found == [int(np.isnan(held)), int(np.isinf(held)), int(np.isfinite(held)), int(normal)]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_engines_and_races(name: str) -> None:
+    """A loop without arguments of the kernel: folded trips and their flags."""
+    text = COUNTED.replace(", %n: index, %s: index", "")
+    text = text.replace("%vx =", "%n = index.constant 8\n%s = index.constant 1\n%vx =", 1)
+    made, chip = synchronised(text, target(name)), target(name)
+    fast, event = (simulate(made.tree, chip, None, engine=one, max_cycles=10**7) for one in ("fast", "event"))
+    assert fast.total == event.total
+    assert not find_races(made.tree, chip)
+
+
+NESTED = (
+    kernel(
+        f"""%vx = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : {VIEW}
+%vy = pto.make_tensor_view %y, shape = [%n, %c64], strides = [%c64, %c1] : {VIEW}
+%a = pto.alloc_tile : {TILE}
+scf.for %r = %c0 to %n step %c1 {{
+  %px = pto.partition_view %vx, offsets = [%r, %c0], sizes = [%c1, %c64] : {VIEW} -> {PART}
+  %py = pto.partition_view %vy, offsets = [%r, %c0], sizes = [%c1, %c64] : {VIEW} -> {PART}
+  pto.tload ins(%px : {PART}) outs(%a : {TILE})
+  %left = func.call @doubled(%r, %a) : (index, {TILE}) -> index
+  pto.tstore ins(%a : {TILE}) outs(%py : {PART})
+}}""",
+        "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index",
+    )
+    + f"""func.func @doubled(%times: index, %t: {TILE}) -> index {{
+%zero = arith.constant 0 : index
+%one = arith.constant 1 : index
+%end = scf.while (%i = %times) : (index) -> (index) {{
+  %more = arith.cmpi sgt, %i, %zero : index
+  scf.condition(%more) %i : index
+}} do {{
+^bb0(%j: index):
+  pto.tadd ins(%t, %t : {TILE}, {TILE}) outs(%t : {TILE})
+  %k = index.sub %j, %one
+  scf.yield %k : index
+}}
+return %end : index
+}}
+"""
+)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("trips", [0, 1, 5])
+def test_a_loop_in_a_function_called_from_a_loop(name: str, trips: int, tmp_path: Path) -> None:
+    """Row r is doubled r times: the trips of the outer loop differ, and all are walked."""
+    path = tmp_path / "k.pto"
+    path.write_text(NESTED)
+    x = np.random.default_rng(1).standard_normal((trips, 64)).astype("<f4")
+    made = run(path, name, inputs={"x": x} if trips else {}, args={"n": trips})
+    if trips:
+        wanted = x * (2.0 ** np.arange(trips, dtype="<f4"))[:, None]
+        assert np.array_equal(made.outputs["y"].view("<f4").reshape(trips, 64), wanted)
+    assert not made.races
+    assert made.cycles == run(path, name, inputs={"x": x} if trips else {}, args={"n": trips}, engine="event").cycles
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(-(2**31), 2**31 - 1) | st.integers(-3, 3), st.integers(-40, 40))
+def test_powers(base: int, exponent: int) -> None:
+    base = base or 1
+    head = f"%a = arith.constant {base} : i32\n%b = arith.constant {exponent} : i32\n%r = math.ipowi %a, %b : i32\n"
+    exact = Fraction(base) ** exponent
+    found = stored(kernel(f"{head}pto.store_scalar %r, %z[%c0] : !pto.ptr<i32>, i32", INT_TO_Z))
+    assert found == [signed(math.trunc(exact), 32)]
+
+
+def test_a_power_of_zero_and_what_has_two_results() -> None:
+    text = "%a = arith.constant 0 : i32\n%b = arith.constant -1 : i32\n%r = math.ipowi %a, %b : i32"
+    with pytest.raises(CastsimError, match="division by zero") as caught:
+        walked(kernel(text, ""), target("a5"))
+    assert caught.value.span is not None
+    with pytest.raises(CastsimError, match="known, not modelled: it has two results"):
+        parse(kernel("%a = arith.constant 0 : i32\n%l, %h = arith.mulsi_extended %a, %a : i32", ""), "k.pto")

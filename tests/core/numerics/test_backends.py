@@ -1,0 +1,128 @@
+"""f32 to fp8 on the A5 by either back end: calls of the library under CTRL, or instructions that saturate themselves.
+
+Expected values follow docs/reference/a5.md section 4.2: ml_dtypes within the range, the device tests' codes outside.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import oracle_scalar
+import pytest
+from kit.cast_kernels import chip, codes, kernel, outputs
+from kit.command_output import document_of, file_of, out_of
+
+from castsim import run
+from castsim.isa.errors import ReadError, WarningKind, of_kind
+
+FORMATS = {"f8E4M3FN": ("e4m3fn", ml_dtypes.float8_e4m3fn, 448.0), "f8E5M2": ("e5m2", ml_dtypes.float8_e5m2, 57344.0)}
+SPECIAL = {"f8E4M3FN": {np.inf: 0x7E, -np.inf: 0xFE, 1e30: 0x7E, -1e30: 0xFE},
+           "f8E5M2": {np.inf: 0x7B, -np.inf: 0xFB, 1e30: 0x7B, -1e30: 0xFB}}  # fmt: skip
+"""What the device tests of the micro back end expect; NaN gives 0 (docs/reference/a5.md section 4.2)."""
+MODES = {"RINT": "rint", "ROUND": "round", "FLOOR": "floor", "CEIL": "ceil", "TRUNC": "trunc"}
+
+
+def values(count: int, seed: int) -> np.ndarray:
+    """Numbers of every magnitude around both ranges, ties, NaN and infinities."""
+    generator = np.random.default_rng(seed)
+    found = (generator.uniform(-1, 1, count) * 2.0 ** generator.integers(-20, 20, count)).astype(np.float32)
+    found[:14] = [np.inf, -np.inf, np.nan, -np.nan, 448, 464, 465, 480, -480, 57344, 61439, 61440, -65536, -0.0]
+    return found
+
+
+def clamped(found: np.ndarray, spelling: str, rounding: str) -> np.ndarray:
+    """NaN to 0, everything else rounded and held within the range, by exact arithmetic."""
+    name = FORMATS[spelling][0]
+    every = [
+        0 if np.isnan(value) else oracle_scalar.cast(int(code), "f32", name, rounding, "saturate")
+        for value, code in zip(found.flat, codes(found).flat, strict=True)
+    ]
+    return np.array(every, np.uint8).reshape(found.shape)
+
+
+@pytest.mark.parametrize("spelling", FORMATS)
+@pytest.mark.parametrize("mode", [None, *MODES])
+@pytest.mark.parametrize("valid", [None, ((5, 50), (5, 50))])
+def test_the_micro_back_end_clamps(
+    spelling: str, mode: str | None, valid: tuple[tuple[int, int], tuple[int, int]] | None, tmp_path: Path
+) -> None:
+    file = tmp_path / "k.pto"
+    words = f"rmode = #pto<round_mode {mode}>" if mode else ""
+    file.write_text(kernel(("f32", spelling), ((8, 64), (8, 64)), words, valid=valid))
+    given = values(512 if valid is None else 250, 4).reshape((8, 64) if valid is None else (5, 50))
+    _, found = outputs(file, chip("a5", backend="vpto"), {"x": given})
+    assert np.array_equal(found["y"], clamped(given, spelling, MODES[mode or "RINT"]))
+    for value, code in SPECIAL[spelling].items():
+        assert set(found["y"][given == np.float32(value)]) <= {code}
+    if mode in (None, "RINT"):  # a second witness within the range
+        inside = np.abs(given) <= FORMATS[spelling][2]
+        assert np.array_equal(found["y"][inside], given[inside].astype(FORMATS[spelling][1]).view(np.uint8))
+
+
+@pytest.mark.parametrize("spelling", FORMATS)
+@pytest.mark.parametrize("start", [0, 1])
+def test_start_state_and_saturation_do_not_matter_to_it(spelling: str, start: int, tmp_path: Path) -> None:
+    given = values(512, 7).reshape(8, 64)
+    for words in ("", "sat_mode = #pto<saturation_mode OFF>", "satmode = #pto<saturation_mode ON>"):
+        file = file_of(tmp_path / "k.pto", kernel(("f32", spelling), ((8, 64), (8, 64)), words))
+        _, found = outputs(file, chip("a5", backend="vpto", ctrl_60_at_start=start), {"x": given})
+        assert np.array_equal(found["y"], clamped(given, spelling, "rint"))
+
+
+@pytest.mark.parametrize("spelling", FORMATS)
+@pytest.mark.parametrize(("start", "overflow"), [(0, "special"), (1, "saturate")])
+def test_the_library_follows_ctrl(spelling: str, start: int, overflow: str, tmp_path: Path) -> None:
+    file = file_of(tmp_path / "k.pto", kernel(("f32", spelling), ((8, 64), (8, 64)), "rmode = #pto<round_mode FLOOR>"))
+    given = values(512, 8).reshape(8, 64)
+    result, found = outputs(file, chip("a5", ctrl_60_at_start=start), {"x": given})
+    name = FORMATS[spelling][0]
+    if start:
+        wanted = clamped(given, spelling, "rint")
+    else:
+        every = [oracle_scalar.cast(int(code), "f32", name, "rint", overflow) for code in codes(given).flat]
+        wanted = np.array(every, np.uint8).reshape(8, 64)
+    finite = ~np.isnan(given)
+    assert np.array_equal(found["y"][finite], wanted[finite])
+    kept = found["y"][~finite]
+    assert all(code == 0 for code in kept) if start else np.isnan(kept.view(FORMATS[spelling][1]).astype(float)).all()
+    assert of_kind(result.warnings, WarningKind.ROUNDING)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_the_micro_back_end_clears_bit_60(start: int, tmp_path: Path) -> None:
+    """So hif8, which leaves CTRL alone, does not saturate, whatever the bit was."""
+    file = file_of(tmp_path / "k.pto", kernel(("f32", "!pto.hif8"), ((8, 64), (8, 64))))
+    given = values(512, 9).reshape(8, 64)
+    _, found = outputs(file, chip("a5", backend="vpto", ctrl_60_at_start=start), {"x": given})
+    wanted = [
+        [oracle_scalar.cast(int(code), "f32", "hif8", "round", "special") for code in row] for row in codes(given)
+    ]
+    assert found["y"].tolist() == wanted
+
+
+@pytest.mark.parametrize("back_end", ["library", "vpto"])
+def test_reports_name_it_where_it_matters(back_end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, other = tmp_path / "k.pto", tmp_path / "o.pto"
+    text = kernel(("f32", "f8E4M3FN"), ((8, 64), (8, 64)))
+    (line,) = (number for number, each in enumerate(text.splitlines(), 1) if "tcvt" in each)
+    file.write_text(text)
+    other.write_text(kernel(("f32", "f16"), ((8, 64), (8, 64))))
+    words, others = (["run", str(each), "--timing-only", "--backend", back_end] for each in (file, other))
+    assert f"backend = {back_end}" in out_of(capsys, words)
+    (choice,) = document_of(capsys, *words)["choices"]
+    assert (choice["option"], choice["value"], choice["lines"]) == ("backend", back_end, [line])
+    assert choice["legal"] == ["library", "vpto"]
+    assert ("clamps" in choice["effect"].split("(")[0]) is (back_end == "vpto")
+    assert "backend" not in out_of(capsys, others)
+    assert "choices" not in document_of(capsys, *others)
+
+
+def test_refusals(tmp_path: Path) -> None:
+    file = file_of(tmp_path / "k.pto", kernel(("f32", "f16"), ((8, 64), (8, 64)), arch="a3"))
+    with pytest.raises(ReadError, match="a2a3 has no option 'backend'"):
+        run(file, timing_only=True, backend="vpto")
+    with pytest.raises(ReadError, match="option backend cannot be 'micro'") as caught:
+        run(file, "a5", timing_only=True, backend="micro")
+    assert caught.value.legal == ("library", "vpto")

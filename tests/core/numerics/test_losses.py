@@ -1,0 +1,291 @@
+"""The headline of a run: the line that costs most, checked by running the text without it, and the limits behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+from kit.bundle_trees import NOWHERE, Mix, random_tree
+from kit.command_output import document_of, out_of
+from kit.counted_work import at_most
+from kit.paths import PROGRAMS, ROOT, VECTORS
+from kit.sample_arguments import scalars
+
+from castsim import run
+from castsim.execution.timing import WAITING, Cause, Limiter, repeated
+from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
+from castsim.machines.vliw.fast_engine import simulate_bundles
+from castsim.machines.vliw.stage_latency import BundleOperation
+from castsim.reports.run_report import RunReport
+from castsim.running.lifted_limits import LineCost, costliest_line, limit_behind, longest_line, what_if
+from castsim.running.program_runs import Result, source_lines
+from castsim.targets.loader import load_target, target_names
+from castsim.targets.vliw import VliwTarget
+
+HEADLINES = VECTORS / "headlines"
+SAMPLES = [*sorted(PROGRAMS.rglob("*.pto")), *sorted(HEADLINES.glob("*.pto"))]
+CAUSES = {
+    "strided-repeat": {
+        "MTE2": "memory latency", "MTE3": "memory latency", "S": "loop turnaround",
+        "V": "fill;drain;bank conflict;initiation interval",
+    },
+    "vector-function": {
+        "MTE2": "memory latency;bank conflict", "MTE3": "memory latency;bank conflict", "S": "loop turnaround",
+        "V": "fill;drain;dependence;store barrier;bank conflict;port;initiation interval;loop turnaround;"
+        "serialising branch;memory bandwidth",
+    },
+    "vliw": {"VPU": "initiation interval;serialising branch;memory latency;memory bandwidth"},
+}  # fmt: skip
+"""The causes beside work that the engines of a mechanism give, by pipe (their entries in docs/glossary.md)."""
+
+GAUDI = load_target("gaudi")
+
+
+def ran(path: Path) -> Result:
+    return run(path, timing_only=True, args=scalars(path) if path.is_relative_to(PROGRAMS) else {})
+
+
+def reported(path: Path) -> RunReport:
+    return RunReport.of(ran(path), {})
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_the_program_without_the_named_line_is_as_much_shorter(path: Path, tmp_path: Path) -> None:
+    """The text is run anew without the line: flags and barriers are inserted anew as well."""
+    report = reported(path)
+    line = report.costliest
+    assert line is not None
+    assert line.cycles > 0
+    text = path.read_text().split("\n")
+    number = line.instruction.span.line - 1
+    if "=" in text[number].split("(")[0].split("{")[0] or text[number].rstrip().endswith("{"):
+        pytest.skip("the line defines a value or opens a region: the text cannot do without it")
+    text[number] = f"// {text[number]}"
+    without = tmp_path / "without.pto"
+    without.write_text("\n".join(text))
+    saved = report.result.cycles - run(
+        without, report.result.loaded.target, timing_only=True, races="report",
+        args=scalars(path) if path.is_relative_to(PROGRAMS) else {},
+    ).cycles  # fmt: skip
+    assert 2 * saved >= line.cycles, (line.sentence(), saved)
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_a_cause_that_the_headline_names_has_a_limit_that_saves_a_like_share(path: Path) -> None:
+    report = reported(path)
+    args = scalars(path) if path.is_relative_to(PROGRAMS) else {}
+    found, line = report.limiter, report.costliest
+    assert found is not None
+    assert line is not None
+    named = {report.limit: found.cycles} if report.limit else {}
+    if line.limit:
+        named[line.limit] = max(named.get(line.limit, 0), line.causes[line.cause])
+        assert f"mostly {line.cause}" in line.sentence()
+    assert (f"; {found.cause} takes" in found.sentence(named=bool(report.limit))) == bool(report.limit)
+    for limit, cycles in named.items():
+        (gain,) = what_if(path, (limit,), args=args)
+        assert 2 * gain.gained >= cycles, (limit, cycles, gain.gained)
+
+
+def test_the_line_of_the_critical_path_is_named_and_not_one_beside_it() -> None:
+    """Line 56 stalls its pipe longest, and the run is one cycle shorter without it."""
+    report = reported(HEADLINES / "absmax_two_halves.pto")
+    assert report.costliest is not None
+    assert report.costliest.instruction.span.line != 56
+    assert report.costliest.cycles > 0.1 * report.result.cycles
+
+
+@pytest.mark.parametrize("path", SAMPLES[::5], ids=lambda path: path.stem)
+def test_where_no_line_costs_cycles_the_one_that_occupies_a_pipe_longest_is_named(path: Path) -> None:
+    """The occupied cycles are added up from the executions, apart from the search for the costliest line."""
+    loaded, timing = (result := ran(path)).loaded, result.timing
+    occupied: Counter[tuple[str, int]] = Counter()
+    names = {}
+    for operation, _, times in repeated(timing.operations):
+        instruction = loaded.tree.instructions[timing.executions[operation.execution].instruction]
+        if not instruction.inserted:
+            occupied[operation.pipe, instruction.span.line] += times * sum(
+                cycles for cause, cycles in operation.causes.items() if cause not in WAITING
+            )
+            names.setdefault(instruction.span.line, instruction.name)
+    elsewhere = {line for pipe, line in occupied if pipe != loaded.target.scalar_pipe and occupied[pipe, line]}
+    for line in elsewhere:  # the pipe that issues for all others
+        del occupied[loaded.target.scalar_pipe, line]
+    longest = max(occupied.values())
+    assert longest_line(loaded.tree, timing, loaded.target) in {
+        f"No single line sets the pace; line {line}, {names[line]}, occupies {pipe} longest "
+        f"({longest:,} of {result.cycles:,} cycles)"
+        for (pipe, line), cycles in occupied.items()
+        if cycles == longest
+    }
+
+
+def test_an_initiation_interval_is_named_with_its_limit() -> None:
+    report = reported(HEADLINES / "absmax_tquant.pto")
+    assert report.costliest is not None
+    assert (report.costliest.instruction.mnemonic, report.costliest.cause) == ("tquant", Cause.INITIATION_INTERVAL)
+    assert report.costliest.limit == report.limit == "single-cycle-trips"
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_every_cause_of_a_mechanism_has_a_limit(name: str) -> None:
+    target = load_target(name)
+    for pipe, causes in CAUSES[target.mechanism].items():
+        for cause in causes.split(";"):
+            assert any(cause in own for limit in target.what_if.values() for at, own in limit.lifts.items()
+                       if at in (pipe, "*")), (pipe, cause)  # fmt: skip
+    assert {cause for limit in target.what_if.values() for own in limit.lifts.values() for cause in own} <= set(Cause)
+
+
+def test_a_cause_without_a_limit_is_not_named() -> None:
+    found = Limiter("V", Cause.PORT, 30, 60, 20, 100)
+    assert found.sentence() == "V limits (60.0 % occupied, 20.0 % busy); port takes 30.0 %"
+    assert found.sentence(named=False) == "V limits (60.0 % occupied, 20.0 % busy)"
+    result = ran(ROOT / "programs/f32_to_f16.pto")
+    target = result.loaded.target.model_copy(update={"what_if": {}})
+    assert limit_behind(result.loaded.tree, result.timing, target, "MTE2", {Cause.MEMORY_LATENCY: 207}) == ""
+
+
+def test_a_line_that_was_inlined_often_is_one_line() -> None:
+    """Instructions of one place of the source count together, in the table too."""
+    path = ROOT / "programs/f32_to_f16_pipelined.pto"
+    result = ran(path)
+    tree = result.loaded.tree
+    first, second = (number for number, each in enumerate(tree.instructions) if each.mnemonic == "tload")
+    merged = list(tree.instructions)
+    merged[second] = Instruction(
+        "tload f32 inlined", merged[second].pipe, merged[first].span, mnemonic="tload", element=merged[second].element
+    )
+    one = Tree(tree.root, tuple(merged), tree.interlocked)
+    apart = [line for line in source_lines(tree, result.timing) if line.text.startswith("tload")]
+    (together,) = [line for line in source_lines(one, result.timing) if line.text.startswith("tload")]
+    assert together.text == "tload"
+    assert (together.executions, together.work) == (
+        sum(line.executions for line in apart), sum(line.work for line in apart)
+    )  # fmt: skip
+    alone, line = (costliest_line(each, result.timing, result.loaded.target) for each in (tree, one))
+    assert alone is not None
+    assert line is not None
+    assert line.cycles > 1.2 * alone.cycles
+    assert sum(line.causes.values()) == together.work
+
+
+def test_a_launch_that_takes_longer_than_the_pipes_is_the_headline(capsys: pytest.CaptureFixture[str]) -> None:
+    path = ROOT / "programs/micro/f32_to_f16_parts.pto"
+    target, result = load_target("a5"), ran(path)
+    assert target.kernel_launch.cycles > result.cycles
+    text = out_of(capsys, ["run", str(path), "--timing-only"])
+    assert f"launch takes longest: about {target.kernel_launch.cycles:,} cycles, against {result.cycles:,} in" in text
+    assert "The launch adds" not in text
+    document = document_of(capsys, "run", str(path), "--timing-only")
+    assert document["launch_cycles"] == target.kernel_launch.cycles
+
+
+@pytest.mark.parametrize(
+    ("cores", "options", "sentences"),
+    [
+        (1, (), ()),
+        (8, (), ("Global memory does not bound the launch: 8 cores move", "at most 3,100 GB/s (measured on silicon;")),
+        (8, (), ("The launch interval bounds this launch: 4.7 us, against",)),
+        (64, ("working_set=resident",), ("of at most 5,400 GB/s,", "of it in the L2 cache (measured on")),
+    ],
+)
+def test_a_launch_on_many_cores_says_what_bounds_it(
+    cores: int, options: tuple[str, ...], sentences: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = ROOT / "programs/micro/f32_to_f16_parts.pto"
+    chosen = [word for option in options for word in ("--option", option)]
+    text = out_of(capsys, ["run", str(path), "--timing-only", "--cores", str(cores), *chosen])
+    assert ("Global memory" in text) == ("The launch interval" in text) == (cores > 1)
+    for sentence in sentences:
+        assert sentence in " ".join(text.split())
+
+
+RACING = """func.func @racing(%a: !pto.ptr<f32>, %b: !pto.ptr<f16>) attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 64 : index
+  %va = pto.make_tensor_view %a, shape = [%n, %n], strides = [%n, %c1] : !pto.tensor_view<64x64xf32>
+  %vb = pto.make_tensor_view %b, shape = [%n, %n], strides = [%n, %c1] : !pto.tensor_view<64x64xf16>
+  %x = pto.alloc_tile : !pto.tile_buf<vec, 64x64xf32>
+  %y = pto.alloc_tile : !pto.tile_buf<vec, 64x64xf16>
+  %pa = pto.partition_view %va, offsets = [%c0, %c0], sizes = [%n, %n] : !pto.tensor_view<64x64xf32> -> {PART}f32>
+  %pb = pto.partition_view %vb, offsets = [%c0, %c0], sizes = [%n, %n] : !pto.tensor_view<64x64xf16> -> {PART}f16>
+  pto.tload ins(%pa : !pto.partition_tensor_view<64x64xf32>) outs(%x : !pto.tile_buf<vec, 64x64xf32>)
+  pto.tcvt ins(%x : !pto.tile_buf<vec, 64x64xf32>) outs(%y : !pto.tile_buf<vec, 64x64xf16>)
+  pto.set_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+  pto.wait_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+  pto.tstore ins(%y : !pto.tile_buf<vec, 64x64xf16>) outs(%pb : !pto.partition_tensor_view<64x64xf16>)
+  return
+}
+""".replace("{PART}", "!pto.partition_tensor_view<64x64x")
+
+
+def test_races_and_stale_reads_name_their_lines_above_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "racing.pto"
+    path.write_text(RACING)
+    first, *_ = out_of(
+        capsys, ["run", str(path), "--target", "a5", "--in", "a=random:1", "--races", "report"], 1
+    ).split("\n\n")
+    assert "lines 11, 12, 15: on the chip" in " ".join(first.split())
+    program = "programs/tpc_f32_i32_pipelined_stale_goya.tpc"
+    head, *_ = out_of(capsys, ["run", str(ROOT / program), "--in", "x=random:1", "--summary"]).split("\n\n")
+    assert "24 stale reads, lines 31, 34, 35, " in " ".join(head.split())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_was_skipped_counts_as_what_was_not(seed: int) -> None:
+    assert isinstance(GAUDI, VliwTarget)
+    tree = random_tree(Random(seed), Mix(trips=60))
+    skipped, stepped = (simulate_bundles(tree, GAUDI, 10**9, skip=skip) for skip in (True, False))
+    assert costliest_line(tree, skipped, GAUDI) == costliest_line(tree, stepped, GAUDI)
+    assert source_lines(tree, skipped) == source_lines(tree, stepped)
+    for records in (skipped.operations, skipped.executions):
+        assert sum(times for _, _, times in repeated(records)) == len(records)
+
+
+def test_a_thousand_million_trips_are_summed_up_at_once() -> None:
+    load = BundleOperation((1, 0, 0, 0), ("ld_tnsr", "", "", ""), 1, 0, 4, 5, 0)
+    body = Block((Lowered(0, Block((load,))),))
+    tree = Tree(Block((Loop(10**9, body, ((), ())),)), (Instruction("ld_tnsr", "LOAD", NOWHERE),), False)
+    timing = simulate_bundles(tree, GAUDI, 10**13)
+    with at_most(10_000):
+        lines = source_lines(tree, timing)
+    assert lines[0].executions == 10**9
+    found = costliest_line(tree, timing, GAUDI)
+    assert found is not None
+    assert found.cycles == timing.total
+
+
+def test_reports_tell_it(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "programs/f32_to_i16_partial.pto", "--in", "src=random:0"]
+    shown = [line for line in out_of(capsys, words).splitlines() if " costs " in line and line.startswith("Line ")]
+    document = document_of(capsys, *words)["lost_most"]
+    (line,) = shown
+    assert f"costs {document['lost_cycles']:,} of the 643 cycles" in line
+    assert f"Line {document['line']}, " in line
+    assert document["causes"][document["cause"]] == max(document["causes"].values())
+
+
+def test_a_run_that_is_too_long_to_be_timed_again_says_what_a_line_occupies(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = ran(ROOT / "programs/f32_to_f16.pto")
+    monkeypatch.setattr("castsim.running.lifted_limits._MOST_OPERATIONS", 0)
+    found = costliest_line(result.loaded.tree, result.timing, result.loaded.target)
+    assert isinstance(found, LineCost)
+    assert found.sentence() == "Line 14, tload, occupies MTE2 for 225 of the 450 cycles, mostly memory latency"
+
+
+@pytest.mark.parametrize("engine", ["fast", "event"])
+def test_a_function_whose_stores_wait_at_its_own_barriers_is_occupied(engine: str) -> None:
+    """docs/reference/a5.md section 6: every store of the fp8 casts stands behind a barrier of the function itself, so
+    that no other pipe is what V waits for.
+    """
+    result = run("programs/a5_f32_to_e4m3fn_padded.pto", timing_only=True, engine=engine)
+    for pipe in result.timing.pipes.values():
+        assert sum(pipe.causes.values()) == result.cycles
+    vector = result.timing.pipes["V"].causes
+    assert vector[Cause.STORE_BARRIER] > 0
+    assert Cause.BARRIER not in vector
+    assert Cause.STORE_BARRIER not in WAITING

@@ -1,0 +1,371 @@
+"""Boundaries of the source: who imports whom, how long things are, what a name may not be."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from kit.paths import ROOT
+from project import remove_feature
+
+from castsim.commands.feature import COMMANDS, shipped_features
+
+PACKAGES = ("isa", "targets", "simulator")
+SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+TEXTS = sorted(
+    path
+    for folder in (*PACKAGES, "programs", "tests", "docs", ".ci", ".")
+    for path in ((ROOT / folder).rglob("*") if folder != "." else ROOT.glob("*"))
+    if path.suffix in (".py", ".toml", ".md", ".csv", ".pto", ".txt", ".yml", ".yaml", ".tpc", ".s", ".cfg", ".json")
+)
+
+ROOMS = sorted(path.stem for path in (ROOT / "simulator").iterdir() if path.name != "__init__.py")
+"""Files and folders below `simulator/`."""
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return "castsim" + name.removeprefix("simulator") if parts[0] == "simulator" else f"castsim.{name}"
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax tree of a file, parsed once for all rules."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """Every imported module name, wherever in the file the import stands."""
+    found = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(found)
+
+
+def users_of(library: str) -> set[str]:
+    return {module_of(path) for path in SOURCES if any(name.split(".")[0] == library for name in imports(path))}
+
+
+def beneath(modules: set[str], *packages: str) -> bool:
+    return all(any(module == package or module.startswith(package + ".") for package in packages) for module in modules)
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert len(SOURCES) > 50
+    assert {path.suffix for path in TEXTS} >= {".py", ".toml", ".md", ".csv", ".pto"}
+
+
+def folder_of(module: str) -> str:
+    """The folder in which a module of castsim lies."""
+    second = f"{module}.".split(".")[1]
+    return second if second in ("isa", "targets") else "simulator"
+
+
+@pytest.mark.parametrize(("package", "below"), [("isa", {"isa"}), ("targets", {"isa", "targets"})])
+def test_imports_point_one_way(package: str, below: set[str]) -> None:
+    for path in (ROOT / package).rglob("*.py"):
+        own = {name for name in imports(path) if name.split(".")[0] == "castsim" and name != "castsim"}
+        assert {folder_of(name) for name in own} <= below, path
+
+
+def test_castsim_has_one_import_name() -> None:
+    """`isa`, `targets` and `simulator` are folders; a user's own modules of these names must not get in the way."""
+    for path in SOURCES:
+        assert not {name.split(".")[0] for name in imports(path)} & set(PACKAGES), path
+
+
+def test_every_folder_is_installed() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
+    assert sorted(listed) == sorted({*(module_of(path) for path in SOURCES if path.name == "__init__.py")})
+
+
+def test_nothing_imports_the_tests_or_the_programs() -> None:
+    assert not users_of("tests")
+    assert not users_of("programs")
+    assert not set(sys.stdlib_module_names) & {path.stem for path in SOURCES if path.parent.parent == ROOT}
+
+
+@pytest.mark.parametrize(
+    ("library", "homes"),
+    [
+        ("simpy", ("castsim.engines",)),
+        ("pydantic", ("castsim.targets", "castsim.reports.schemas")),
+        ("rich", ("castsim.reports", "castsim.commands", "castsim.tools", "castsim.languages")),
+        ("numba", ("castsim.numerics", "castsim.machines.casting", "castsim.engines.fast_dataflow.compiled_machine")),
+        ("numpy", (*(f"castsim.{name}" for name in ROOMS), "castsim.isa.formats")),
+        ("gfloat", ()),
+        ("en_dtypes", ()),
+        ("hypothesis", ()),
+        ("pytest", ("castsim.testing",)),
+        ("shtab", ("castsim.commands.completion",)),
+        ("platformdirs", ("castsim.files",)),
+        ("distributed", ("castsim.execution.cluster",)),  # it refuses to be imported without
+    ],
+)
+def test_libraries_stay_where_they_belong(library: str, homes: tuple[str, ...]) -> None:
+    assert beneath(users_of(library), *homes) if homes else not users_of(library), users_of(library)
+
+
+def test_engines_never_import_values_and_values_never_import_engines() -> None:
+    for path in SOURCES:
+        module = module_of(path)
+        found = imports(path)
+        if module.startswith("castsim.engines"):
+            assert not any(name.startswith("castsim.numerics") or name.endswith(".values") for name in found), module
+        if module.startswith("castsim.numerics") or module.endswith(".values"):
+            assert not any(name.startswith("castsim.engines") for name in found), module
+
+
+def test_lower_layers_do_not_know_the_command_line() -> None:
+    for path in SOURCES:
+        module = module_of(path)
+        if not module.startswith(("castsim.commands", "castsim.__main__", "castsim.tools", "castsim.languages")):
+            assert not any(name.startswith("castsim.commands") for name in imports(path)), module
+
+
+CIRCLES: dict[frozenset[str], str] = {}
+"""Modules that import each other in a circle, each circle with its reason."""
+
+LAZY_IMPORTS = 128
+"""Imports inside functions that the product may have; what a command loads is in test_start_up.py."""
+
+
+def is_for_types_only(node: ast.stmt) -> bool:
+    """Whether a statement is `if TYPE_CHECKING:`, whose body never runs."""
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def running_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Every statement that can run, wherever in the file it stands."""
+    for node in body:
+        yield node
+        for part in ("body", "orelse", "finalbody"):
+            if part != "body" or not is_for_types_only(node):
+                yield from running_statements(getattr(node, part, []))
+        for handler in (*getattr(node, "handlers", []), *getattr(node, "cases", [])):
+            yield from running_statements(handler.body)
+
+
+def imported_modules(tree: ast.Module, modules: set[str]) -> set[str]:
+    """Those of `modules` that a source imports when it runs, also from within functions."""
+    found = set()
+    for node in running_statements(tree.body):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            below = {f"{node.module}.{alias.name}" for alias in node.names} & modules
+            of_itself = len(below) < len(node.names)
+            found |= below | ({node.module} if of_itself else set())
+    return found & modules
+
+
+def circles(arrows: dict[str, set[str]]) -> set[frozenset[str]]:
+    """The largest sets of modules in which each is reached from every other; those of one module are left out."""
+    reached: dict[str, set[str]] = {}
+    for start, first in arrows.items():
+        seen, waiting = set(), list(first)
+        while waiting:
+            module = waiting.pop()
+            if module not in seen:
+                seen.add(module)
+                waiting.extend(arrows[module])
+        reached[start] = seen
+    members = {module: {other for other in reached[module] if module in reached[other]} for module in arrows}
+    return {frozenset(others | {module}) for module, others in members.items() if others}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Nor by an import within a function, which would only hide it."""
+    modules = {module_of(path): path for path in SOURCES}
+    arrows = {module: imported_modules(tree_of(path), set(modules)) - {module} for module, path in modules.items()}
+    assert arrows["castsim.commands.command_line"] >= {"castsim.isa.errors"}
+    assert circles(arrows) == set(CIRCLES)  # a waiver no longer needed is to be deleted
+
+
+def test_circles_are_found() -> None:
+    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import a.x\nelse:\n    import a.y\n"
+    source += "def f():\n    with g():\n        try:\n            from a import z\n        except ValueError:\n"
+    source += "            from a.w import name\n"
+    assert imported_modules(ast.parse(source), {"a", "a.x", "a.y", "a.z", "a.w"}) == {"a.y", "a.z", "a.w"}
+    arrows = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}
+    assert circles(arrows) == {frozenset("bc")}
+
+
+def test_imports_within_functions_are_few() -> None:
+    found = {
+        f"{relative(path)}:{node.lineno}"
+        for path in SOURCES
+        for function in ast.walk(tree_of(path))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert len(found) <= LAZY_IMPORTS, len(found)
+
+
+DECLARING = (
+    "castsim.commands.feature",
+    "castsim.commands.shared_options",
+    "castsim.reports.sections",
+    "castsim.isa.errors",
+)
+"""What a declaration may import of castsim."""
+
+REQUIRED = {
+    "languages.ascendc": {"languages.cpp_recording"},
+    "languages.pto_cpp": {"languages.cpp_recording"},
+    "languages.tpc_c": {"tools.tpc_assembly"},
+    "tools.calibrate": {"tools.accuracy"},
+    "tools.compare": {"tools.verify"},
+    "tools.graphs": {"tools.lowering"},
+    "tools.notebooks": {"tools.accuracy", "tools.lowering"},
+    "tools.verify": {"tools.lowering"},
+    "tools.advise": {"tools.expand", "tools.tpc_assembly"},
+    "tools.editor": {"tools.expand", "tools.lowering"},
+}
+"""Features that a feature needs."""
+
+
+def test_features_are_read_without_what_they_run() -> None:
+    """A help and a start import the declarations alone; what commands share imports no command."""
+    executing = {feature.module for feature in shipped_features()}
+    assert executing <= {module_of(path) for path in SOURCES}
+    for path in SOURCES:
+        if module_of(path) in {"castsim.commands.feature", *COMMANDS.values()}:
+            assert all(name.startswith(DECLARING) for name in imports(path) if name.startswith("castsim")), path
+        elif module_of(path).startswith("castsim.commands.") and module_of(path) not in executing:
+            assert not imports(path) & executing, path
+
+
+def feature_folder(module: str) -> str | None:
+    """The folder of a tool or language, None for the core."""
+    parts = module.split(".")
+    return ".".join(parts[1:3]) if len(parts) > 2 and parts[1] in ("tools", "languages") else None
+
+
+def test_the_core_imports_no_feature() -> None:
+    """Neither at once nor later. `castsim` itself names the functions of features for Python."""
+    for path in SOURCES:
+        own = feature_folder(module_of(path))
+        used = {feature_folder(name) for name in imports(path)} - {None, own}
+        if own is None:
+            assert not used or module_of(path) == "castsim", (path, used)
+        else:
+            assert used <= REQUIRED.get(own, set()), (path, used)
+
+
+def test_the_core_names_features_in_tables_only() -> None:
+    """A folder, its rows and its tests are all that there is of a feature: `remove_feature` takes it out."""
+    tables = {*(ROOT / name for name in remove_feature.TABLES), ROOT / "simulator" / "__init__.py"}
+    named = re.compile(r"\b(?:" + "|".join(map(re.escape, remove_feature.features())) + r")\b")
+    core = [path for path in SOURCES if feature_folder(f"{module_of(path)}.") is None]
+    assert not [path for path in core if path not in tables and named.search(path.read_text(encoding="utf-8"))]
+
+
+def test_what_features_need_is_taken_out_with_it() -> None:
+    needing = {
+        name: {each for each, needed in REQUIRED.items() if name in needed} for name in remove_feature.features()
+    }
+    assert {name: {*remove_feature.NEEDING.get(name, ())} for name in needing} == needing
+
+
+def test_no_module_without_a_subject() -> None:
+    for path in SOURCES:
+        parts = set(path.relative_to(ROOT).with_suffix("").parts)
+        assert not parts & {"utils", "util", "helpers", "helper", "common", "misc"}, path
+
+
+def test_public_names_are_documented() -> None:
+    for path in SOURCES:
+        tree = tree_of(path)
+        assert ast.get_docstring(tree), path
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                assert ast.get_docstring(node), f"{path}: {node.name}"
+
+
+def test_public_names_are_listed_and_exist() -> None:
+    for path in SOURCES:
+        tree = tree_of(path)
+        defined = {
+            name.split(".")[0]
+            for node in (
+                *tree.body,
+                *(inner for each in tree.body if isinstance(each, ast.Try | ast.If) for inner in each.body),
+            )
+            for name in (
+                [alias.asname or alias.name for alias in node.names]
+                if isinstance(node, ast.Import | ast.ImportFrom)
+                else [getattr(node, "name", "")]
+                if isinstance(node, ast.FunctionDef | ast.ClassDef)
+                else [target.id for target in getattr(node, "targets", []) if isinstance(target, ast.Name)]
+                if isinstance(node, ast.Assign)
+                else [node.target.id]
+                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+                else []
+            )
+        }
+        for node in tree.body:
+            names = [target.id for target in getattr(node, "targets", []) if isinstance(target, ast.Name)]
+            if "__all__" in names:
+                listed = ast.literal_eval(node.value)
+                assert len(set(listed)) == len(listed), path
+                lazy = "__getattr__" in path.read_text()  # names that are imported when first asked for
+                assert lazy or set(listed) <= defined, (path, set(listed) - defined)
+
+
+def test_chips_are_data() -> None:
+    """No code asks which chip it runs on: a comparison with a chip's name would."""
+    chips = {path.stem for path in (ROOT / "targets").glob("*.toml")} - {"exact"}  # a specification, and a plain word
+    for path in SOURCES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Compare):
+                literals = {leaf.value for leaf in ast.walk(node) if isinstance(leaf, ast.Constant)}
+                assert not chips & {value for value in literals if isinstance(value, str)}, f"{path}:{node.lineno}"
+
+
+def test_no_float_of_a_chip_in_code() -> None:
+    """Frequencies, bandwidths and latencies belong to the descriptions; code has hardly any use for a fraction."""
+    timed = ("buffer_values", "pipe_operations", "tile_lowering", "transfer_timing")
+    rooms = ("simulator/engines", "simulator/machines/strided", *(f"simulator/execution/{name}.py" for name in timed))
+    for path in SOURCES:
+        if relative(path).startswith(rooms):
+            for node in ast.walk(tree_of(path)):
+                fraction = isinstance(node, ast.Constant) and isinstance(node.value, float)
+                assert not fraction, f"{path}:{getattr(node, 'lineno', 0)}"
+
+
+# Written in pieces, so that this file does not contain what it looks for.
+PRIVATE = re.compile("|".join(re.escape("/" + folder + "/") for folder in ("work", "root", "home", "Users")))
+
+
+def test_no_private_paths() -> None:
+    for path in TEXTS:
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            assert not PRIVATE.search(line), f"{relative(path)}:{number}: {line}"
+
+
+def test_importing_the_packages_loads_nothing_heavy() -> None:
+    """`--help` must be quick: libraries are imported by who needs them."""
+    code = "import castsim.__main__, sys; print(*{name.split('.')[0] for name in sys.modules})"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"numpy", "simpy", "pydantic", "rich", "numba", "ml_dtypes"} & set(loaded)

@@ -1,0 +1,433 @@
+"""`castsim diff` of programs, of what `castsim run --json` wrote, and of results in Python."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from kit.command_output import answer_of, err_of, file_of, out_of
+from kit.diff_mutations import MUTATIONS, PROGRAMS, Mutation
+from kit.sample_arguments import command, scalars
+
+import castsim
+from castsim.__main__ import main
+from castsim.commands import document_schemas as registry
+from castsim.reports.run_findings import Run
+from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
+from castsim.tools.diff.comparing import speed_of
+from castsim.tools.diff.differences import by_effect, compared, difference, side_of
+
+SMALL = PROGRAMS / "f32_to_f16.pto"
+GREATER = PROGRAMS / "tpc_f32_i16_quantise_greco.tpc"
+Capture = pytest.CaptureFixture[str]
+
+
+def samples() -> list[Path]:
+    """The programs that run as they are."""
+    found = sorted(path for path in PROGRAMS.rglob("*") if path.suffix in (".pto", ".tpc"))
+    return [path for path in found if path.parent.name != "sequential"]
+
+
+def edited(folder: Path, program: Path, old: str, new: str) -> Path:
+    """Write a program with one word changed."""
+    text = program.read_text()
+    assert old in text
+    return file_of(folder / program.name, text.replace(old, new))
+
+
+def told(words: list[object], capsys: Capture) -> tuple[int, dict]:
+    """Exit code and document of a command; the document is what the schema says."""
+    code, document = answer_of(capsys, "diff", *map(str, words))
+    jsonschema.Draft202012Validator(registry.schema_of("diff")).validate(document)
+    return code, document
+
+
+@pytest.mark.parametrize("path", samples(), ids=lambda path: path.stem)
+def test_a_program_does_not_differ_from_itself(path: Path) -> None:
+    found = castsim.diff(path, path, timing_only=True, args=scalars_of(path))
+    assert found.equal
+    assert (found.lines, found.pipes, found.slowdown_percent) == ((), (), 0.0)
+
+
+def scalars_of(path: Path) -> dict[str, int | float]:
+    """The scalar arguments of the command that stands with a program, if one does."""
+    has_one = path.with_suffix(".expected").exists() or "// castsim run" in path.read_text()
+    try:
+        return scalars(path) if has_one else {}
+    except (ValueError, IndexError):  # a comment without a command
+        return {}
+
+
+@pytest.mark.parametrize("name", ["f32_to_f16.pto", "tpc_f32_i16_quantise_greco.tpc", "micro/f32_to_f16_parts.pto"])
+def test_nor_do_its_values(name: str, capsys: Capture) -> None:
+    words = command(PROGRAMS / name)
+    inputs = [word for pair in pairwise(words) if pair[0] == "--in" for word in pair]
+    code, document = told([PROGRAMS / name, PROGRAMS / name, *inputs], capsys)
+    assert code == 0
+    assert document["equal"]
+    assert document["lines"] == document["pipes"] == []
+    assert [(each["equal"], each["differing"], each["first"]) for each in document["outputs"]] == [(True, 0, [])]
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.name)
+def test_an_edit_is_shown_where_it_was_made(mutation: Mutation, tmp_path: Path) -> None:
+    text, shown = mutation.edited()
+    before, after = PROGRAMS / mutation.program, tmp_path / Path(mutation.program).name
+    after.write_text(text)
+    found = castsim.diff(before, after, timing_only=True, args=mutation.arguments)
+    assert [(each.change, each.line_a, each.line_b) for each in found.lines if each.change != "cycles"] == shown
+    runs = [castsim.run(path, timing_only=True, args=mutation.arguments) for path in (before, after)]
+    assert (found.cycles_a, found.cycles_b) == tuple(run.cycles for run in runs)
+    assert found.equal == (runs[0].cycles == runs[1].cycles)
+
+
+def test_there_are_thirty_edits() -> None:
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS) >= 30
+
+
+def test_cycles_of_lines_are_those_of_the_instructions(tmp_path: Path, capsys: Capture) -> None:
+    """Of a repeated tile cast: sums over the executions that `castsim run --json` lists, line by line."""
+    lines = SMALL.read_text().split("\n")
+    lines.insert(15, lines[14])
+    after = file_of(tmp_path / "after.pto", "\n".join(lines))
+    sums: list[dict[int, int]] = []
+    for path in (SMALL, after):
+        main(["run", str(path), "--timing-only", "--json", "-"])
+        sums.append({})
+        for each in json.loads(capsys.readouterr().out)["instructions"]:
+            spent = each["end_cycle"] - each["start_cycle"]
+            sums[-1][each["line"]] = sums[-1].get(each["line"], 0) + spent
+    _, document = told([SMALL, after, "--timing-only"], capsys)
+    shown = {(each["line_a"], each["line_b"]): (each["cycles_a"], each["cycles_b"]) for each in document["lines"]}
+    assert shown[None, 16] == (None, sums[1][16])
+    for (a, b), cycles in shown.items():
+        assert cycles == (sums[0].get(a), sums[1].get(b))
+    for line in sums[0]:
+        other = line if line < 16 else line + 1
+        assert ((line, other) in shown) == (sums[0][line] != sums[1][other])
+
+
+def test_pipes_are_those_of_the_runs(capsys: Capture) -> None:
+    words = [GREATER, "--timing-only", "--option-b", "global_latency_cycles=100"]
+    code, document = told(words, capsys)
+    pipes = []
+    for options in ([], ["--option", "global_latency_cycles=100"]):
+        main(["run", str(GREATER), "--timing-only", *options, "--json", "-"])
+        pipes.append(json.loads(capsys.readouterr().out)["pipes"])
+    assert code == 1
+    assert {each["pipe"]: (each["causes_a"], each["causes_b"]) for each in document["pipes"]} == {
+        name: (pipes[0][name]["causes"], pipes[1][name]["causes"])
+        for name in pipes[0]
+        if pipes[0][name]["causes"] != pipes[1][name]["causes"]
+    }
+
+
+def test_elements_that_differ_are_those_that_numpy_finds(tmp_path: Path, capsys: Capture) -> None:
+    after = edited(tmp_path, SMALL, "RINT", "TRUNC")
+    code, document = told([SMALL, after, "--in", "src=random:3"], capsys)
+    a, b = (castsim.run(path, inputs={"src": "random:3"}).outputs["dst"] for path in (SMALL, after))
+    where = np.argwhere(a.view("u2") != b.view("u2"))
+    (output,) = document["outputs"]
+    assert code == 1
+    assert (output["equal"], output["differing"]) == (False, len(where))
+    assert [each["index"] for each in output["first"]] == where[:10].tolist()
+    for each in output["first"]:
+        index = tuple(each["index"])
+        assert (int(each["bits_a"], 16), int(each["bits_b"], 16)) == (a.view("u2")[index], b.view("u2")[index])
+        assert (each["value_a"], each["value_b"]) == (float(a[index]), float(b[index]))
+
+
+def test_nan_is_compared_by_its_bits(tmp_path: Path, capsys: Capture) -> None:
+    x = np.full((4, 64), np.nan, np.float32)
+    np.save(tmp_path / "x.npy", x)
+    code, document = told([SMALL, SMALL, "--in", f"src={tmp_path}/x.npy"], capsys)
+    assert (code, document["equal"], document["outputs"][0]["differing"]) == (0, True, 0)
+
+
+def test_outputs_match_under_other_names(tmp_path: Path, capsys: Capture) -> None:
+    after = edited(tmp_path, SMALL, "%dst", "%out")
+    code, document = told([SMALL, after, "--in", "src=random:0"], capsys)
+    (output,) = document["outputs"]
+    assert (code, output["name"], output["name_b"], output["equal"]) == (0, "dst", "out", True)
+    assert {each["change"] for each in document["lines"]} == {"renamed"}
+
+
+def test_an_input_goes_to_the_side_that_has_it(tmp_path: Path, capsys: Capture) -> None:
+    after = edited(tmp_path, SMALL, "%src", "%x")
+    code, _ = told([SMALL, after, "--in", "src=random:0", "--in", "x=random:0"], capsys)
+    assert code == 0
+    assert "'zz'" in err_of(capsys, ["diff", str(SMALL), str(after), "--in", "src=random:0", "--in", "zz=random:0"])
+
+
+def test_formats_and_shapes_that_differ(tmp_path: Path, capsys: Capture) -> None:
+    after = edited(tmp_path, SMALL, "f16", "bf16")
+    code, document = told([SMALL, after, "--in", "src=random:0"], capsys)
+    (output,) = document["outputs"]
+    assert (code, output["equal"], output["format_a"], output["format_b"]) == (1, False, "f16", "bf16")
+    first = output["first"][0]
+    both = [castsim.run(path, inputs={"src": "random:0"}).outputs["dst"] for path in (SMALL, after)]
+    assert [first["value_a"], first["value_b"]] == [float(each[tuple(first["index"])]) for each in both]
+    one = tmp_path / "shape.pto"
+    one.write_text(
+        SMALL.read_text().replace("4x64", "8x64").replace("constant 4 :", "constant 8 :").replace("=4", "=8")
+    )
+    code, document = told([SMALL, one, "--in", "src=random:0"], capsys)
+    (output,) = document["outputs"]
+    assert (code, output["differing"], output["shape_a"], output["shape_b"]) == (1, None, [4, 64], [8, 64])
+
+
+def test_a_slowdown_is_measured_exactly() -> None:
+    runs = [castsim.run(GREATER, timing_only=True, target=target).cycles for target in (load_target("greco"), slower())]
+    percent = 100 * (runs[1] - runs[0]) / runs[0]  # no whole number, so that no float is on the edge
+    assert percent % 1
+    words = [str(GREATER), "--timing-only", "--option-b", "global_latency_cycles=100", "--quiet", "--max-slowdown"]
+    below, above = f"{percent - 1e-6:.7f}", f"{percent + 1e-6:.7f}"
+    assert [main(["diff", *words, limit]) for limit in (below, above, "0", "1e9", "99999")] == [1, 0, 1, 2, 0]
+
+
+def slower() -> castsim.Target:
+    return with_options(load_target("greco"), {"global_latency_cycles": 100})
+
+
+def test_a_faster_side_is_allowed_and_other_outputs_are_not(tmp_path: Path) -> None:
+    latencies = ["--option", "global_latency_cycles=100", "--option-b", "global_latency_cycles=0"]
+    words = ["--timing-only", *latencies, "--quiet"]
+    assert main(["diff", str(GREATER), *words]) == 1
+    assert main(["diff", str(GREATER), *words, "--max-slowdown", "0"]) == 0
+    after = edited(tmp_path, SMALL, "RINT", "TRUNC")
+    assert main(["diff", str(SMALL), str(after), "--in", "src=random:0", "--max-slowdown", "100", "--quiet"]) == 1
+
+
+def test_the_bits_of_an_expanded_program_are_those_of_the_program(tmp_path: Path, capsys: Capture) -> None:
+    program = PROGRAMS / "a5_f32_to_e4m3fn_padded.pto"
+    text = out_of(capsys, ["expand", str(program)])
+    (tmp_path / "same.pto").write_text(text)
+    code, document = told([program, tmp_path / "same.pto", "--in", "src=random:1"], capsys)
+    (output,) = document["outputs"]
+    assert (code, output["equal"], output["differing"]) == (0, True, 0)
+
+
+def test_another_shape_of_the_same_elements_is_a_remark(tmp_path: Path, capsys: Capture) -> None:
+    a = castsim.run(SMALL, inputs={"src": np.arange(256, dtype=np.float32).reshape(4, 64)})
+    (before,) = side_of(a, "", values=True).outputs
+    for shape, other, equal in (((256,), 0, True), ((2, 128), 1, False)):
+        codes = before.codes.reshape(shape) ^ other
+        (found,) = compared([before], [replace(before, shape=shape, codes=codes)])
+        assert (found.equal, found.differing) == (equal, 0 if equal else 256)
+    (found,) = compared([before], [replace(before, shape=(255,), codes=before.codes.ravel()[:255])])
+    assert (found.equal, found.differing) == (False, None)
+
+
+def test_speed_is_a_ratio_and_a_share_of_cycles() -> None:
+    """9979 / 4724 = 2.112, 1 - 4724 / 9979 = 52.66 %."""
+    side = side_of(castsim.run(GREATER, timing_only=True), "", values=False)
+    made = [replace(side, cycles=cycles) for cycles in (9979, 4724)]
+    assert speed_of(difference(*made)) == "52.7 % fewer cycles, 2.1x faster"
+    assert speed_of(difference(*reversed(made))) == "111.2 % more cycles, 2.1x slower"
+    assert speed_of(difference(made[0], replace(side, cycles=9978))) == "0.01 % fewer cycles"
+    assert speed_of(difference(made[0], made[0])) == ""
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("f32_to_f16_pipelined.pto", "f32_to_f16.pto"), ("f32_to_bf16_rows.pto", "f32_to_f16_pipelined.pto"),
+        ("tpc_f32_exp_goya.tpc", "tpc_f32_i8_quantise_goya.tpc"), ("bank_conflict.pto", "f32_to_i8_own_barriers.pto"),
+    ],
+)  # fmt: skip
+def test_lines_stand_by_effect_and_none_spends_more_than_the_run(a: str, b: str) -> None:
+    found = castsim.diff(PROGRAMS / a, PROGRAMS / b, timing_only=True)
+    assert found.cycles_a is not None and found.cycles_b is not None
+    for line in found.lines:
+        spent_a, spent_b = line.spent
+        assert (spent_a or 0) <= found.cycles_a and (spent_b or 0) <= found.cycles_b
+        assert line.effect == (spent_b or 0) - (spent_a or 0)
+    effects = [abs(line.effect) for line in by_effect(found.lines)]
+    assert effects == sorted(effects, reverse=True)
+    assert effects[0] > 0
+
+
+def test_flags_are_one_line_and_the_largest_effect_comes_first(capsys: Capture) -> None:
+    words = [str(PROGRAMS / name) for name in ("f32_to_f16_pipelined.pto", "f32_to_f16.pto")]
+    shown = out_of(capsys, ["diff", *words, "--timing-only"], 1).partition("lines that differ")[2]
+    found = [int(number.replace(",", "")) for number in re.findall(r"removed +([\d,]+) pipe cycles? in A", shown)]
+    assert found == sorted(found, reverse=True)
+    assert "set_flag" not in shown and "wait_flag" not in shown
+    assert re.search(r"flags, barriers and waits: \d+ lines", shown)
+
+
+MICRO = PROGRAMS / "micro" / "f32_to_f16_parts.pto"
+
+
+def recorded(folder: Path, name: str, program: Path, *words: str) -> Path:
+    """Run a program, and return the file of its JSON."""
+    file = folder / f"{name}.json"
+    assert main(["run", str(program), *words, "--quiet", "--json", str(file)]) == 0
+    return file
+
+
+@pytest.fixture
+def truncated(tmp_path: Path) -> Path:
+    """The small program with another rounding mode."""
+    return file_of(tmp_path / "truncated.pto", SMALL.read_text().replace("RINT", "TRUNC"))
+
+
+def test_results_compare_as_their_programs_do(truncated: Path, tmp_path: Path, capsys: Capture) -> None:
+    words = ["--in", "src=random:0"]
+    a = recorded(tmp_path, "a", SMALL, *words, "--out", str(tmp_path / "a"))
+    b = recorded(tmp_path, "b", truncated, *words, "--out", str(tmp_path / "b"))
+    _, direct = told([SMALL, truncated, *words], capsys)
+    for sides in ([a, b], [a, truncated, *words], [SMALL, b, *words]):
+        code, found = told(sides, capsys)
+        assert code == 1
+        assert [found[key] for key in ("cycles_a", "cycles_b", "outputs", "pipes")] == [
+            direct[key] for key in ("cycles_a", "cycles_b", "outputs", "pipes")
+        ]
+    assert told([a, SMALL, *words], capsys)[0] == 0
+
+
+def test_without_files_digests_tell(truncated: Path, tmp_path: Path, capsys: Capture) -> None:
+    a = recorded(tmp_path, "a", SMALL, "--in", "src=random:0")
+    b = recorded(tmp_path, "b", truncated, "--in", "src=random:0", "--out", str(tmp_path / "b"))
+    assert told([a, a], capsys)[0] == 0
+    code, found = told([a, b], capsys)
+    (output,) = found["outputs"]
+    assert (code, output["equal"], output["differing"], output["first"]) == (1, False, None, [])
+    np.save(tmp_path / "b" / "dst.npy", np.zeros((4, 64), np.float16))  # written over since: not what the run gave
+    assert told([b, b], capsys)[1]["outputs"][0]["equal"]
+    assert told([b, truncated, "--in", "src=random:0"], capsys)[0] == 0
+
+
+def test_lines_of_results_match_by_instruction(tmp_path: Path, capsys: Capture) -> None:
+    lines = SMALL.read_text().split("\n")
+    lines.insert(15, lines[14])
+    after = file_of(tmp_path / "after.pto", "\n".join(lines))
+    files = [recorded(tmp_path, path.stem, path, "--timing-only") for path in (SMALL, after)]
+    for sides in (files, [files[0], after, "--timing-only"]):
+        _, found = told([*sides], capsys)
+        shown = [
+            (each["change"], each["line_a"], each["line_b"]) for each in found["lines"] if each["change"] != "cycles"
+        ]
+        assert shown == [("added", None, 16)]
+        assert [each["text_b"] for each in found["lines"] if each["change"] == "added"] == ["tcvt"]
+
+
+def test_results_in_python() -> None:
+    runs = [castsim.run(SMALL, inputs={"src": f"random:{seed}"}) for seed in (0, 0, 1)]
+    assert castsim.diff(runs[0], runs[1]).equal
+    found = castsim.diff(runs[0], runs[2])
+    different = int((runs[0].outputs["dst"] != runs[2].outputs["dst"]).sum())
+    assert (found.cycles_a == found.cycles_b, found.outputs[0].differing) == (True, different)
+    spans = [(each.line, each.start, each.end) for each in found.a.spans()]
+    timing = runs[0].timing
+    assert set(spans) <= {
+        (runs[0].loaded.tree.instructions[one.instruction].span.line, one.start, one.end) for one in timing.executions
+    }
+    assert [line for line, _, _ in spans] == [14, 15, 16]  # tload, tcvt, tstore
+
+
+def test_standard_input_is_a_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    for text in (SMALL.read_bytes(), recorded(tmp_path, "a", SMALL, "--timing-only").read_bytes()):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        assert told(["-", SMALL, "--timing-only"], capsys)[0] == 0
+
+
+def changed(file: Path, **values: object) -> Path:
+    """Write a result with other values for some keys."""
+    found = json.loads(file.read_text()) | values
+    other = file.with_name("changed.json")
+    other.write_text(json.dumps({key: value for key, value in found.items() if value is not ...}))
+    return other
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"schema_version": Run.VERSION - 1}, f"has schema_version {Run.VERSION - 1}; this castsim"),
+        ({"schema_version": "2"}, 'has schema_version "2"'),
+        ({"schema_version": ...}, "has schema_version null"),
+        ({"instructions": ...}, "not what `castsim run --json` writes"),
+        ({"total_cycles": "many"}, "total_cycles: Input should be a valid integer"),
+        ({"pipes": {"V": {"causes": {"sleep": 1}}}}, "unknown cause of cycles 'sleep'"),
+        ({"outputs": [{"name": "y"}]}, "outputs.0.file: Field required"),
+        ({"traceEvents": []}, "is a trace"),
+        ({"errors": []}, "is a run that failed"),
+        ({"total_cycles": None}, "has no cycles"),
+    ],
+)
+def test_another_document_is_refused(values: dict, message: str, tmp_path: Path, capsys: Capture) -> None:
+    file = recorded(tmp_path, "a", SMALL, "--timing-only")
+    other = changed(file, **values)
+    for sides in ([file, other], [other, file]):
+        assert main(["diff", *map(str, sides)]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_what_is_no_json_has_a_place(tmp_path: Path, capsys: Capture) -> None:
+    file = file_of(tmp_path / "bad.json", '{"schema_version": 2,\n "program" 3}')
+    assert err_of(capsys, ["diff", str(file), str(SMALL), "--timing-only"]).startswith(f"error: {file}:2:12: not JSON:")
+    for text in (b"[" * 100_000, b"[]", b"\xff", b"", b"1" * 5000):
+        file.write_bytes(text)
+        assert "internal error" not in err_of(capsys, ["diff", str(file), str(SMALL), "--timing-only"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("{small}", "the second program is missing"),
+        ("{small} {small}", "no input was given (side A)"),
+        ("{small} {small} --in src=random:0 --target-b goya", "(side B)"),
+        ("{small} {greater} --timing-only --option native_off_infinity=clamp", None),
+        ("{small} nosuch.pto --timing-only", "No such file"),
+        ("{small} {racing} --timing-only", "(side B)"),
+        ("{small} {illegal} --timing-only", "(side B)"),
+        ("{small} {small} --timing-only --max-cycles 5", "(side A)"),
+        ("{small} {small} --timing-only --option zz=1", "no option 'zz'"),
+        ("{small} {small} --timing-only --option-b zz=1", "no option 'zz'"),
+        ("{timed} {small} --in src=random:0", "has no outputs"),
+        ("{timed} {timed} --target a5", "both sides are results"),
+        ("{small} {timed} --timing-only --target-b a5", "B is a result"),
+        ("{timed} {small} --timing-only --option zz=1", "no option 'zz'"),
+        ("casts.mlir {small} --timing-only", "is a graph"),
+        ("{small} {small} --timing-only --max-slowdown nan", "expected a percentage"),
+        ("{small} {small} --timing-only --max-slowdown -1", "expected a percentage"),
+    ],
+)
+def test_what_cannot_be_compared_gives_two(words: str, message: str | None, tmp_path: Path, capsys: Capture) -> None:
+    text = SMALL.read_text()
+    (tmp_path / "illegal.pto").write_text(text.replace("f16", "e4m3fn"))
+    (tmp_path / "racing.pto").write_text(MICRO.read_text().replace("pto.barrier #pto.pipe<PIPE_ALL>", ""))
+    files = {
+        "small": SMALL, "greater": GREATER, "timed": recorded(tmp_path, "timed", SMALL, "--timing-only"),
+        "illegal": tmp_path / "illegal.pto", "racing": tmp_path / "racing.pto",
+    }  # fmt: skip
+    code = main(["diff", *words.format(**files).split(), "--quiet"])
+    if message is None:
+        assert code == 1  # options of one target are none of the other's
+        return
+    assert code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_errors_in_python_have_their_cause() -> None:
+    with pytest.raises(castsim.ComparisonError, match="side A") as caught:
+        castsim.diff(SMALL, SMALL)
+    assert isinstance(caught.value.__cause__, castsim.ReadError)
+
+
+def test_the_text_fits_a_narrow_terminal(truncated: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(PROGRAMS)
+    assert main(["diff", SMALL.name, "f32_to_f16_pipelined.pto", "--timing-only"]) == 1
+    lines = out_of(capsys, ["diff", SMALL.name, str(truncated), "--in", "src=random:0"], 1).splitlines()
+    assert max(len(line) for line in lines if not line.startswith("B /")) <= 80
+    assert not [line for line in lines if line.endswith(" ")]

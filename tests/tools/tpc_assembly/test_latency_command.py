@@ -1,0 +1,447 @@
+"""`castsim latency`: its grammar and data, and its answers against the second calculator on the published tables."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core.machines.vliw.test_tpc_pairs import HOT, written_out
+from kit import published_latency
+from kit.paths import PROGRAMS
+from kit.tpc_machine import END, assembled, nops
+from kit.tpc_operands import Place, described, places
+from kit.tpc_text import GENERATIONS, target
+
+from castsim import run
+from castsim.__main__ import main
+from castsim.isa.errors import CastsimError
+from castsim.isa.tpc.parser import parse, print_bundle
+from castsim.isa.tpc.program import GROUPED, File, Slot
+from castsim.machines.vliw.latency_bound import LatencyBound, SlottedInstruction, applies, pair_distance
+from castsim.machines.vliw.lint_checking import lint
+from castsim.running.lifted_limits import what_if
+
+Capture = pytest.CaptureFixture[str]
+FROM_GAUDI = GENERATIONS[1:]
+KEYS = [
+    "producer", "consumer", "register", "consumer_operand", "distance_bundles", "latency_cycles", "minimum_bundles",
+    "producer_stage", "consumer_stage", "entry_port", "rule", "source",
+]  # fmt: skip
+PAIRS = 3000 if "CASTSIM_THOROUGH" in os.environ else 1200
+"""Pairs of a generation, of all slots and registers."""
+
+
+def answer(capsys: Capture, generation: str, producer: str, consumer: str, code: int = 0) -> dict[str, Any]:
+    assert main(["latency", producer, consumer, "--target", generation, "--json", "-"]) == code
+    document = json.loads(capsys.readouterr().out)
+    assert list(document) == ["schema_version", "pairs"]
+    (entry,) = document["pairs"]
+    found: dict[str, Any] = entry
+    return found
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode()), encoding="utf-8"))
+
+
+def answers(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, generation: str, lines: Sequence[str]
+) -> tuple[int, list[Any]]:
+    typed(monkeypatch, lines)
+    code = main(["latency", "-", "--target", generation, "--json", "-"])
+    return code, json.loads(capsys.readouterr().out)["pairs"]
+
+
+# ------------------------------------------------------------------------------------- against the second calculator
+
+
+def hot_register(place: Place) -> str:
+    if place.file not in File.__members__:
+        return {"LFSR_NO_CHANGE": "LFSR", "S_LFSR_NO_CHANGE": "S_LFSR"}.get(place.file, place.file)
+    file = File(place.file)
+    return f"{GROUPED[file][0] if file in GROUPED else file}{HOT}"
+
+
+def sampled(generation: str) -> list[tuple[str, str, Place, Place]]:
+    """Texts of pairs that share one register, from every slot and file alike."""
+    rng = random.Random(f"latency {generation}")
+    results, operands = defaultdict(list), defaultdict(list)
+    for place in places(generation):
+        if place.role == "accumulator" or place.read == "pc":
+            continue
+        (results if place.role == "dest" else operands)[place.read.removesuffix("_ro"), place.slot].append(place)
+    pairs = product(results.items(), operands.items())
+    strata = [(producers, consumers) for ((file, _), producers), ((read, _), consumers) in pairs if file == read]
+    found: list[tuple[str, str, Place, Place]] = []
+    while len(found) < PAIRS:
+        for producers, consumers in strata:
+            producer, consumer = rng.choice(producers), rng.choice(consumers)
+            try:
+                texts = [print_bundle(written_out(place, generation)) for place in (producer, consumer)]
+            except CastsimError:
+                continue
+            found.append((texts[0], texts[1], producer, consumer))
+    return found[:PAIRS]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_every_kind_of_pair_is_at_the_distance_of_the_tables(
+    generation: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = sampled(generation)
+    code, found = answers(capsys, monkeypatch, generation, [f"{one} -> {other}" for one, other, _, _ in pairs])
+    assert code == 0
+    operands = set()
+    for (one, other, producer, consumer), entry in zip(pairs, found, strict=True):
+        assert list(entry) == KEYS
+        given, read = described(producer), described(consumer)
+        assert entry["producer"] == one
+        assert entry["consumer"] == other
+        assert entry["register"] == hot_register(producer), (one, other)
+        given |= {"dest": HOT if producer.file in ("V", "D", "A") else 0, "acc_fp32": "acc_fp32" in one}
+        read |= {"acc_fp32": "acc_fp32" in other}
+        assert entry["distance_bundles"] == published_latency.distance(generation, given, read), (one, other, entry)
+        assert entry["consumer_operand"] == read["operand"], (one, other)
+        operands.add(entry["consumer_operand"])
+    assert {"src_a", "src_b", "src_c", "src_d", "predicate"} <= operands
+
+
+# docs/reference/tpc.md section 6.1, and the published sheet's own examples: bare text, what decides, the distance.
+@pytest.mark.parametrize(
+    ("generations", "producer", "consumer", "register", "operand", "distance"),
+    [
+        (("gaudib", "greco", "gaudi2"), "add.f16 V10, V2, V3", "mul.f16 V4, V10, V5", "V10", "src_a", 6),
+        (("gaudib", "greco", "gaudi2"), "add.f16 V10, V2, V3", "add.f16 V4, V10, V5", "V10", "src_a", 4),
+        (("gaudib", "greco", "gaudi2"), "mac.f16 V10, V2, V3", "sub.f16 V4, V10, V5", "V10", "src_a", 4),
+        (("gaudi2",), "add.f8_143 V10, V2, V3", "mul.f8_143 V4, V10, V5", "V10", "src_a", 6),
+        (("gaudi2",), "add.f32 x2 D10, D2, V4, V5", "sub.f32 x2 D12, D10, V4, V5", "V10", "src_a", 4),
+        (GENERATIONS, "add.i32 S1, S2, S3", "st_l 0x4, S1", "S1", "src_c", 7),
+        (GENERATIONS, "mov.i32 S1, 0x4", "st_g AD1, S1", "S1", "src_c", 7),
+        (FROM_GAUDI, "mac.bf16 acc_fp32 D6, V1, V2", "mac.bf16 acc_fp32 D6, V1, V2", "V6", "src_c", 4),
+        (FROM_GAUDI, "mac.f32 V6, V1, V2", "mac.bf16 acc_fp32 D6, V1, V2", "V6", "src_c", 6),
+        # The second register of a pair; two operands that read it, of which a scalar enters the VPU late.
+        (FROM_GAUDI, "mul.i16 D4, V1, V2", "add.i32 V8, V9, V5", "V5", "src_b", 4),
+        (GENERATIONS, "mov.i32 S1, 0x4", "add.i32 S2, S1, S1", "S1", "src_a", 4),
+        # A look-up comes later than its stage.
+        (FROM_GAUDI, "lookup_2c BV32 D4, V1, 0x100", "mac.f32 V8, V5, V9", "V5", "src_a", 5),
+        (("gaudi2",), "lookup_2c BV16 x2 D4, V1, 0x100", "mac.bf16 V8, V5, V9", "V5", "src_a", 4),
+        (GENERATIONS, "mac.i16 D4, V1, V2", "mac.i16 D4, V1, V2", "V4", "src_c", 4),
+        # An integer accumulator written late in its own slot arrives one sooner than a factor; a float one later.
+        (("gaudi2",), "shuffle.i32 V4, V1, V2", "mac.i16 D4, V1, V2", "V4", "src_c", 4),
+        (("gaudi2",), "shuffle.i32 V4, V1, V2", "mac.i16 D6, V4, V2", "V4", "src_a", 5),
+        (("gaudi2",), "shuffle.i32 V4, V1, V2", "mac.f32 V4, V1, V2", "V4", "src_c", 5),
+    ],
+)
+def test_examples(
+    generations: tuple[str, ...],
+    producer: str,
+    consumer: str,
+    register: str,
+    operand: str,
+    distance: int,
+    capsys: Capture,
+) -> None:
+    for generation in generations:
+        entry = answer(capsys, generation, producer, consumer)
+        found = (entry["register"], entry["consumer_operand"], entry["distance_bundles"])
+        assert found == (register, operand, distance), (generation, entry)
+
+
+def test_what_an_entry_says(capsys: Capture) -> None:
+    line = "nop; nop; add.f16 V10, V2, V3; nop"
+    entry = answer(capsys, "gaudi2", line, "mul.f16 V4, V10, V5")
+    assert list(entry) == KEYS
+    assert entry["producer"] == line
+    assert (entry["producer_stage"], entry["consumer_stage"], entry["entry_port"]) == ("e5", "d2", "vpu_a")
+    assert entry["minimum_bundles"] is None
+    assert entry["rule"] == "commit stage and read stage"
+    assert "latencies" in entry["source"]
+    late = answer(capsys, "goya", "nop; mov.i32 S1, 0x4; nop; nop", "add.i32 V1, V2, S1")
+    assert (late["entry_port"], late["rule"]) == ("vpu_spu", "the entry port of the operand")
+    bypass = answer(capsys, "goya", "prmt_indx I3, I4, S5", "ld_tnsr V0, 0x1, I3")
+    assert bypass["consumer_stage"] == "d2"
+    assert "no bypass" in bypass["rule"]
+
+
+# ------------------------------------------------------------------------------------------------------- issue rules
+
+# docs/reference/tpc.md section 6.2: the smallest distance that the compiler keeps, null where nothing is said.
+BEFORE_GAUDI2 = GENERATIONS[:4]
+
+
+SPACED: list[tuple[tuple[str, ...], str, str, int | None]] = [
+    (FROM_GAUDI, "lookup_2c BV32 D4, V1, 0x100", "sel_eq.f32 V8, V1, V2, V4, V3", 2),
+    (FROM_GAUDI, "lookup_2c BV32 D4, V1, 0x100", "add.f32 V8, V4, V9", None),
+    (FROM_GAUDI, "lookup BV32 V4, V1, 0x100", "sel_eq.f32 V8, V1, V2, V4, V3", None),
+    (("goya",), "lookup BV32 V4, V1, 0x1", "sel_eq.f32 V8, V1, V2, V4, V3", 2),
+    (FROM_GAUDI, "lookup_1c BV32 V4, V1, 0x100", "lookup_1c BV32 V5, V4, 0x100", 2),
+    (FROM_GAUDI, "lookup_1c BV32 V4, V1, 0x100", "mov V5, V4; nop; nop; nop", 2),
+    (("gaudi", "gaudib", "greco"), "lookup BV32 V4, V1, 0x100", "st_l_v 0x100, V4", 2),
+    (("gaudi2",), "lookup BV32 V4, V1, 0x100", "st_l_v 0x100, V4", None),
+    (("gaudi2",), "lookup BV32 V4, V1, 0x100", "nop; nop; nop; ld_tnsr V4, 0x1, I1", 2),
+    (FROM_GAUDI, "cache_invalidate", "lookup_1c BV32 V4, V1, 0x100", 2),
+    (FROM_GAUDI, "lookup_1c BV32 V4, V1, 0x100", "cache_invalidate", 2),
+    (FROM_GAUDI, "mac.f32 V6, V1, V2", "mac.f32 V6, V6, V2", 2),
+    (("goya",), "mac.f32 V6, V1, V2", "mac.f32 V6, V6, V2", None),
+    (FROM_GAUDI, "mac.f32 V6, V1, V2", "mac.f32 V7, V6, V2", None),
+    (("gaudi2",), "madd.f32 V6, V1, V2, V3", "mov V6, V6; nop; nop; nop", 2),
+    (("greco",), "madd.f32 V6, V1, V2, V3", "mov V6, V6; nop; nop; nop", None),
+    (("gaudib", "greco", "gaudi2"), "add.f16 V6, V1, V2", "add.f16 V6, V6, V2", 2),
+    (FROM_GAUDI, "add.f32 V6, V1, V2", "add.f32 V6, V6, V2", None),
+    (("gaudi2",), "add.f32 x2 D6, D0, V2, V3", "add.f32 V6, V6, V2", 2),
+    (GENERATIONS, "ld_tnsr_low V4, 0x1, I1", "ld_tnsr_high V4, 0x1, I1", 2),
+    (GENERATIONS, "ld_tnsr_high V4, 0x1, I1", "ld_tnsr V4, 0x1, I1", None),
+    (("gaudi", "gaudib", "greco"), "udiv_4step.u32 Z2, S4, S5", "udiv_4step.u32 Z2, S4, S5", 7),
+    (("gaudi2",), "udiv.u32 Z2, S4, S5", "nop; halt; nop; nop", 5),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "mul.f32 V1, V2, V3", 3),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "convert.f32 target_type=int32 V1, V2", 3),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "convert.f32 target_type=int32 sr V1, V2", 2),
+    (("gaudi2",), "st_l mmio 0x8fc, S1", "convert.f32 target_type=f8_143 sr_rne V1, V2", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "convert_int32 sr to_8 S1, S2, S3", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "gen_addr AD1, 0x0, I1", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "st_tnsr 0x0, I1, V1", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "aso", 2),
+    (("goya",), "st_l mmio 0x7fc, S1", "mul.f32 V1, V2, V3", None),
+    (FROM_GAUDI, "st_l 0x8fc, S1", "mul.f32 V1, V2, V3", None),
+    (GENERATIONS, "jmpa 0x20", "nop; halt; nop; nop", 3),
+    (GENERATIONS, "jmpa 0x20", "aso", 3),
+    (("goya",), "lookup_c0 BV32 V4, V1, 0x1", "lookup_c0 BV32 V5, V4, 0x1", 2),
+    (("goya",), "cache_invalidate", "lookup_c1c2 BV32 D4, V1, 0x1", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "ld_l mmio S2, 0x8fc", 2),
+    (FROM_GAUDI, "st_l mmio 0x8fc, S1", "mov V1, LFSR; nop; nop; nop", 2),
+    (GENERATIONS, "jmpr 0x20", "convert.f32 target_type=int32 rhne S1, S2", 3),
+    (GENERATIONS, "nop; nop; add.i32 V1, V2, S32; nop", "loop S1, S2, S3, <, 4", 5),
+    (GENERATIONS, "mov.i32 V1, S32; nop; nop; nop", "loop S1, S2, S3, <, 4", 6),
+    (("gaudi2",), "st_l_v 0x100, V1", "lookup_1c BV32 V4, V1, 0x100", 1),
+    (BEFORE_GAUDI2, "st_tnsr 0x0, I1, V1", "ld_tnsr V2, 0x0, I1", 1),
+]
+
+
+@pytest.mark.parametrize(("generations", "producer", "consumer", "minimum"), SPACED)
+def test_smallest_distances_by_issue_rules(
+    generations: tuple[str, ...], producer: str, consumer: str, minimum: int | None, capsys: Capture
+) -> None:
+    for generation in generations:
+        code = main(["latency", producer, consumer, "--target", generation, "--json", "-"])
+        (entry,) = json.loads(capsys.readouterr().out)["pairs"]
+        assert code == (entry is None)
+        assert (None if entry is None else entry["minimum_bundles"]) == minimum, (generation, entry)
+
+
+@pytest.mark.parametrize(
+    ("generation", "producer", "consumer", "allowed"),
+    [
+        ("gaudi2", "st_l_v 0x100, V1", "lookup_1c BV32 V4, V1, 0x100", {1, 4, 5, 6}),
+        ("greco", "st_tnsr 0x0, I1, V1", "ld_tnsr V2, 0x0, I1", {1, 2, 3, 5, 6}),
+        ("gaudi", "mac.f32 V6, V1, V2", "mac.f32 V6, V6, V2", {6}),
+    ],
+)
+def test_distances_that_are_allowed(generation: str, producer: str, consumer: str, allowed: set[int]) -> None:
+    chip = target(generation)
+    bundles = [parse(text, chip.dialect).bundles[0].slots for text in (producer, consumer)]
+    placed = [
+        SlottedInstruction(slot, each) for slots in bundles for slot, each in zip(Slot, slots, strict=True) if each
+    ]
+    found = pair_distance(chip, *placed)
+    assert found is not None
+    assert {distance for distance in range(1, 7) if found.allows(distance)} == allowed
+
+
+@pytest.mark.parametrize(("generations", "producer", "consumer", "minimum"), SPACED)
+def test_the_linter_keeps_the_same_distances(
+    generations: tuple[str, ...], producer: str, consumer: str, minimum: int | None
+) -> None:
+    """The rule of the linter that no other rule replaces, at all distances; loops and jumps have rules of their own."""
+    if any(word in f"{producer} {consumer}" for word in ("loop", "jmp", "halt")):
+        return
+    for generation in generations:
+        chip = target(generation)
+        placed = [
+            SlottedInstruction(slot, each)
+            for text in (producer, consumer)
+            for slot, each in zip(Slot, parse(text, chip.dialect).bundles[0].slots, strict=True)
+            if each is not None
+        ]
+        rules = [
+            rule for rule in chip.bundle_distances if not rule.linted and applies(rule, chip, placed[0], placed[1])
+        ]
+        for distance in range(1, 9):
+            text = f"{producer}\n{nops(distance - 1)}{consumer}\n{nops(9)}{END}"
+            found = {finding.rule for finding in lint(assembled(text, chip).program, chip)}
+            forbidden = any(distance < rule.distance or distance in rule.excluded for rule in rules)
+            assert ("issue distance" in found) == forbidden, (generation, distance, minimum)
+
+
+# ------------------------------------------------------------------------------------------------------------ grammar
+
+
+def test_pairs_from_standard_input_keep_their_order(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [
+        "mov.i32 S1, 0x1 -> st_l 0x4, S1",
+        "add.f32 V1, V2, V3 -> add.f32 V4, V5, V6",
+        "nop; nop; add.f32 V1, V2, V3; nop -> nop; nop; nop; st_l_v 0x100, V1",
+    ]
+    code, found = answers(capsys, monkeypatch, "greco", lines)
+    assert code == 1
+    assert [None if entry is None else entry["register"] for entry in found] == ["S1", None, "V1"]
+    assert answers(capsys, monkeypatch, "greco", [lines[0]])[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "message"),
+    [
+        ("add.f32 V1, V2, V3", "<stdin>:2", "write a line as PRODUCER -> CONSUMER"),
+        ("add.f32 V1, V2, V3 -> mov V1, V2 -> mov V1, V2", "<stdin>:2", "write a line as PRODUCER -> CONSUMER"),
+        ("", "<stdin>:2", "write a line as PRODUCER -> CONSUMER"),
+        ("add.f32 V1, V2, V3 -> frobnicate V1", "<stdin>:2:23", "unknown instruction 'frobnicate'"),
+        ("add.f32 V1, V2 -> mov V1, V2", "<stdin>:2:1", "needs 3 operands"),
+        ("nop -> mov V1, V2", "<stdin>:2:1", "'nop' is not one instruction"),
+        ("mov V1, V2; mov.i32 S1, S2 -> mov V1, V2", "<stdin>:2:1", "is not one instruction"),
+        ("mac.bf16 acc_fp32 D5, V1, V2 -> mov V1, V2", "<stdin>:2:19", "unknown register D5"),
+    ],
+)
+def test_a_line_that_cannot_be_read(
+    line: str, place: str, message: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(monkeypatch, ["mov.i32 S1, 0x1 -> st_l 0x4, S1", line, ""])
+    assert main(["latency", "-", "--target", "gaudi2"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"{place}:" in err or f"{place}: " in err
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        (["mov V1, V2", "--target", "goya"], 2, "needs two instructions"),
+        (["-", "mov V1, V2", "--target", "goya"], 2, "pairs are read only from standard input"),
+        (["mov V1, V2", "mov V3, V1"], 2, "required: --target"),
+        (["mov V1, V2", "mov V3, V99", "--target", "goya"], 2, "CONSUMER:1:9"),
+        (["madd.f32 V1, V2, V3, V4", "mov V3, V1", "--target", "gaudi"], 1, "gaudi has no madd"),
+        (["mov V1, V2", "mov V3, V1", "--target", "a5"], 1, "has no TPC assembly"),
+    ],
+)
+def test_what_was_typed(argv: list[str], code: int, message: str, capsys: Capture) -> None:
+    assert main(["latency", *argv]) == code
+    assert message in capsys.readouterr().err
+
+
+def test_text_answers_first(capsys: Capture) -> None:
+    assert main(["latency", "mac.f32 V6, V1, V2", "add.f32 V6, V6, V3", "--target", "gaudi2"]) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first == "6 bundles on gaudi2: mac.f32 V6, V1, V2 -> add.f32 V6, V6, V3"
+    assert rest[0].strip() == "6 bundles until V6 as src_a is up to date: written in e5, read in d2 through vpu_a"
+    assert rest[1].strip() == "2 bundles at least by issue rules"
+    assert main(["latency", "mac.f32 V6, V1, V2", "add.f32 V1, V2, V3", "--target", "gaudi2"]) == 1
+    assert "the second reads nothing that the first writes" in " ".join(capsys.readouterr().out.split())
+
+
+def test_slots_tell_apart_what_several_execute(capsys: Capture) -> None:
+    bare = answer(capsys, "goya", "mov V1, V2", "mul.f32 V3, V1, V4")
+    load = answer(capsys, "goya", "mov V1, V2; nop; nop; nop", "mul.f32 V3, V1, V4")
+    assert bare["distance_bundles"] == load["distance_bundles"]
+    assert Slot.LOAD < Slot.VPU
+
+
+# ----------------------------------------------------------------------------- latencies that bind a program of bundles
+
+
+TRIPS = 64
+
+
+def bound(path: Path, target: str | None = None) -> LatencyBound:
+    found = run(path, target, timing_only=True)
+    latencies = found.loaded.latencies(found.timing)
+    assert latencies is not None
+    return latencies
+
+
+def products(folder: Path, empty: int, registers: tuple[int, ...], target: str) -> Path:
+    """Write a loop of products, one a bundle on each register in turn, so many empty bundles behind them."""
+    lines = [f"// castsim: target {target}", f"nop; loop 0, {TRIPS}, 1, <, End; nop; nop", "nop; nop; nop; nop"]
+    lines += [f"nop; nop; mul.f32 V{each}, V{each}, V9; nop" for each in registers]
+    lines += ["nop; nop; nop; nop"] * empty + ["End:", "nop; halt; halt; nop"]
+    path = folder / "products.tpc"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("target", ["gaudi2", "goya", "greco"])
+def test_a_product_that_needs_the_one_before_waits_from_trip_to_trip(target: str, tmp_path: Path) -> None:
+    latencies = bound(products(tmp_path, 5, (1,), target))
+    assert latencies.binds
+    (link,) = latencies.links
+    assert (link.distance, link.register, link.producer.span.line, link.consumer.span.line) == (6, "V1", 4, 4)
+    assert (latencies.length, latencies.trips) == (6, TRIPS)
+    assert latencies.gained == 5 * TRIPS  # one bundle of the six has work
+    hidden = bound(products(tmp_path, 0, (1, 2, 3, 4, 5, 6), target))  # six products in turn
+    assert not hidden.binds
+    assert hidden.gained == 0
+
+
+def test_empty_bundles_that_no_result_asks_for_are_no_latency(tmp_path: Path) -> None:
+    latencies = bound(products(tmp_path, 12, (1,), "gaudi2"))
+    assert latencies.gained == 5 * TRIPS
+    assert latencies.cycles < latencies.total / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "producer", "consumer", "register", "lines", "distance"),
+    [
+        # Comments of the programs: "MAC.f32 is visible after 6", "load after 4".
+        ("tpc_f32_i8_quantise_gaudi2", "mac", "convert", "V7", (30, 36), 6),
+        ("tpc_f32_i8_quantise_goya", "mac", "convert", "V7", (30, 36), 6),
+        ("tpc_u8_f32_dequantise_greco", "ld_tnsr", "convert", "V8", (15, 19), 4),
+    ],
+)
+def test_the_headline_names_the_chain(
+    name: str, producer: str, consumer: str, register: str, lines: tuple[int, int], distance: int,
+    capsys: pytest.CaptureFixture[str], tmp_path: Path,
+) -> None:  # fmt: skip
+    path, page = PROGRAMS / f"{name}.tpc", tmp_path / "page.html"
+    assert main(["run", str(path), "--timing-only", "--html", str(page)]) == 0
+    head = capsys.readouterr().out.partition("\n\n")[0].splitlines()
+    head = head[next(number for number, line in enumerate(head) if line.startswith("Latency binds: ")) :]
+    (following,) = (line for line in head if line.startswith("next: "))
+    assert head[0].startswith(f"Latency binds: {producer}")
+    assert head[0].endswith(f"({register}, lines {lines[0]} -> {lines[1]}, {distance} bundles)")
+    assert head[1].startswith("latencies cost ")
+    assert "castsim advise" in following
+    assert "--what-if latency" in following
+    assert all(len(line) <= 80 for line in (*head[:2], following))
+    assert f"({register}, lines {lines[0]} -\\u003e {lines[1]}, {distance} bundles)" in page.read_text()
+    assert main(["run", str(path), "--timing-only", "--what-if", "latency", "--json", "-"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    longest = document["latency_bound"]["longest"]
+    assert (longest["producer_line"], longest["consumer_line"]) == lines
+    assert (longest["through"], longest["distance_bundles"]) == (register, distance)
+    assert longest["consumer"].startswith(consumer)
+    (gain,) = document["what_if"]
+    assert gain["gained_cycles"] == document["latency_bound"]["gained_cycles"] >= document["total_cycles"] / 5
+    busiest = max(pipe["busy_cycles"] for pipe in document["pipes"].values())
+    assert gain["total_cycles"] >= busiest
+
+
+@pytest.mark.parametrize("name", ["tpc_f32_f8_143_gaudi2", "tpc_f32_bf16_packed_gaudi2", "tpc_f32_i32_pipelined_goya"])
+def test_a_pipe_that_works_most_of_the_time_stays_the_headline(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(PROGRAMS / f"{name}.tpc"), "--timing-only", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["latency_bound"] is None
+    assert main(["run", str(PROGRAMS / f"{name}.tpc"), "--timing-only"]) == 0
+    assert "Latency binds" not in capsys.readouterr().out
+
+
+def test_tiles_have_no_such_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    path = PROGRAMS / "f32_to_f16.pto"
+    assert "latency" not in {gain.name for gain in what_if(path)}
+    assert main(["run", str(path), "--timing-only", "--json", "-"]) == 0
+    assert "latency_bound" not in json.loads(capsys.readouterr().out)

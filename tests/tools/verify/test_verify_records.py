@@ -1,0 +1,297 @@
+"""The proofs that are shipped: about today's sources, of everything that was promised, without a mismatch.
+
+A part that has not been run yet is `pending` in its record; it is skipped here, which is not a success."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import oracle
+import oracle_lowering
+import pytest
+from kit.command_output import ended
+from kit.paths import ROOT
+
+import castsim.tools.verify
+from castsim.tools.verify import kept
+from castsim.tools.verify.kept import digest_of, source_digests, stripped
+from castsim.tools.verify.running import VerificationRecord, required_parts
+
+SHIPPED = Path(castsim.tools.verify.__file__).parent / "records"
+RECORDS = sorted(SHIPPED.glob("*.json"))
+
+DESTINATIONS = ["f16", "bf16", "e4m3fn", "e5m2", "e2m1", "e1m2", "hif8", "i8", "u8", "i16", "i32"]
+Key = tuple[str, str, str, str, str, str, str]
+
+
+def modes(dst: str) -> tuple[str, ...]:
+    """The deterministic modes of docs/reference/formats.md section 6."""
+    return oracle.HIF8_MODES if dst == "hif8" else oracle.MODES
+
+
+def promised() -> set[Key]:
+    """Source, destination, rounding, overflow, tier, against, inputs of everything that must be proved."""
+    found: set[Key] = set()
+    for dst in DESTINATIONS:
+        overflows = ("saturate", "wrap" if dst in oracle.INTS else "special")
+        for mode, overflow in product(modes(dst), overflows):
+            found.add(("f32", dst, mode, overflow, "compiled", "generic", "exhaustive"))
+            whole = mode in ("hybrid", "round" if dst == "hif8" else "rint")
+            inputs = "exhaustive" if whole else "structured"
+            found.add(("f32", dst, mode, overflow, "generic", "reference", inputs))
+    return found
+
+
+def keys(record: VerificationRecord) -> list[Key]:
+    return [
+        (part.src, part.dst, str(part.rounding), str(part.overflow), part.tier, part.against, part.inputs)
+        for part in (one.part for one in record.progress)
+    ]
+
+
+def test_the_matrix_is_what_was_promised() -> None:
+    planned = keys(VerificationRecord.of(required_parts()))
+    assert len(planned) == len(set(planned))
+    assert set(planned) == promised()
+
+
+def test_the_promise_is_in_the_records() -> None:
+    held = [key for path in RECORDS for key in keys(VerificationRecord.load(path))]
+    assert len(held) == len(set(held))
+    assert promised() - set(held) == set()
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
+def test_a_record_is_about_the_sources_as_they_are(path: Path) -> None:
+    changed = VerificationRecord.load(path).changed_files()
+    assert not changed, (
+        f"{path.name} is stale, because these have changed: {', '.join(changed)}. Prove it again:"
+        f" rm {path}; castsim verify --matrix --record {path}"
+    )
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
+def test_a_record_found_nothing_and_says_how(path: Path) -> None:
+    document = json.loads(path.read_text())
+    record = VerificationRecord.load(path)
+    counted = {
+        status: sum(one.status == status for one in record.progress) for status in ("done", "partial", "pending")
+    }
+    assert document["parts_by_status"] == counted
+    assert document["complete"] == (counted["done"] == len(record.progress))
+    assert document["mismatches"] == 0
+    assert "sees only the kept bits, the half bit, the sticky bit" in document["input_sets"]["structured"]
+    for part in document["parts"]:
+        assert (part["mismatches"], part["first_mismatches"]) == (0, [])
+        assert part["inputs"] != "exhaustive" or part["codes"] == 1 << 32
+    if counted["done"]:
+        assert document["runs"]
+        for run in document["runs"]:
+            assert {"date", "python", "numpy", "numba", "castsim"} <= set(run)
+
+
+@pytest.mark.parametrize("dst", DESTINATIONS)
+def test_every_promised_part_has_been_run(dst: str) -> None:
+    status = {key: one.status for path in RECORDS for record in [VerificationRecord.load(path)]
+              for key, one in zip(keys(record), record.progress, strict=True)}  # fmt: skip
+    waiting = sorted(key for key in promised() if key[1] == dst and status.get(key) != "done")
+    if waiting:
+        pytest.skip(f"pending: {len(waiting)} parts of f32 -> {dst}, such as {' '.join(waiting[0])}")
+
+
+# --------------------------------------------------------------------------------------- which sources a proof is about
+
+
+SAMPLE = '''"""Docstring."""
+
+import one  # a comment
+from two import three
+
+
+def increment(value: int) -> int:
+    """Return more.
+
+    Much more.
+    """
+
+    # This is why.
+    text = "# no comment"  # but this is
+    return value + 1, text
+
+
+LIMIT = 3
+"""What it means."""
+'''
+
+
+def test_what_cannot_change_a_bit_does_not_count() -> None:
+    bare = [
+        "import one", "from two import three", "def increment(value: int) -> int:", '    text = "# no comment"',
+        "    return value + 1, text", "LIMIT = 3",
+    ]  # fmt: skip
+    assert stripped(SAMPLE) == "\n".join(bare)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("value + 1", "value - 1"), ("LIMIT = 3", "LIMIT = 4"), ("# no comment", "# a comment")]
+)
+def test_everything_else_counts(old: str, new: str) -> None:
+    assert stripped(SAMPLE.replace(old, new)) != stripped(SAMPLE)
+
+
+@pytest.mark.parametrize("path", sorted(kept.PACKAGES["castsim"].joinpath("numerics").rglob("*.py")), ids=str)
+def test_what_remains_is_the_same_program(path: Path) -> None:
+    """Apart from docstrings, stripping changes no syntax tree."""
+
+    class Docless(ast.NodeTransformer):
+        def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+            is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+            return None if is_text else node
+
+    source = path.read_text()
+    wanted = Docless().visit(ast.parse(source))
+    for node in ast.walk(wanted):  # a body that was a docstring only would be empty and is not valid on its own
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.body:
+            pytest.skip("has a class or function that is a docstring only")
+    assert ast.dump(ast.parse(stripped(source))) == ast.dump(wanted)
+
+
+def test_imports_for_annotations_decide_no_bit() -> None:
+    """Others do: a module that is loaded may be what the code computes with."""
+    plain = "import numpy as np\n\nx = np.uint8(1)\n"
+    typed = f"from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from numpy.typing import NDArray\n\n{plain}"
+    assert kept.imports_for_annotations(plain) == set()
+    assert stripped(typed, kept.imports_for_annotations(typed)) == stripped(plain)
+    assert stripped(plain) != stripped(plain.replace("numpy as np", "numpy.ma as np"))
+
+
+def test_the_files_are_those_that_computing_a_cast_imports() -> None:
+    """Every module of the numerics that is loaded by its tiers is in the list, the boundary to users is not."""
+    names = set(source_digests(oracle=False))
+    for module in ("rounding", "pack", "cast", "blocks", "policy", "tables", "tiers"):
+        assert f"castsim/numerics/{module}.py" in names
+    assert "castsim/isa/formats.py" in names
+    assert {f"castsim/tools/verify/{module}.py" for module in ("inputs", "comparison")} <= names
+    assert not names & {f"castsim/{name}.py" for name in ("numerics/quantisation", "isa/errors", "isa/pto/lexer")}
+    loaded = {name: found for name, found in sys.modules.items() if name.startswith("castsim.numerics.compiled")}
+    assert {f"castsim/numerics/compiled/{Path(str(found.__file__)).name}" for found in loaded.values()} <= names
+
+
+def test_the_oracle_counts_where_it_takes_part() -> None:
+    more = set(source_digests(oracle=True)) - set(source_digests(oracle=False))
+    assert more >= {"tests/oracle.py", "tests/oracle_array.py", "tests/oracle_formats.py", "tests/oracle_scalar.py"}
+    assert all(name.startswith("tests/oracle") for name in more)
+
+
+def test_one_digest_for_all() -> None:
+    files = {"b": "2" * 64, "a": "1" * 64}
+    text = f"{'1' * 64}  a\n{'2' * 64}  b\n"  # the lines that sha256sum prints
+    assert digest_of(files) == hashlib.sha256(text.encode()).hexdigest()
+
+
+# ------------------------------------------------------------------------------------------ `castsim verify --lowering`
+
+
+DOCS = ROOT / "docs"
+
+
+def verify(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    return ended(capsys, "verify", "--lowering", *arguments)
+
+
+def test_all_codes_of_narrow_sources(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = verify(capsys, "f16", "i8", "--spec", "tosa", "--target", "a5", "gaudib")
+    assert code == 0
+    assert "2 programs and 0 counterexamples run, 131,072 codes, 0 claims refuted" in " ".join(out.split())
+
+
+def test_samples_of_wide_sources_and_counterexamples(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = verify(
+        capsys, "i32", "f16", "--spec", "tosa", "--target", "a5,gaudi2,goya", "--samples", "3000", "--json", "-"
+    )
+    found = json.loads(out)
+    assert code == 0
+    # Once signless and once as unsigned; Goya has no f16, and A5 cannot read i32 as unsigned.
+    assert (found["programs_run"], found["counterexamples_run"], found["cells_without_a_way"]) == (3, 1, 2)
+    assert found["codes"] == 3 * 3000 + 1
+    inputs = {(row["target"], row["result"]["inputs"]) for row in found["results"] if row["result"]}
+    assert inputs == {("a5", "samples"), ("a5", "counterexample"), ("gaudi2", "samples")}
+
+
+def test_options_that_a_claim_rests_on_are_set_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "record.json"
+    cast = ("f32", "f16", "--spec", "tosa", "--target", "a5", "--samples", "3000")
+    code, out, _ = verify(capsys, *cast, "--record", str(path))
+    assert code == 0
+    assert "native with options (ctrl_48_at_start=1)" in out
+    assert "1 programs and 0 counterexamples run" in " ".join(out.split())
+    held = json.loads(path.read_text())
+    assert held["programs_with_options"] == 1
+    assert held["results"][0]["result"]["options"] == [["ctrl_48_at_start", 1]]
+    # A record that is read and written again keeps them.
+    assert verify(capsys, "--record", str(path), "--resume")[0] == 0
+    assert json.loads(path.read_text())["results"] == held["results"]
+
+
+def test_records_are_kept_and_continued(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "record.json"
+    assert verify(capsys, "f16", "i8", "--target", "a5", "a2a3", "--record", str(path))[0] == 0
+    held = json.loads(path.read_text())
+    assert held["complete"]
+    held["missing"] = [{key: row[key] for key in ("src", "dst", "attributes", "target")} for row in held["results"][1:]]
+    held["results"], held["complete"] = held["results"][:1], False
+    path.write_text(json.dumps(held))
+    assert verify(capsys, "--record", str(path), "--resume")[0] == 0
+    again = json.loads(path.read_text())
+    assert again["complete"]
+    assert len(again["runs"]) == 2
+    assert [row["target"] for row in again["results"]] == ["a5", "a2a3"]
+
+
+def test_stale_and_foreign_records_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "record.json"
+    verify(capsys, "f16", "i8", "--target", "a5", "--record", str(path))
+    held = json.loads(path.read_text())
+    held["planner_sha256"] = "0" * 64
+    path.write_text(json.dumps(held))
+    code, _, err = verify(capsys, "--record", str(path), "--resume")
+    assert code == 2
+    assert "stale" in err
+    path.write_text('{"kind": "shopping list"}')
+    code, _, err = verify(capsys, "--record", str(path), "--resume")
+    assert code == 2
+    assert "castsim lowering record" in err
+
+
+def test_a_claim_that_does_not_stand_fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = oracle_lowering.accepted
+
+    def stricter(*arguments: object) -> np.ndarray:
+        good = judge(*arguments)
+        good[:5] = False
+        return good
+
+    monkeypatch.setattr(oracle_lowering, "accepted", stricter)
+    code, out, _ = verify(capsys, "f16", "i8", "--target", "a5", "--json", "-")
+    assert code == 1
+    assert json.loads(out)["results"][0]["result"]["wrong"] == 5
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("lowering-*.json")), ids=lambda path: path.stem)
+def test_shipped_records_hold_no_false_claim(path: Path) -> None:
+    held = json.loads(path.read_text())
+    assert held["kind"] == "castsim lowering record"
+    assert held["complete"]
+    assert held["wrong"] == 0
+    assert held["programs_run"] > 100
+    for row in held["results"]:
+        result = row["result"]
+        if result is not None:
+            assert result["wrong"] == 0
+            assert result["codes"] == 1 or result["inputs"] != "counterexample"
