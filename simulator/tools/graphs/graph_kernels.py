@@ -276,7 +276,7 @@ class Chip:
         if key not in self._answers:
             request = CastRequest(src.name, dst.name, self.target, spec=spec, version=version, attributes=attributes)
             self._answers[key] = answer(
-                request, self.progress, options=dict(self.given), explain=False, alternatives=False, refuted=False
+                request, self.progress, options=dict(self.given), explain=False, alternatives=False
             )
         return self._answers[key]
 
