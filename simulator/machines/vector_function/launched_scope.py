@@ -37,7 +37,8 @@ class ScopeInstruction:
 
     `word` is the distribution of a load or store, or the order of a barrier (`VST_VLD`). `size` counts the bytes of
     an access; `updates`: it updates its address. `unpacks`: a load whose register has more than its bytes.
-    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `row` is the row of the table of
+    `masks`: its results are masks, not registers; `integers`: its lanes are integers; `lanewise`: it ignores the lanes
+    that its mask leaves out. `row` is the row of the table of
     instructions that times it; '': that of its mnemonic. `profiled`: it passes the ports like published kernels.
     `held` are the cycles for which it occupies the serial port if its addresses decide them; None: as in the target's
     table. `text` is its report label.
@@ -52,6 +53,7 @@ class ScopeInstruction:
     unpacks: bool = False
     masks: bool = False
     integers: bool = False
+    lanewise: bool = False
     row: str = ""
     profiled: bool = False
     line: int = 0

@@ -318,11 +318,14 @@ def run_graph(
     options: Mapping[str, int | str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     most_elements: int = MOST_ELEMENTS,
+    *,
+    refuted: bool = True,
 ) -> GraphRun:
     """Run every node on the target, and compare; nodes and outputs of more than `most_elements` elements are refused.
 
     Given target options stay unchanged; a cast that needs others, which software sets, runs with
-    those that `castsim.tools.lowering.lowering_answers.answer` chooses.
+    those that `castsim.tools.lowering.lowering_answers.answer` chooses. Without `refuted` the closest chain
+    without them is not sought.
 
     Casts are compared with the sets of their specification, ONNX nodes also with onnx's reference evaluator, for the
     inputs that the preceding simulated nodes computed. Outputs of an ONNX graph are also compared with the evaluator's
@@ -333,7 +336,7 @@ def run_graph(
     """
     held = setting_of(target, options or {})
     target = changed(target, dict(held))
-    chip = Chip(target, progress, held)
+    chip = Chip(target, progress, held, refuted)
     values: dict[str, GraphTensor] = {**graph.constants, **inputs}
     done: list[NodeRun] = []
     unsettled: dict[str, Mask] = {}

@@ -256,11 +256,15 @@ _TRIED = 1 << 8
 
 @dataclass
 class Chip:
-    """A target with its cached plans and conversions; `given` are options that stay unchanged."""
+    """A target with its cached plans and conversions; `given` are options that stay unchanged.
+
+    `refuted` tells whether answers name the closest chain without further options.
+    """
 
     target: Target
     progress: ProgressCallback = lambda *_: None
     given: Setting = ()
+    refuted: bool = True
     _answers: dict[tuple[Any, ...], Answer] = field(default_factory=dict)
     _chains: dict[tuple[Any, ...], Chain | None] = field(default_factory=dict)
 
@@ -276,8 +280,9 @@ class Chip:
         if key not in self._answers:
             request = CastRequest(src.name, dst.name, self.target, spec=spec, version=version, attributes=attributes)
             self._answers[key] = answer(
-                request, self.progress, options=dict(self.given), explain=False, alternatives=False, refuted=False
-            )
+                request, self.progress, options=dict(self.given), explain=False, alternatives=False,
+                refuted=self.refuted,
+            )  # fmt: skip
         return self._answers[key]
 
     def lacks(self, fmt: Format) -> bool:

@@ -496,6 +496,11 @@ BODIES = {
     "vcvt": f"""%b = pto.vcvt %v, %all {{part = "ODD", rnd = "R", sat = "SAT"}} : {F32}, {B32} -> !pto.vreg<128xf16>
       %h = pto.vcvt %b, %wide {{part = "ODD"}} : !pto.vreg<128xf16>, {MIXED} -> {F32}
       %r = pto.vmul %h, %w, %all : {F32}, {F32}, {B32} -> {F32}""",
+    "vldsx2": f"""%r, %q = pto.vldsx2 %u[%c0], "DINTLV_B32" : {UB}, index -> {F32}, {F32}
+      pto.vstsx2 %w, %r, %u[%c64], "INTLV_B32", %all : {F32}, {F32}, {UB}, index, {B32}""",
+    "vbr": f"""%t = pto.vbr %s : f32 -> {F32}
+      pto.vsts %t, %u[%c64], %all : {F32}, {UB}, {B32}
+      %r = pto.vmax %v, %t, %all : {F32}, {F32}, {B32} -> {F32}""",
     "vcmps": f"""%b = pto.vcmps %v, %s, %all, "lt" : {F32}, f32, {B32} -> {B32}
       %r = pto.vsel %v, %w, %b : {F32}, {F32}, {B32} -> {F32}""",
 }

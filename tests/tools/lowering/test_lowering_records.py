@@ -91,7 +91,7 @@ def test_a_record_of_other_facts_is_not_used(name: str) -> None:
 def test_the_shipped_cycles_are_those_of_a_simulation(name: str) -> None:
     """A few casts are planned again, and all programs that this times are simulated."""
     recorded = recorded_cycles(load_target(name))
-    assert recorded, f"records/cycles_{name}.json is of other sources: run tests/cast_catalogue.py"
+    assert recorded, f"records/cycles_{name}.json is of other sources: run python tests cast_catalogue"
     simulated = cast_catalogue.simulated(name, "tosa", src="f32")
     assert simulated
     assert {key: recorded[key] for key in simulated} == simulated
