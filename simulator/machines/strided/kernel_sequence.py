@@ -20,11 +20,9 @@ from castsim.execution.vector_operations.target_rules import extreme_scratch
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
-from castsim.machines.strided.plan import start_ctrl, with_bit
-from castsim.machines.strided.strided_instructions import Stream, StridedInstruction, TimedArithmetic
+from castsim.machines.strided.strided_instructions import Action, Stream, StridedInstruction, start_ctrl, with_bit
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
-_ACTION = TimedArithmetic()
 _HALF_LANES = "_half_lanes"
 """Ending of the timing rows of instructions under a mask of at most half the lanes."""
 
@@ -216,22 +214,27 @@ class KernelSequence:
         mask: int | None = None,
         lanes: int | None = None,
         timing: str | None = None,
+        row: str | None = None,
+        action: Action = None,
     ) -> StridedInstruction:
-        """Return one instruction under the current mask, or under `mask` in count mode."""
+        """Return one instruction under the current mask, or under `mask` in count mode.
+
+        `timing` is the instruction whose cycles it takes, by default its own; `row` the row of that table.
+        """
         if mask is None:
             mask = self._mask
-        element = dst.format.name
-        half = lanes is None and 0 < mask < 1 << self.lanes(dst.format) // 2
-        row = self.target.timing_row(f"{mnemonic}{_HALF_LANES}", element) if half else None
+        timing, element = timing or mnemonic, dst.format.name
+        if row is None and lanes is None and 0 < mask < 1 << self.lanes(dst.format) // 2:
+            row = self.target.timing_row(f"{timing}{_HALF_LANES}", element)
         return StridedInstruction(
             mnemonic=mnemonic,
-            timing=row or self.target.timing_row(timing or mnemonic, element) or mnemonic,
+            timing=row or self.target.timing_row(timing, element) or timing,
             repeats=repeats,
             lanes=lanes or self.lanes(dst.format),
             mask=mask,
             destination=dst,
             sources=tuple(sources),
-            action=_ACTION,
+            action=action,
             pipe=self.target.pipes.vector,
         )
 

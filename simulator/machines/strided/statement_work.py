@@ -36,15 +36,15 @@ from castsim.isa.pto.strided_statements import (
 from castsim.isa.pto.value_types import ScalarType, StridedStatement, element_format
 from castsim.isa.pto.vector_operations import PAIR_BYTES, parts_of
 from castsim.machines.strided.kernel_sequence import KernelSequence, packed
-from castsim.machines.strided.plan import single_cast, timing_of, with_bit
+from castsim.machines.strided.plan import single_cast, timing_of
 from castsim.machines.strided.strided_instructions import (
     Action,
     DuplicateCode,
     LaneWork,
-    ScaledConvert,
     Stream,
     StridedInstruction,
     element_bits,
+    with_bit,
 )
 from castsim.machines.strided.values import Lanes, apply_action
 from castsim.numerics.policy import Policy, abstract_policy
@@ -364,13 +364,12 @@ def _convert(statement: ExecutedStatement) -> _Work:
     plan = single_cast(statement.target, source.name, to.name, letters.get(name, plain), statement.control)
     plan = replace(plan, mnemonic=name)
     action = plan.action
-    if isinstance(action, ScaledConvert):
+    if action.scale is not None:
         action = replace(action, scale=statement.state.scale)
-    assert not isinstance(action, LaneWork | DuplicateCode)
 
     def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
         del buffer, lanes
-        result = apply_action(action, codes, source, to, codes[0].shape)
+        result = apply_action(action, codes, source, to)
         tell_change(Judge(source, to, plan.rounding), codes[0], result)
         return result
 

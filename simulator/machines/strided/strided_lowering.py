@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 
 from castsim.execution.input_data import MAKE_SCRATCH
 from castsim.execution.interpreter.lowerer import LoweredInstruction, is_binary
-from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tile_lowering import DataflowLowerer, Needy, tile_access
 from castsim.execution.tree import (
     Access,
@@ -68,10 +67,8 @@ from castsim.machines.strided.kernels_elementwise import (
 )
 from castsim.machines.strided.plan import CastPlan, ScratchNeed, plan_cast, scratch_need, told_by_scratch
 from castsim.machines.strided.strided_instructions import (
-    ElementwiseCast,
-    ScaledConvert,
     StridedInstruction,
-    active_bytes,
+    stream_extent,
 )
 from castsim.machines.strided.values import natural_map
 from castsim.targets.description import unwatched
@@ -334,7 +331,7 @@ class StridedLowerer(DataflowLowerer):
         if lowered.plan.sequence is None:
             shortcut = natural_map(operations(Lowered(0, lowered.body), None), cast.src, cast.dst)
         plan, action = lowered.plan, lowered.plan.action
-        wraps = isinstance(action, ElementwiseCast | ScaledConvert) and action.policy.overflow is Overflow.WRAP
+        wraps = not action.integral and action.policy.overflow is Overflow.WRAP
         stretches = packed_stretches(cast, plan.rule.lanes, self.target.repeat.max_repeats)
         tiles = CastTiles(cast.src, cast.dst, plan.rounding, wraps, stretches)
         warnings = lowered.warnings + self._lacks_scratch(cast, plan)
@@ -412,10 +409,9 @@ def scratch_writes(use: CastScratch) -> Iterator[tuple[int, int]]:
         stream = operation.destination
         if stream.format == dst.format and dst.address <= stream.address < dst.end:
             continue
-        size = active_bytes(stream, operation.lanes, operation.mask)
+        start, end = stream_extent(stream, 1, operation.lanes, operation.mask)
         for repeat in range(operation.repeats):
-            start = stream.address + repeat * stream.repeat_stride * BLOCK
-            yield start, start + size
+            yield start + repeat * stream.step, end + repeat * stream.step
 
 
 # Vector operations: the kernel of each is data of the target, its structure says what lays it out.

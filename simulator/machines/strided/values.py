@@ -21,14 +21,11 @@ from castsim.isa.formats import Codes, Format, IntFormat, format_named
 from castsim.machines.strided.strided_instructions import (
     Action,
     BitwiseAnd,
+    Conversion,
     DuplicateCode,
-    ElementwiseCast,
     LaneWork,
-    RoundToIntegral,
-    ScaledConvert,
     Stream,
     StridedInstruction,
-    TimedArithmetic,
     element_bits,
     stream_extent,
 )
@@ -145,25 +142,22 @@ def execute_vector(operation: StridedInstruction, buffer: Bytes) -> None:
         _step(operation, buffer, lanes, 0, operation.repeats)
 
 
-def apply_action(
-    action: Action, sources: list[Codes], src: Format | None, dst: Format, shape: tuple[int, ...]
-) -> Codes:
-    """Return the codes that an action computes from its source codes; `shape` applies if there is no source."""
+def apply_action(action: Action, sources: list[Codes], src: Format | None, dst: Format) -> Codes:
+    """Return the codes that an action computes from its source codes; a single one for all lanes if it has none."""
     match action:
-        case ElementwiseCast(policy):
+        case Conversion(policy, integral=True):
+            return round_to_integral_codes(sources[0], dst, policy)
+        case Conversion(policy, scale=None):
             assert src is not None
             return convert_codes(sources[0], src, dst, policy)
-        case RoundToIntegral(policy):
-            return round_to_integral_codes(sources[0], dst, policy)
-        case ScaledConvert(scale, policy):
+        case Conversion(policy, scale=int(scale)):
             assert isinstance(src, IntFormat)
             return scaled_cast_codes(sources[0], src, dst, scale_of(scale, SCALE_FORMAT), policy)
         case DuplicateCode(value):
-            return np.full(shape, value, dtype=f"<u{dst.storage_bits // 8}")
+            return np.full((1, 1), value, dtype=f"<u{dst.storage_bits // 8}")
         case BitwiseAnd():
             return sources[0] & sources[1]
-        case TimedArithmetic() | LaneWork():
-            raise TypeError("part of a vector operation on tiles, which runs as a whole")
+    raise TypeError("part of a vector operation on tiles, which runs as a whole")
 
 
 def gather(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> Codes:
@@ -200,7 +194,7 @@ def _convert_whole(whole: NaturalMap, buffer: Bytes) -> None:
     lanes = slice(0, whole.cols)
     codes = gather(buffer, whole.source, lanes, 0, whole.rows)
     fmt = whole.destination.format
-    result = apply_action(whole.action, [codes], whole.source.format, fmt, codes.shape)
+    result = apply_action(whole.action, [codes], whole.source.format, fmt)
     scatter(buffer, whole.destination, lanes, 0, result)
 
 
@@ -210,9 +204,8 @@ def _step(operation: StridedInstruction, buffer: Bytes, lanes: Lanes, repeat: in
     if isinstance(operation.action, LaneWork):
         result = operation.action.run(buffer, sources, lanes)
     else:
-        count = lanes.stop if isinstance(lanes, slice) else len(lanes)
         src = operation.sources[0].format if operation.sources else None
-        result = apply_action(operation.action, sources, src, dst.format, (repeats, count))
+        result = apply_action(operation.action, sources, src, dst.format)
     scatter(buffer, dst, _own_lanes(dst, lanes), repeat, np.broadcast_to(result, (repeats, *result.shape[1:])))
 
 

@@ -388,7 +388,7 @@ class SeededTerms(SymbolicMemory):
         def step(codes: list[Codes]) -> Codes:
             if isinstance(whole, WholeTile):
                 return apply_chain(whole.chain, codes[0])
-            return apply_action(whole.action, codes, *ends, codes[0].shape)
+            return apply_action(whole.action, codes, *ends)
 
         known = self.tables.result(("cast", how), [terms], *ends, step)
         if known is None:
@@ -469,7 +469,7 @@ class SeededTerms(SymbolicMemory):
             return None
 
         def step(codes: list[Codes]) -> Codes:
-            return apply_action(operation.action, codes, *ends, codes[0].shape)
+            return apply_action(operation.action, codes, *ends)
 
         return self.tables.result(("step", operation.action), sources, *ends, step)
 

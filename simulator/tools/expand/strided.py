@@ -21,9 +21,8 @@ from castsim.isa.pto.micro_builder import Use
 from castsim.isa.pto.strided_statements import REDUCTIONS, STRIDED_ROWS, lanes_of, mismatch, strides_of
 from castsim.isa.pto.value_types import PointerType, ScalarType, StridedStatement
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.strided.plan import start_ctrl
 from castsim.machines.strided.statement_work import ACCUMULATING
-from castsim.machines.strided.strided_instructions import DuplicateCode, Stream, StridedInstruction
+from castsim.machines.strided.strided_instructions import DuplicateCode, Stream, StridedInstruction, start_ctrl
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.tools.expand.program_writer import Moves, TreeWriter, framed
 from castsim.tools.expand.registers import I64, FunctionEmitter, buffer_pointer
