@@ -35,7 +35,7 @@ from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.strided.strided_instructions import DuplicateCode, Stream, StridedInstruction
-from castsim.machines.strided.values import NaturalMap, apply_action
+from castsim.machines.strided.values import NaturalMap, apply_action, lane_positions
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.values import Side, WholeTile, apply_chain
 from castsim.numerics.blocks import code_dtype
@@ -510,9 +510,7 @@ def _offsets(access: Access) -> np.ndarray:
 
 def _places(stream: Stream, lanes: np.ndarray, repeat: int) -> np.ndarray:
     """Return the bytes of the active lanes of one repeat, shape (lanes, bytes)."""
-    size = stream.format.storage_bits // 8
-    inside = lanes * size // BLOCK * stream.block_stride * BLOCK + lanes * size % BLOCK
-    return np.asarray(stream.address + repeat * stream.step + inside[:, None] + np.arange(size)[None, :])
+    return lane_positions(stream, lanes, repeat, 1)[0][:, None] + np.arange(stream.format.storage_bits // 8)
 
 
 def same_outputs(
