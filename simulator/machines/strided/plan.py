@@ -28,7 +28,7 @@ from castsim.isa.formats import (
 )
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.mechanisms import DEFAULT_MODE, CastAsked, ElementCast, lacks_pair, saturation_in_force, tile_mode
-from castsim.machines.strided.kernel_sequence import KernelSequence
+from castsim.machines.strided.kernel_sequence import WORDS, KernelSequence
 from castsim.machines.strided.strided_instructions import (
     BitwiseAnd,
     Conversion,
@@ -287,7 +287,6 @@ def _blocks(size: int, block: int) -> int:
 # a large integer and infinities become -1 and 0. CTRL changes between the steps; each instruction captures it at issue.
 # Integers that no instruction converts pass through f16 instead: either they or their low bytes are exact in it.
 
-_WORDS = format_named("i16")
 LOW_BYTE = 255
 """Mask that preserves the low eight bits of an int16 on its way to int8."""
 
@@ -408,8 +407,8 @@ def _append_steps(
                 sequence.add((conversion(sequence, step, extent, streams[to], streams[source]),))
             case [to, "=", mnemonic, *operands]:
                 action = DuplicateCode(int(operands[0])) if mnemonic == "vector_dup" else BitwiseAnd()
-                dst, *sources = (replace(streams[name], format=_WORDS) for name in (to, *operands) if name in streams)
-                lanes = sequence.lanes(_WORDS)
+                dst, *sources = (replace(streams[name], format=WORDS) for name in (to, *operands) if name in streams)
+                lanes = sequence.lanes(WORDS)
                 sequence.add((sequence.vector(mnemonic, repeats, dst, sources, mask=mask, lanes=lanes, action=action),))
 
 

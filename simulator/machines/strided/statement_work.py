@@ -35,7 +35,7 @@ from castsim.isa.pto.strided_statements import (
 )
 from castsim.isa.pto.value_types import ScalarType, StridedStatement, element_format
 from castsim.isa.pto.vector_operations import PAIR_BYTES, parts_of
-from castsim.machines.strided.kernel_sequence import KernelSequence, packed
+from castsim.machines.strided.kernel_sequence import BITS, KernelSequence, packed
 from castsim.machines.strided.plan import single_cast, timing_of
 from castsim.machines.strided.strided_instructions import (
     Action,
@@ -51,7 +51,7 @@ from castsim.numerics.policy import Policy, abstract_policy
 from castsim.numerics.tiers import convert_codes
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
-_BITS, _OFFSETS = format_named("i8"), format_named("u32")
+_OFFSETS = format_named("u32")
 _WORD = (1 << 64) - 1
 _FULL = (1 << 128) - 1
 _COMPARE_MASK_BYTES = 16
@@ -411,7 +411,7 @@ def _compare(statement: ExecutedStatement) -> _Work:
             holds &= ~COMPARISONS[UNORDERED](*values)
         return np.packbits(holds, axis=1, bitorder="little")
 
-    dst = packed(statement.addresses[0], _BITS, lanes // 8, lanes // 8)
+    dst = packed(statement.addresses[0], BITS, lanes // 8, lanes // 8)
     return _Work(dst, statement.streams[1:], LaneWork(run), STRIDED_ROWS[statement.node.mnemonic].timing)
 
 
@@ -425,7 +425,7 @@ def _select(statement: ExecutedStatement) -> _Work:
     start = places[-1] if has_bits else state.compare_mask
     if (len(places) == 3 and state.compare_mask is None) or start is None:
         raise IllegalError("no compare mask is set", span=node.span, legal=(f"pto.{PREFIX}set_cmpmask",))
-    bits = packed(start, _BITS, lanes // 8 if has_bits else 0, lanes // 8)
+    bits = packed(start, BITS, lanes // 8 if has_bits else 0, lanes // 8)
     timing = "vsel"
     if len(places) == 3 and has_bits:
         assert state.compare_mask is not None
@@ -541,7 +541,7 @@ def _keep(statement: ExecutedStatement) -> _Work:
     origin = replace(source, packed=source.repeat_stride * BLOCK, repeat_stride=0, elements=length)
     chosen = np.array([PATTERNS[pattern or "7"] >> lane % 4 & 1 for lane in range(length)], np.bool_)
     kept = length if bits else int(chosen.sum())
-    marks = tuple(packed(mark.address, _BITS, mark.repeat_stride * BLOCK, -(-length // 8)) for mark in bits)
+    marks = tuple(packed(mark.address, BITS, mark.repeat_stride * BLOCK, -(-length // 8)) for mark in bits)
 
     def run(buffer: Bytes, codes: list[Codes], lanes: Lanes) -> Codes:
         del lanes

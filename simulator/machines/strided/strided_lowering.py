@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
 from castsim.execution.input_data import MAKE_SCRATCH
 from castsim.execution.interpreter.lowerer import LoweredInstruction, is_binary
@@ -22,49 +22,14 @@ from castsim.execution.tree import (
 from castsim.execution.vector_operations.shapes import is_column, transposes_by_blocks
 from castsim.execution.vector_operations.target_rules import scratch_bytes
 from castsim.isa.dataclass import dataclass, replace
-from castsim.isa.errors import CastsimError, IllegalError, Span, WarningKind, Warnings, WarningText, closest
+from castsim.isa.errors import CastsimError, IllegalError, Span, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, IntFormat, Overflow, Saturation, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.value_types import element_format, held_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.mechanisms import CastAsked
 from castsim.machines.strided.audit import lower_cast
-from castsim.machines.strided.kernel_lowering import (
-    lower_comparing_gather,
-    lower_comparison,
-    lower_dequantisation,
-    lower_fill,
-    lower_merge,
-    lower_move,
-    lower_pattern_gather,
-    lower_quantisation,
-    lower_row_broadcast,
-    lower_row_expansion,
-    lower_row_reduction,
-    lower_scalar_selection,
-    lower_selection,
-    lower_sort,
-)
-from castsim.machines.strided.kernel_sequence import (
-    KernelSequence,
-    lower_column_argument,
-    lower_row_argument,
-)
-from castsim.machines.strided.kernels_elementwise import (
-    lower_column_broadcast,
-    lower_column_expansion,
-    lower_column_reduction,
-    lower_combination,
-    lower_concatenation,
-    lower_counted_concatenation,
-    lower_division,
-    lower_elementwise,
-    lower_gather,
-    lower_part,
-    lower_ramp,
-    lower_reciprocal_root,
-    lower_transposition,
-)
+from castsim.machines.strided.kernel_lowering import lower_work
 from castsim.machines.strided.plan import CastPlan, ScratchNeed, plan_cast, scratch_need, told_by_scratch
 from castsim.machines.strided.strided_instructions import (
     StridedInstruction,
@@ -72,7 +37,7 @@ from castsim.machines.strided.strided_instructions import (
 )
 from castsim.machines.strided.values import natural_map
 from castsim.targets.description import unwatched
-from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
+from castsim.targets.strided_repeat import StridedRepeatTarget
 
 # Type of the tmp tile that the newer assembler gives an operation of a strided-repeat chip.
 #
@@ -412,66 +377,3 @@ def scratch_writes(use: CastScratch) -> Iterator[tuple[int, int]]:
         start, end = stream_extent(stream, 1, operation.lanes, operation.mask)
         for repeat in range(operation.repeats):
             yield start + repeat * stream.step, end + repeat * stream.step
-
-
-# Vector operations: the kernel of each is data of the target, its structure says what lays it out.
-
-_Lowering = Callable[[KernelSequence, ResolvedTileOp, StridedOperation], None]
-
-
-_LOWERINGS: Mapping[str, _Lowering] = {
-    "elementwise": lower_elementwise,
-    "division": lower_division,
-    "reciprocal_root": lower_reciprocal_root,
-    "compare": lower_comparison,
-    "select": lower_selection,
-    "select_scalar": lower_scalar_selection,
-    "move": lower_move,
-    "fill": lower_fill,
-    "row_reduction": lower_row_reduction,
-    "row_expansion": lower_row_expansion,
-    "row_broadcast": lower_row_broadcast,
-    "column_reduction": lower_column_reduction,
-    "row_argument": lower_row_argument,
-    "column_argument": lower_column_argument,
-    "column_expansion": lower_column_expansion,
-    "column_broadcast": lower_column_broadcast,
-    "part": lower_part,
-    "ramp": lower_ramp,
-    "gather": lower_gather,
-    "pattern_gather": lower_pattern_gather,
-    "compare_gather": lower_comparing_gather,
-    "sort": lower_sort,
-    "merge": lower_merge,
-    "transposition": lower_transposition,
-    "concatenation": lower_concatenation,
-    "counted_concatenation": lower_counted_concatenation,
-    "quantisation": lower_quantisation,
-    "dequantisation": lower_dequantisation,
-    "combination": lower_combination,
-}
-"""The layout functions of kernels, by structure."""
-
-
-def lower_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> Block:
-    """Return the instructions of one vector operation with a valid region that is not empty.
-
-    Raises:
-        IllegalError: the operation does not exist, or masks are counts when the kernel starts.
-    """
-    kernel = target.tile_operation(work.mnemonic)
-    if kernel is None:
-        raise IllegalError(
-            f"pto.{work.mnemonic} is not modelled on {target.name}",
-            span=work.span,
-            legal=closest(work.mnemonic, [rule.mnemonic for rule in target.tile_operations]),
-        )
-    if target.option("count_mask_at_start"):
-        raise IllegalError(
-            f"count mode is on (option count_mask_at_start): it would read the lane masks of {work.mnemonic} as counts",
-            span=work.span,
-            legal=("count_mask_at_start = 0",),
-        )
-    sequence = KernelSequence(target)
-    _LOWERINGS[kernel.structure](sequence, work, kernel)
-    return sequence.close()
