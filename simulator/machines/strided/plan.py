@@ -69,6 +69,23 @@ class CastPlan:
     sequence: ScratchInstructions | None
     warnings: Warnings = ()
 
+    @classmethod
+    def of(
+        cls, target: StridedRepeatTarget, rule: StridedCast, mode: tuple[Rounding, str], ctrl: int,
+        sequence: ScratchInstructions | None = None, warnings: Warnings = (),
+    ) -> CastPlan:  # fmt: skip
+        """Return the plan of a rule under CTRL; `mode` is the rounding with its suffix.
+
+        Source of the action: docs/reference/a2a3.md sections 3.1 and 4.3.
+        """
+        (rounding, suffix), dst = mode, format_named(rule.dst)
+        off = ctrl >> target.control.integer_saturation_off & 1
+        scale = target.dequantisation_scale.code if rule.action == "scaled" else None
+        action = Conversion(_policy(target, dst, rounding, ctrl), rule.action == "integral", scale)
+        saturation = Saturation.OFF if off else Saturation.ON
+        source, name = format_named(rule.src), rule.stem + suffix
+        return cls(rule, source, dst, name, rounding, saturation, ctrl, action, sequence, warnings)
+
 
 def plan_cast(
     target: StridedRepeatTarget,
@@ -98,18 +115,7 @@ def plan_cast(
             raise IllegalError(text, legal=("a tmp tile after the source",))
     elif not scratch or in_force is Saturation.ON:
         sequence = None
-    return CastPlan(
-        rule=rule,
-        src=src,
-        dst=dst,
-        mnemonic=rule.stem + suffix,
-        rounding=rounding,
-        saturation=in_force,
-        ctrl=ctrl,
-        action=action_of(target, rule, dst, rounding, ctrl),
-        sequence=sequence,
-        warnings=mode_warnings + saturation_warnings,
-    )
+    return CastPlan.of(target, rule, (rounding, suffix), ctrl, sequence, mode_warnings + saturation_warnings)
 
 
 def switched_saturation(target: StridedRepeatTarget, plan: CastPlan) -> Saturation | None:
@@ -134,29 +140,7 @@ def single_cast(target: StridedRepeatTarget, src: str, dst: str, rounding: Round
     if rule is None:
         raise IllegalError(f"{target.name}: a scratch sequence needs {src} -> {dst}, which it does not have")
     suffix = "" if rounding is None or not rule.suffixes else rule.suffixes[rounding]
-    mode = rounding or rule.fallback or Rounding.RINT
-    destination = format_named(dst)
-    off = bool(ctrl >> target.control.integer_saturation_off & 1)
-    return CastPlan(
-        rule=rule,
-        src=format_named(src),
-        dst=destination,
-        mnemonic=rule.stem + suffix,
-        rounding=mode,
-        saturation=Saturation.OFF if off else Saturation.ON,
-        ctrl=ctrl,
-        action=action_of(target, rule, destination, mode, ctrl),
-        sequence=None,
-    )
-
-
-def action_of(target: StridedRepeatTarget, rule: StridedCast, dst: Format, rounding: Rounding, ctrl: int) -> Conversion:
-    """Return the action of an instruction on an element, given CTRL at its issue.
-
-    Source: docs/reference/a2a3.md sections 3.1 and 4.3.
-    """
-    scale = target.dequantisation_scale.code if rule.action == "scaled" else None
-    return Conversion(_policy(target, dst, rounding, ctrl), rule.action == "integral", scale)
+    return CastPlan.of(target, rule, (rounding or rule.fallback or Rounding.RINT, suffix), ctrl)
 
 
 def _policy(target: StridedRepeatTarget, dst: Format, rounding: Rounding, ctrl: int) -> Policy:

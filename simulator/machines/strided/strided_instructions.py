@@ -82,16 +82,26 @@ class BitwiseAnd:
     """Bitwise AND of two sources."""
 
 
+class LaneInputs(NamedTuple):
+    """The buffer, the codes of the sources in their lanes, shape (repeats, lanes), and the active lanes (a slice or
+    their numbers)."""
+
+    buffer: NDArray[np.uint8]
+    codes: list[Codes]
+    lanes: slice | NDArray[np.int64]
+
+
 @dataclass(frozen=True, slots=True)
 class LaneWork:
-    """The work of an instruction of the text.
+    """The work of an instruction of the text: `run` returns the codes of the destination.
 
-    `run` receives the buffer, the codes of the sources in their lanes, shape (repeats, lanes), and the active lanes (a
-    slice or their numbers); it returns the codes of the destination. `at_once`: all repeats read before any writes.
+    `at_once`: all repeats read before any writes; `reach` are the bytes from the address of the last source that it may
+    read beside its streams.
     """
 
-    run: Callable[[NDArray[np.uint8], list[Codes], slice | NDArray[np.int64]], Codes]
+    run: Callable[[LaneInputs], Codes]
     at_once: bool = False
+    reach: int = 0
 
 
 Action = Conversion | DuplicateCode | BitwiseAnd | LaneWork | None
@@ -115,8 +125,6 @@ class StridedInstruction:
     sources: tuple[Stream, ...]
     action: Action = None
     pipe: str = "V"
-    reach: int = 0
-    """Bytes from the address of the last source that it may read beside its streams."""
 
     @property
     def name(self) -> str:

@@ -23,6 +23,7 @@ from castsim.machines.strided.strided_instructions import (
     BitwiseAnd,
     Conversion,
     DuplicateCode,
+    LaneInputs,
     LaneWork,
     Stream,
     StridedInstruction,
@@ -166,7 +167,7 @@ def _step(operation: StridedInstruction, buffer: Bytes, lanes: Lanes, repeat: in
     dst = operation.destination
     sources = [gather(buffer, each, _own_lanes(each, lanes), repeat, repeats) for each in operation.sources]
     if isinstance(operation.action, LaneWork):
-        result = operation.action.run(buffer, sources, lanes)
+        result = operation.action.run(LaneInputs(buffer, sources, lanes))
     else:
         src = operation.sources[0].format if operation.sources else None
         result = apply_action(operation.action, sources, src, dst.format)

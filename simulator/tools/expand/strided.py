@@ -21,7 +21,7 @@ from castsim.isa.pto.micro_builder import Use
 from castsim.isa.pto.strided_statements import REDUCTIONS, STRIDED_ROWS, lanes_of, mismatch, strides_of
 from castsim.isa.pto.value_types import PointerType, ScalarType, StridedStatement
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.strided.statement_work import ACCUMULATING
+from castsim.machines.strided.statement_work import ACCUMULATING, PATTERNS
 from castsim.machines.strided.strided_instructions import DuplicateCode, Stream, StridedInstruction, start_ctrl
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.tools.expand.program_writer import Moves, TreeWriter, framed
@@ -227,17 +227,8 @@ class StatementWriter(TreeWriter):
             yield "order", "value"
         if name == "vreducev2":
             assert self.given is not None and self.given.work.pattern is not None
-            patterns = {
-                "P0101": "1",
-                "P1010": "2",
-                "P0001": "3",
-                "P0010": "4",
-                "P0100": "5",
-                "P1000": "6",
-                "P1111": "7",
-            }
-            pattern = self.given.work.pattern
-            yield "pattern", patterns.get(pattern, patterns.get(f"P{pattern}", "7"))
+            words = {f"{lanes:04b}": word for word, lanes in PATTERNS.items()}
+            yield "pattern", words.get(self.given.work.pattern.removeprefix("P"), "7")
 
     def _scalars(self, name: str, operation: StridedInstruction) -> Iterator[Use]:
         """Yield the scalar of an instruction, if it has one."""
