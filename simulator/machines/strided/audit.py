@@ -5,10 +5,10 @@ The extents come from the address fields of the executed operations, never from 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from castsim.execution.pipe_operations import check_equal_regions, check_overlap, check_tile
-from castsim.execution.tree import Block, Deltas, Loop, Node, Tile, TileCast
+from castsim.execution.tree import Block, Deltas, Loop, Node, Tile, TileCast, width
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError, ScratchError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, Saturation, format_named
@@ -329,34 +329,25 @@ class ScratchAuditor:
 def scratch_extent(body: Block, base: int) -> int:
     """Return the number of bytes from `base` on that the operations of a cast touch: 0 if none."""
     end = base
-    for operation, reach in _moved(body, None):
-        for stream, (_, furthest) in zip((operation.destination, *operation.sources), reach, strict=True):
+    for operation, moves in _furthest(body, None):
+        for stream, move in zip((operation.destination, *operation.sources), moves, strict=True):
             if stream.address >= base:
-                last = stream_extent(stream, operation.repeats, operation.lanes, operation.mask)[1]
-                end = max(end, last + furthest)
+                end = max(end, stream_extent(stream, operation.repeats, operation.lanes, operation.mask)[1] + move)
     return end - base
 
 
-def _moved(
-    node: Node, moves: list[list[tuple[int, int]]] | None
-) -> Iterator[tuple[StridedInstruction, list[tuple[int, int]]]]:
-    """Yield each vector operation once, with the least and greatest distance that loops move its addresses."""
+def _furthest(node: Node, moves: Sequence[Deltas] | None) -> Iterator[tuple[StridedInstruction, Deltas]]:
+    """Yield each vector operation once, with the greatest distances that loops move its addresses."""
     if isinstance(node, Block):
         start = 0
         for item in node.items:
-            end = start + (item.width if isinstance(item, Block | Loop) else 1)
-            yield from _moved(item, None if moves is None else moves[start:end])
+            end = start + width(item)
+            yield from _furthest(item, None if moves is None else moves[start:end])
             start = end
     elif isinstance(node, Loop):
-        own = [_ranges(steps, node.trips) for steps in node.steps]
-        yield from _moved(node.body, own if moves is None else [_sum(a, b) for a, b in zip(own, moves, strict=True)])
+        own = [tuple(max(0, step * (node.trips - 1)) for step in steps) for steps in node.steps]
+        outer = [(0,) * len(steps) for steps in own] if moves is None else moves
+        both = [tuple(map(sum, zip(*pair, strict=True))) for pair in zip(own, outer, strict=True)]
+        yield from _furthest(node.body, both)
     elif isinstance(node, StridedInstruction):
-        yield node, [(0, 0)] * len(node.addresses) if moves is None else moves[0]
-
-
-def _ranges(steps: Deltas, trips: int) -> list[tuple[int, int]]:
-    return [(min(0, step * (trips - 1)), max(0, step * (trips - 1))) for step in steps]
-
-
-def _sum(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    return [(a + c, b + d) for (a, b), (c, d) in zip(one, two, strict=True)]
+        yield node, (0,) * len(node.addresses) if moves is None else moves[0]

@@ -32,7 +32,6 @@ from castsim.machines.strided.kernel_sequence import (
     words,
 )
 from castsim.machines.strided.kernels_elementwise import (
-    always,
     merges_of,
 )
 from castsim.machines.strided.plan import plan_cast
@@ -211,7 +210,7 @@ def lower_row_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
         join_spread(sequence, work, values, region.lines, join)
     for instruction in others:
         sequence.barrier()
-        sequence.cover(instruction, region, dst, (dst,), merges=always)
+        sequence.cover(instruction, region, dst, (dst,), merges="always")
 
 
 def broadcast_place(work: ResolvedTileOp) -> int:
@@ -413,7 +412,7 @@ def lower_pattern_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel:
         length = work.dst.valid_cols
         for number in range(work.dst.valid_rows):
             origin = src.at(number * times + first)
-            sequence.cover("vcopy", LineRegion(1, length), dst.at(number), (origin,), merges=always)
+            sequence.cover("vcopy", LineRegion(1, length), dst.at(number), (origin,), merges="always")
         return
     sequence.enter_count(source.valid_cols)
     for start, rows in sequence.pieces(source.valid_rows):

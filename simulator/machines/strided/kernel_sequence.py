@@ -320,18 +320,19 @@ class KernelSequence:
         dst: Operand,
         sources: Sequence[Operand],
         *,
-        merges: Callable[[LineRegion, int], bool],
+        merges: str,
     ) -> None:
-        """Cover a region in the form that fits; `merges` tells whether one call takes adjacent lines together.
+        """Cover a region in the form that fits; one call takes adjacent lines together that `merges` names.
 
-        `merges` receives the region and the elements of a full repeat.
+        For its words see `castsim.targets.strided_repeat.StridedOperation`.
         """
         operands, lanes = (dst, *sources), self.lanes(dst.format)
         adjacent = all(not one.shared and one.line_step == region.length * one.size for one in operands)
         elements = region.lines * region.length
-        if adjacent and merges(region, lanes):
+        whole, shorter = region.length % lanes == 0, region.length < lanes
+        if adjacent and (merges == "always" or (merges != "never" and whole) or (merges == "up_to_repeat" and shorter)):
             self.flat(mnemonic, elements, dst, sources)
-        elif adjacent and merges(LineRegion(1, lanes), lanes) and region.lines > 1 and region.length > lanes:
+        elif adjacent and merges != "never" and region.lines > 1 and region.length > lanes:
             self.enter_count(elements)
             self.add(self.counted(mnemonic, elements, dst, sources))
         elif not self._strides_fit(operands):

@@ -9,7 +9,7 @@ one call: assumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from castsim.execution.tree import Block, ResolvedTileOp, Tile, loop_of
 from castsim.execution.vector_operations.shapes import BLOCK, is_column, transposes_by_blocks, widens
@@ -45,7 +45,7 @@ def chained(
     sources: Sequence[Operand],
     *,
     third: Operand | None = None,
-    merges: Callable[[LineRegion, int], bool] | None = None,
+    merges: str | None = None,
 ) -> None:
     """Append dependent instructions: the first on the sources, the others in place.
 
@@ -124,40 +124,10 @@ def _part_of_rows(tile: Tile, columns: int, row: int, start: int, width: int) ->
     return packed(tile.address + row * tile.row_pitch + first * size, tile.format, tile.row_pitch, max(share, 1))
 
 
-def always(_region: LineRegion, _lanes: int) -> bool:
-    """Merge adjacent lines."""
-    return True
-
-
-def whole_repeats(region: LineRegion, lanes: int) -> bool:
-    """Merge adjacent lines that are whole repeats."""
-    return region.length % lanes == 0
-
-
-def up_to_repeat(region: LineRegion, lanes: int) -> bool:
-    """Merge adjacent lines that are whole repeats or shorter than one."""
-    return region.length % lanes == 0 or region.length < lanes
-
-
-def never(_region: LineRegion, _lanes: int) -> bool:
-    """Merge no lines."""
-    return False
-
-
-MERGES: Mapping[str, Callable[[LineRegion, int], bool]] = {
-    "never": never,
-    "whole_repeats": whole_repeats,
-    "up_to_repeat": up_to_repeat,
-    "always": always,
-}
-"""Merge rules for adjacent lines in one call, by the word of a kernel."""
-
-
-def merges_of(target: StridedRepeatTarget, kernel: StridedOperation) -> Callable[[LineRegion, int], bool]:
-    """Return the merge rule for adjacent lines of a kernel."""
-    if kernel.lines == "up_to_repeat" and target.option("scalar_rows") == "separate":
-        return never
-    return MERGES[kernel.lines]
+def merges_of(target: StridedRepeatTarget, kernel: StridedOperation) -> str:
+    """Return which adjacent lines a kernel merges."""
+    separate = kernel.lines == "up_to_repeat" and target.option("scalar_rows") == "separate"
+    return "never" if separate else kernel.lines
 
 
 @lays_out("division")
@@ -207,9 +177,9 @@ def lower_reciprocal_root(sequence: KernelSequence, work: ResolvedTileOp, kernel
         sequence.barrier()
         sequence.add(sequence.counted(divide, elements, dst, (ones, dst)))
         return
-    sequence.cover(root, region, dst, (src,), merges=never)
+    sequence.cover(root, region, dst, (src,), merges="never")
     sequence.barrier()
-    sequence.cover(divide, region, dst, (ones, dst), merges=never)
+    sequence.cover(divide, region, dst, (ones, dst), merges="never")
 
 
 # Column reductions and column broadcasts.
@@ -286,7 +256,7 @@ def lower_column_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kern
     fmt = words(dst.format)
     length = -(-work.dst.valid_cols * dst.format.storage_bits // fmt.storage_bits)
     row = Operand(work.sources[0].address, fmt, 0)
-    sequence.cover("vcopy", LineRegion(work.dst.valid_rows, length), replace(dst, format=fmt), (row,), merges=never)
+    sequence.cover("vcopy", LineRegion(work.dst.valid_rows, length), replace(dst, format=fmt), (row,), merges="never")
 
 
 @lays_out("column_broadcast")
@@ -295,7 +265,7 @@ def lower_column_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kerne
     dst, region = operand_of(work.dst), LineRegion(work.dst.valid_rows, work.dst.valid_cols)
     first, second = work.sources
     values = replace(operand_of(second), line_step=0)
-    chained(sequence, kernel, region, dst, (operand_of(first), values), merges=always)
+    chained(sequence, kernel, region, dst, (operand_of(first), values), merges="always")
 
 
 # Ramps, gathers, transpositions and concatenations (docs/reference/pto.md section 7.7).
@@ -349,7 +319,7 @@ def lower_ramp(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
         sequence.add((sequence.along(shift, 0, 1, whole.at(column=start), (first,), mask),))
     if work.descending:
         sequence.barrier()
-        sequence.cover(scale, LineRegion(1, length), whole, (whole,), merges=always)
+        sequence.cover(scale, LineRegion(1, length), whole, (whole,), merges="always")
 
 
 @lays_out("gather")
@@ -508,7 +478,7 @@ def lower_comparison(sequence: KernelSequence, work: ResolvedTileOp, kernel: Str
     if work.mode == "ne":
         sequence.barrier()
         tile = operand_of(work.dst, WORDS)
-        sequence.cover("vnot", LineRegion(1, work.dst.size // tile.size), tile, (tile,), merges=always)
+        sequence.cover("vnot", LineRegion(1, work.dst.size // tile.size), tile, (tile,), merges="always")
 
 
 @lays_out("select")
@@ -618,7 +588,7 @@ def _fill(sequence: KernelSequence, dst: Tile, src: Tile) -> None:
             sequence.issue("vector_dup", repeats, stream)
     if rows and whole < end:
         region = LineRegion(rows, (end - whole) // unit)
-        sequence.cover("vector_dup", region, base.at(column=whole // unit), (), merges=never)
+        sequence.cover("vector_dup", region, base.at(column=whole // unit), (), merges="never")
     below = dst.valid_rows - src.valid_rows
     if below > 0:
-        sequence.cover("vector_dup", LineRegion(below, end // unit), base.at(src.valid_rows), (), merges=always)
+        sequence.cover("vector_dup", LineRegion(below, end // unit), base.at(src.valid_rows), (), merges="always")

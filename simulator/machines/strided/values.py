@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from castsim.execution.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import Operation, Tile
-from castsim.isa.dataclass import dataclass, replace
+from castsim.isa.dataclass import replace
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format, IntFormat, format_named
 from castsim.machines.strided.strided_instructions import (
@@ -39,19 +39,8 @@ from castsim.numerics.tiers import convert_codes
 # region. The proof looks at what the operations address, not at how they came about, so a wrong lowering fails it.
 
 
-@dataclass(frozen=True, slots=True)
-class NaturalMap:
-    """The whole valid region as one operation."""
-
-    source: Stream
-    destination: Stream
-    rows: int
-    cols: int
-    action: Action
-
-
-def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> NaturalMap | None:
-    """Return the tile's natural map if the operations' element maps add up to exactly it, otherwise None.
+def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> StridedInstruction | None:
+    """Return the natural map of a tile, its valid region as one instruction; None if the operations are not exactly it.
 
     Required: one action and the tiles' formats throughout, every element of the valid region written exactly once from
     its own source element, nothing else written, and no overlap of source and destination (tiles of equal element
@@ -65,8 +54,8 @@ def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> Natura
     if not kinds or any(kind != (kinds[0][0], dst.format, src.format) for kind in kinds):
         return None
     to, source = (Stream(tile.address, tile.format, 1, tile.row_pitch // BLOCK) for tile in (dst, src))
-    whole = NaturalMap(source, to, dst.valid_rows, dst.valid_cols, kinds[0][0])
-    wanted = _moves(source, to, slice(0, whole.cols), whole.rows)
+    rows, cols = dst.valid_rows, dst.valid_cols
+    wanted = _moves(source, to, slice(0, cols), rows)
     shapes: dict[tuple[int, ...], NDArray[np.int64]] = {}
     parts = []
     for one in issued:
@@ -78,7 +67,9 @@ def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> Natura
         parts.append(shapes[shape] + np.array([[end.address * _units(end)] for end in ends]))
     found = np.concatenate(parts, axis=1)
     found = found[:, np.argsort(found[1], kind="stable")]
-    return whole if np.array_equal(found, wanted) else None
+    if not np.array_equal(found, wanted):
+        return None
+    return replace(issued[0], repeats=rows, lanes=cols, mask=(1 << cols) - 1, destination=to, sources=(source,))
 
 
 def _moves(source: Stream, to: Stream, lanes: Lanes, repeats: int) -> NDArray[np.int64]:
@@ -155,12 +146,9 @@ def scatter(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, codes: Cod
     buffer[places[..., None] + np.arange(size)] = raw
 
 
-def _convert_whole(whole: NaturalMap, buffer: Bytes) -> None:
-    lanes = slice(0, whole.cols)
-    codes = gather(buffer, whole.source, lanes, 0, whole.rows)
-    fmt = whole.destination.format
-    result = apply_action(whole.action, [codes], whole.source.format, fmt)
-    scatter(buffer, whole.destination, lanes, 0, result)
+def _convert_whole(whole: StridedInstruction, buffer: Bytes) -> None:
+    """Run a natural map: every element is read before any is written."""
+    _step(whole, buffer, slice(0, whole.lanes), 0, whole.repeats)
 
 
 def _step(operation: StridedInstruction, buffer: Bytes, lanes: Lanes, repeat: int, repeats: int) -> None:
@@ -248,5 +236,5 @@ def _check_reach(buffer: Bytes, start: int, end: int) -> None:
         raise TileError(f"a vector instruction accesses bytes {start} .. {end - 1} of a buffer of {buffer.size}")
 
 
-compute = TileValues(NaturalMap, _convert_whole, StridedInstruction, execute_vector)
+compute = TileValues(StridedInstruction, _convert_whole, StridedInstruction, execute_vector)
 """Function that computes the values of a lowered program."""
