@@ -21,6 +21,7 @@ from castsim.machines.strided.plan import (
     append_call,
     conversion,
     plan_cast,
+    plan_of,
     scratch_formula,
     scratch_need,
 )
@@ -83,9 +84,7 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: b
             destroys unread elements.
         ScratchError: the tmp tile is smaller than the sequence needs; the message states the missing bytes.
     """
-    plan = plan_cast(
-        target, cast.src.format, cast.dst.format, cast.rounding, cast.saturation, scratch=cast.tmp is not None
-    )
+    plan = plan_of(target, cast)
     if target.option("count_mask_at_start"):
         raise IllegalError(
             "count mode is on (option count_mask_at_start): it would read the lane masks of a cast as counts",

@@ -403,9 +403,9 @@ def lower_concatenation(sequence: KernelSequence, work: ResolvedTileOp, _kernel:
     dst, rows = operand_of(work.dst), work.dst.valid_rows
     first, second = work.sources
     start = first.valid_cols * dst.size
-    _copies(sequence, dst, first, rows)
+    _copies(sequence, dst, operand_of(first), rows, start)
     if start % BLOCK == 0:
-        _copies(sequence, dst.at(column=first.valid_cols), second, rows)
+        _copies(sequence, dst.at(column=first.valid_cols), operand_of(second), rows, second.valid_cols * dst.size)
     else:
         _between_flags(sequence, rows * second.valid_cols)
 
@@ -431,8 +431,8 @@ def lower_counted_concatenation(sequence: KernelSequence, work: ResolvedTileOp, 
     _between_flags(sequence, rows * second.valid_cols)
 
 
-def _copies(sequence: KernelSequence, dst: Operand, source: Tile, rows: int) -> None:
-    src, length = operand_of(source), source.valid_cols * dst.size
+def _copies(sequence: KernelSequence, dst: Operand, src: Operand, rows: int, length: int) -> None:
+    """Append a copy of `length` bytes for each row."""
     if length:
         sequence.add(loop_of(rows, lambda row: Block((sequence.copy(dst.at(row), src.at(row), length),))))
 
@@ -524,11 +524,10 @@ def lower_scalar_selection(sequence: KernelSequence, work: ResolvedTileOp, kerne
 
     def row(inner: KernelSequence, number: int) -> None:
         inner.add((inner.control("cmpmask", mask.address), inner.control("mask", region.length)))
-        done = 0
-        for operation in inner.counted(kernel.instructions[0], region.length, dst.at(number), (src.at(number),)):
-            extra = (replace(scalars, block_stride=0), _bits(mask, number, lanes, done * lanes))
-            inner.add((replace(operation, sources=(*operation.sources, *extra), timing="vsel_scalar"),))
-            done += operation.repeats
+        for first, repeats, chosen in inner.parts(region.length, work.dst.format):
+            selected = inner.along(kernel.instructions[0], first, repeats, dst.at(number), (src.at(number),), chosen)
+            extra = (replace(scalars, block_stride=0), _bits(mask, number, lanes, first))
+            inner.add((replace(selected, sources=(*selected.sources, *extra), timing="vsel_scalar"),))
 
     sequence.each(region.lines, row)
 
@@ -569,7 +568,7 @@ def _copy(sequence: KernelSequence, dst: Tile, src: Tile, region: LineRegion) ->
     if dst.row_pitch == src.row_pitch == length:
         sequence.add((sequence.copy(to, origin, region.lines * length),))
         return
-    sequence.add(loop_of(region.lines, lambda row: Block((sequence.copy(to.at(row), origin.at(row), length),))))
+    _copies(sequence, to, origin, region.lines, length)
 
 
 def _fill(sequence: KernelSequence, dst: Tile, src: Tile) -> None:

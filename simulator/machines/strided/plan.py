@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from castsim.execution.tree import Lowered, Operation, operations
+from castsim.execution.tree import Lowered, Operation, TileCast, operations
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import (
@@ -116,6 +116,12 @@ def plan_cast(
     elif not scratch or in_force is Saturation.ON:
         sequence = None
     return CastPlan.of(target, rule, (rounding, suffix), ctrl, sequence, mode_warnings + saturation_warnings)
+
+
+def plan_of(target: StridedRepeatTarget, cast: TileCast) -> CastPlan:
+    """Return the plan of a cast of tiles; see `plan_cast`."""
+    ends, scratch = (cast.src.format, cast.dst.format), cast.tmp is not None
+    return plan_cast(target, *ends, cast.rounding, cast.saturation, scratch=scratch)
 
 
 def switched_saturation(target: StridedRepeatTarget, plan: CastPlan) -> Saturation | None:

@@ -30,7 +30,7 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.mechanisms import CastAsked
 from castsim.machines.strided.audit import lower_cast
 from castsim.machines.strided.kernel_lowering import lower_work
-from castsim.machines.strided.plan import CastPlan, ScratchNeed, plan_cast, scratch_need, told_by_scratch
+from castsim.machines.strided.plan import CastPlan, ScratchNeed, plan_cast, plan_of, scratch_need, told_by_scratch
 from castsim.machines.strided.strided_instructions import (
     StridedInstruction,
     stream_extent,
@@ -255,17 +255,7 @@ class StridedLowerer(DataflowLowerer):
         ends = one.src.format, one.dst.format
         if all(isinstance(fmt, IntFormat) for fmt in ends) and ends[0].bits < ends[1].bits:
             return False  # nothing can be lost
-        plans = [
-            plan_cast(
-                self._unwatched,
-                cast.src.format,
-                cast.dst.format,
-                cast.rounding,
-                cast.saturation,
-                scratch=bool(cast.tmp),
-            )
-            for cast in (one, other)
-        ]
+        plans = [plan_of(self._unwatched, cast) for cast in (one, other)]
         return plans[0].action != plans[1].action or plans[0].sequence != plans[1].sequence
 
     def work(self, work: ResolvedTileOp) -> LoweredInstruction:

@@ -6,7 +6,7 @@ one call if `natural_map` proves that the operations are equivalent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -55,26 +55,24 @@ def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> Stride
         return None
     to, source = (Stream(tile.address, tile.format, 1, tile.row_pitch // BLOCK) for tile in (dst, src))
     rows, cols = dst.valid_rows, dst.valid_cols
-    wanted = _moves(source, to, slice(0, cols), rows)
     shapes: dict[tuple[int, ...], NDArray[np.int64]] = {}
     parts = []
     for one in issued:
         ends, mask = (one.sources[0], one.destination), one.mask & ((1 << one.lanes) - 1)
         shape = (mask, one.repeats, *(number for end in ends for number in (end.block_stride, end.step)))
         if shape not in shapes:
-            moved = (replace(end, address=0) for end in ends)
-            shapes[shape] = _moves(*moved, _active_lanes(mask, one.lanes), one.repeats)
+            moved = [replace(end, address=0) for end in ends]
+            shapes[shape] = _moves(moved, _active_lanes(mask, one.lanes), one.repeats)
         parts.append(shapes[shape] + np.array([[end.address * _units(end)] for end in ends]))
     found = np.concatenate(parts, axis=1)
-    found = found[:, np.argsort(found[1], kind="stable")]
-    if not np.array_equal(found, wanted):
+    if not np.array_equal(found[:, np.argsort(found[1], kind="stable")], _moves((source, to), slice(0, cols), rows)):
         return None
     return replace(issued[0], repeats=rows, lanes=cols, mask=(1 << cols) - 1, destination=to, sources=(source,))
 
 
-def _moves(source: Stream, to: Stream, lanes: Lanes, repeats: int) -> NDArray[np.int64]:
-    """Return the positions of the lanes of all repeats in two streams, shape (2, lanes)."""
-    return np.stack([lane_positions(stream, lanes, 0, repeats).reshape(-1) for stream in (source, to)])
+def _moves(streams: Sequence[Stream], lanes: Lanes, repeats: int) -> NDArray[np.int64]:
+    """Return the positions of the lanes of all repeats, a row for each stream."""
+    return np.stack([lane_positions(stream, lanes, 0, repeats).reshape(-1) for stream in streams])
 
 
 Lanes = slice | NDArray[np.int64]

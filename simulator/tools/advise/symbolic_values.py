@@ -377,10 +377,11 @@ class SeededTerms(SymbolicMemory):
             return False
         if isinstance(whole, StridedInstruction):
             source, destination, filled = _side(whole.sources[0]), _side(whole.destination), 0
-            how, shape = whole.action, (whole.repeats, whole.lanes)
+            shape = whole.repeats, whole.lanes
         else:
             source, destination, filled = whole.source, whole.destination, whole.filled
-            how, shape = whole.chain, (whole.rows, whole.cols)
+            shape = whole.rows, whole.cols
+        how = whole.action if isinstance(whole, StridedInstruction) else whole.chain
         start = destination.address + moved[0]
         terms = self._elements(source, source.address + moved[1], shape)
         self.buffer[start : start + filled] = self.constants[0]
@@ -511,7 +512,7 @@ def _offsets(access: Access) -> np.ndarray:
 
 def _places(stream: Stream, lanes: np.ndarray, repeat: int) -> np.ndarray:
     """Return the bytes of the active lanes of one repeat, shape (lanes, bytes)."""
-    return lane_positions(stream, lanes, repeat, 1)[0][:, None] + np.arange(stream.format.storage_bits // 8)
+    return np.asarray(lane_positions(stream, lanes, repeat, 1)[0][:, None] + np.arange(stream.format.storage_bits // 8))
 
 
 def same_outputs(
