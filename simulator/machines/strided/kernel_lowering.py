@@ -18,6 +18,7 @@ from castsim.isa.errors import IllegalError, closest
 from castsim.isa.formats import FloatFormat, Format, Saturation, format_named
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.pto.vector_operations import PAIR_BYTES
+from castsim.machines.strided import kernels_elementwise  # noqa: F401 - it registers its layouts
 from castsim.machines.strided.audit import emit_cast
 from castsim.machines.strided.kernel_sequence import (
     BITS,
@@ -30,9 +31,6 @@ from castsim.machines.strided.kernel_sequence import (
     packed,
     scratch_of,
     words,
-)
-from castsim.machines.strided.kernels_elementwise import (
-    merges_of,
 )
 from castsim.machines.strided.plan import plan_cast
 from castsim.machines.strided.strided_instructions import Stream, StridedInstruction
@@ -200,9 +198,7 @@ def lower_row_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
     def join(first: int, rows: int, blocks: Operand) -> None:
         operands = [operand_of(source).at(first) for source in work.sources]
         operands[place] = blocks
-        sequence.cover(
-            joining, LineRegion(rows, region.length), dst.at(first), operands, merges=merges_of(sequence.target, kernel)
-        )
+        sequence.cover(joining, LineRegion(rows, region.length), dst.at(first), operands)
 
     if values.type.block_layout == "row_major":
         join(0, region.lines, Operand(values.address, values.format, values.row_pitch, shared=True))
@@ -264,8 +260,7 @@ def lower_quantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: S
 
         def join(first: int, rows: int, blocks: Operand, instruction: str = instruction) -> None:
             here = place.at(first)
-            merges = merges_of(sequence.target, kernel)
-            sequence.cover(instruction, LineRegion(rows, region.length), here, (here, blocks), merges=merges)
+            sequence.cover(instruction, LineRegion(rows, region.length), here, (here, blocks))
 
         join_spread(sequence, work, tile, region.lines, join)
         sequence.barrier()
@@ -574,6 +569,7 @@ def lower_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> Block:
             span=work.span,
             legal=("count_mask_at_start = 0",),
         )
-    sequence = KernelSequence(target)
+    separate = kernel.lines == "up_to_repeat" and target.option("scalar_rows") == "separate"
+    sequence = KernelSequence(target, "never" if separate else kernel.lines)
     LAYOUTS[kernel.structure](sequence, work, kernel)
     return sequence.close()

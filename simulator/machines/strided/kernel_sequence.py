@@ -101,8 +101,10 @@ def scratch_of(work: ResolvedTileOp) -> Tile:
 class KernelSequence:
     """The instructions of one operation, in issue order. Mask and count mode are written only when they change."""
 
-    def __init__(self, target: StridedRepeatTarget) -> None:
+    def __init__(self, target: StridedRepeatTarget, lines: str = "never") -> None:
+        """Begin one; for the words of `lines` see `castsim.targets.strided_repeat.StridedOperation`."""
         self.target = target
+        self.lines = lines
         self.full = (1 << target.repeat.mask_lanes) - 1
         self.limit = target.repeat.max_repeats
         self.normal_ctrl = start_ctrl(target)
@@ -133,7 +135,7 @@ class KernelSequence:
         """Append a loop; `make` appends the nodes of a trip, after which mask and count mode are restored."""
 
         def trip(number: int) -> Block:
-            inner = KernelSequence(self.target)
+            inner = KernelSequence(self.target, self.lines)
             make(inner, number)
             return inner.close()
 
@@ -314,18 +316,11 @@ class KernelSequence:
         self.leave_count()
 
     def cover(
-        self,
-        mnemonic: str,
-        region: LineRegion,
-        dst: Operand,
-        sources: Sequence[Operand],
-        *,
-        merges: str,
+        self, mnemonic: str, region: LineRegion, dst: Operand, sources: Sequence[Operand], merges: str | None = None
     ) -> None:
-        """Cover a region in the form that fits; one call takes adjacent lines together that `merges` names.
-
-        For its words see `castsim.targets.strided_repeat.StridedOperation`.
-        """
+        """Cover a region in the form that fits; one call takes together adjacent lines as `merges`, by default
+        `lines`, says."""
+        merges = merges or self.lines
         operands, lanes = (dst, *sources), self.lanes(dst.format)
         adjacent = all(not one.shared and one.line_step == region.length * one.size for one in operands)
         elements = region.lines * region.length

@@ -31,7 +31,7 @@ from castsim.machines.strided.kernel_sequence import (
     words,
 )
 from castsim.machines.strided.strided_instructions import Stream
-from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
+from castsim.targets.strided_repeat import StridedOperation
 
 _THROUGH_FLOAT = {32: ("vconv_s322f32", "vconv_f322s32z"), 16: ("vconv_s162f16", "vconv_f162s16z")}
 """Instructions that convert integers to floats of the same width and back, by their bits."""
@@ -52,11 +52,10 @@ def chained(
     A `third` operand is combined with the others; `merges` applies to the others, by default as for the kernel.
     """
     first, *others = kernel.instructions
-    own = merges_of(sequence.target, kernel)
-    sequence.cover(first, region, dst, sources, merges=own)
+    sequence.cover(first, region, dst, sources)
     for instruction in others:
         sequence.barrier()
-        sequence.cover(instruction, region, dst, (dst,) if third is None else (dst, third), merges=merges or own)
+        sequence.cover(instruction, region, dst, (dst,) if third is None else (dst, third), merges=merges)
 
 
 @lays_out("elementwise")
@@ -83,15 +82,15 @@ def lower_part(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
     Source: none; assumed.
     """
     join, copy = kernel.instructions
-    region, dst, merges = region_of(work.dst), operand_of(work.dst), merges_of(sequence.target, kernel)
+    region, dst = region_of(work.dst), operand_of(work.dst)
     smaller, larger = sorted(work.sources, key=lambda one: one.valid_rows * one.valid_cols)
     if region_of(smaller) == region:
-        sequence.cover(join, region, dst, [operand_of(source) for source in work.sources], merges=merges)
+        sequence.cover(join, region, dst, [operand_of(source) for source in work.sources])
         return
-    sequence.cover(copy, region, dst, (operand_of(larger),), merges=merges)
+    sequence.cover(copy, region, dst, (operand_of(larger),))
     if smaller.valid_rows and smaller.valid_cols:
         sequence.barrier()
-        sequence.cover(join, region_of(smaller), dst, (dst, operand_of(smaller)), merges=merges)
+        sequence.cover(join, region_of(smaller), dst, (dst, operand_of(smaller)))
 
 
 @lays_out("combination")
@@ -124,12 +123,6 @@ def _part_of_rows(tile: Tile, columns: int, row: int, start: int, width: int) ->
     return packed(tile.address + row * tile.row_pitch + first * size, tile.format, tile.row_pitch, max(share, 1))
 
 
-def merges_of(target: StridedRepeatTarget, kernel: StridedOperation) -> str:
-    """Return which adjacent lines a kernel merges."""
-    separate = kernel.lines == "up_to_repeat" and target.option("scalar_rows") == "separate"
-    return "never" if separate else kernel.lines
-
-
 @lays_out("division")
 def lower_division(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a division with a scalar, which first fills the destination (docs/reference/pto.md section 7.3).
@@ -139,18 +132,18 @@ def lower_division(sequence: KernelSequence, work: ResolvedTileOp, kernel: Strid
     """
     divide, multiply = kernel.instructions
     region, dst, src = region_of(work.dst), operand_of(work.dst), operand_of(work.sources[0])
-    merges, arithmetic = merges_of(sequence.target, kernel), sequence.target.tile_arithmetic
+    arithmetic = sequence.target.tile_arithmetic
     if work.dst.address == work.sources[0].address and work.dst.format.name in arithmetic.in_place_reciprocal:
-        sequence.cover(multiply, region, dst, (src,), merges=merges)
+        sequence.cover(multiply, region, dst, (src,))
         return
     integer = work.dst.format.name in dict(arithmetic.divides_through)
     forth, back = _THROUGH_FLOAT.get(work.dst.format.storage_bits, ("", ""))
     if integer:
         sequence.columns(forth, region, src, (src,), "vconv")
-    sequence.cover("vector_dup", region, dst, (), merges=merges)
+    sequence.cover("vector_dup", region, dst, ())
     sequence.barrier()
     scalar_first = work.scalar_first or VECTOR_OPERATIONS[work.mnemonic].divides_constant
-    sequence.cover(divide, region, dst, (dst, src) if scalar_first else (src, dst), merges=merges)
+    sequence.cover(divide, region, dst, (dst, src) if scalar_first else (src, dst))
     if integer:
         sequence.barrier()
         sequence.columns(back, region, dst, (dst,), "vconv")
@@ -166,7 +159,7 @@ def lower_reciprocal_root(sequence: KernelSequence, work: ResolvedTileOp, kernel
     estimate, root, divide = kernel.instructions
     region, dst, src = region_of(work.dst), operand_of(work.dst), operand_of(work.sources[0])
     if work.tmp is None:
-        sequence.cover(estimate, region, dst, (src,), merges=merges_of(sequence.target, kernel))
+        sequence.cover(estimate, region, dst, (src,))
         return
     ones = Operand(work.tmp.address, dst.format, 0, shared=True)
     sequence.issue("vector_dup", 1, Stream(work.tmp.address, dst.format, 0, 0))
