@@ -230,8 +230,8 @@ class StatementWriter(TreeWriter):
             yield "order", "value"
         if name == "vreducev2":
             assert self.given is not None and self.given.work.pattern is not None
-            words = {f"{lanes:04b}": word for word, lanes in PATTERNS.items()}
-            yield "pattern", words.get(self.given.work.pattern.removeprefix("P"), "7")
+            words = {f"{letter}{lanes:04b}": word for word, lanes in PATTERNS.items() for letter in ("", "P")}
+            yield "pattern", words.get(self.given.work.pattern, "7")
 
     def _scalars(self, name: str, operation: StridedInstruction) -> Iterator[Use]:
         """Yield the scalar of an instruction, if it has one."""
