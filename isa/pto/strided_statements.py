@@ -143,7 +143,7 @@ def read_strided(reader: PtoReader, statement: NamedOperation) -> Operation:
     index = at if index is None else index
     if len(outputs) != row.destinations:
         count = {0: "no destination", 1: "one destination"}.get(row.destinations, f"{row.destinations} destinations")
-        raise reader.error(f"{statement.name} has {count}", at or statement.index, (_example(name),))
+        raise reader.error(f"{statement.name} has {count}", at or statement.index, _examples(name)[:1])
     uses = [*outputs, *inputs]
     kinds = tuple(use[2].type for use in uses)
     problem = mismatch(name, row, kinds)
@@ -236,10 +236,6 @@ def _misfit(name: str, row: StridedRow, form: str, kinds: tuple[Type, ...]) -> s
         if wanted is not None and not (isinstance(kind, ScalarType) and kind.name in wanted):
             return f"takes a scalar of {wanted[0]}, not {format_type(kind)}"
     return ""
-
-
-def _example(name: str) -> str:
-    return _examples(name)[0]
 
 
 def _examples(name: str) -> tuple[str, ...]:
