@@ -544,6 +544,14 @@ def too_many_statements(limit: int, span: Span, what: str = "statements") -> Lim
 # Warnings: what is accepted but deserves a look, as text with a kind and a place.
 
 
+class Severity(StrEnum):
+    """Severity of a finding."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
 class WarningKind(StrEnum):
     """The subject of a warning."""
 

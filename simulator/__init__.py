@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from castsim.numerics.quantisation import Quantised, dequantise, quantise
     from castsim.reports.pairs import formats
     from castsim.running.checking import Finding, check, check_text
-    from castsim.running.estimating import Estimate, Estimates, estimate
     from castsim.running.program_runs import Result, run
     from castsim.targets.loader import Target, load_target, target_names
     from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, accuracy
@@ -44,11 +43,13 @@ if TYPE_CHECKING:
     from castsim.tools.compare.user_conversions import Comparison, compare
     from castsim.tools.diff.comparing import diff
     from castsim.tools.diff.differences import ComparisonError, Difference
+    from castsim.tools.estimate.cast_estimates import Estimate, Estimates
+    from castsim.tools.estimate.tile_estimates import estimate
     from castsim.tools.lowering.conformance import Matrix, conform
     from castsim.tools.lowering.lowering_answers import Answer, lower
     from castsim.tools.sweep.studies import Sweep, sweep
+    from castsim.tools.tpc_compiler.builtin_calls import BuiltinResult, builtin
     from castsim.tools.tune.studies import Tuning, tune
-    from castsim.tpc_compiler.builtin_calls import BuiltinResult, builtin
 
 __version__ = "0.3.0"
 __all__ = [
@@ -104,7 +105,8 @@ __all__ = [
 _HOMES = {
     "castsim.machines.casting": ("cast",),
     "castsim.running.checking": ("Finding", "check", "check_text"),
-    "castsim.running.estimating": ("Estimate", "Estimates", "estimate"),
+    "castsim.tools.estimate.cast_estimates": ("Estimate", "Estimates"),
+    "castsim.tools.estimate.tile_estimates": ("estimate",),
     "castsim.tools.accuracy.accuracy_assessment": ("AccuracyTables", "accuracy"),
     "castsim.tools.compare.user_conversions": ("Comparison", "compare"),
     "castsim.tools.diff.differences": ("ComparisonError", "Difference"),
@@ -125,7 +127,7 @@ _HOMES = {
     "castsim.reports.pairs": ("formats",),
     "castsim.running.program_runs": ("Result", "run"),
     "castsim.targets.loader": ("Target", "load_target", "target_names"),
-    "castsim.tpc_compiler.builtin_calls": ("BuiltinResult", "builtin"),
+    "castsim.tools.tpc_compiler.builtin_calls": ("BuiltinResult", "builtin"),
 }  # fmt: skip
 """The names of each module that are also names of castsim."""
 

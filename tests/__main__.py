@@ -30,7 +30,7 @@ def main() -> int:
         return 2 if len(sys.argv) > 1 else 0
     path = scripts()[sys.argv.pop(1)]
     sys.argv[0] = f"{TESTS.name} {path.stem}"
-    runpy.run_module(".".join(path.relative_to(TESTS).with_suffix("").parts), run_name="__main__", alter_sys=False)
+    runpy.run_module(".".join(path.relative_to(TESTS).with_suffix("").parts), run_name="__main__", alter_sys=True)
     return 0
 
 

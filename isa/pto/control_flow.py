@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from castsim.isa.errors import NOWHERE, CastsimError, ReadError, Span, closest
+from castsim.isa.errors import NOWHERE, CastsimError, Span, closest
 from castsim.isa.pto import pto_scalars, tile_forms, tile_operation_forms
 from castsim.isa.pto.dialects import dialect_module, dialect_names, dialect_of
 from castsim.isa.pto.lexer import TokenKind
@@ -619,7 +619,4 @@ def is_operation(name: str, span: Span = NOWHERE) -> bool:
     dialect = dialect_of(name)
     if dialect is None:
         return name in HANDLERS
-    try:
-        return name in dialect_module(dialect, "operations").NAMES
-    except ReadError as error:
-        raise error.at(span) from None
+    return name in dialect_module(dialect, "operations", span).NAMES

@@ -54,7 +54,8 @@ class MicroRow:
     first register, m any mask, P a UB pointer, G one to global memory, Q either, T a scalar of the register's element,
     I an index, N an integer, L an i64, B an i1, S any scalar, A an alignment state. `P[I]` is literal, and `P[i]`
     has no type of its offset. "x" is a word of the kind x, {x} one in the dictionary, (x) a group. `?` marks optional
-    items.
+    items. `work` is what its time is spent on: load, store, compute, predicate (ready on demand) or barrier, empty
+    outside vecscopes. `lanewise`: it ignores the lanes left out by its mask, the last one that it reads.
     """
 
     forms: tuple[str, ...]
@@ -63,6 +64,8 @@ class MicroRow:
     family: str = ""
     """The name without the width of its lanes, `width`, if it has one: `plt` of `plt_b32`."""
     width: int | None = None
+    work: str = ""
+    lanewise: bool = False
 
 
 BURSTS = ("mte_gm_ub", "mte_ub_gm", "mte_ub_ub")
@@ -87,7 +90,8 @@ _ELEMENTS = {
 def _read(row: Mapping[str, str]) -> Iterator[tuple[str, MicroRow]]:
     """Yield the operations of a row of the table, whose forms have single quotes around words."""
     elements = _ELEMENTS.get(row["elements"]) or tuple(row["elements"].strip("-").split())
-    common = MicroRow(tuple(row["forms"].replace("'", '"').split(" | ")), elements, Place[row["place"].upper()])
+    forms, place = tuple(row["forms"].replace("'", '"').split(" | ")), Place[row["place"].upper()]
+    common = MicroRow(forms, elements, place, work=row["work"].strip("-"), lanewise=row["lanes"] == "own")
     for name in row["names"].split():
         if row["widths"] == "-":
             yield name, common

@@ -17,8 +17,6 @@ from castsim.isa.formats import Saturation
 from castsim.isa.pto.value_types import (
     AlignType,
     DialectOperation,
-    LogicalMaskType,
-    LogicalVectorType,
     MaskType,
     MicroOperation,
     MultiTileType,
@@ -36,8 +34,6 @@ from castsim.isa.pto.value_types import (
 __all__ = [
     "AlignType",
     "DialectOperation",
-    "LogicalMaskType",
-    "LogicalVectorType",
     "MaskType",
     "MicroOperation",
     "MultiTileType",

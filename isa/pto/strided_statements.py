@@ -7,12 +7,12 @@ An instruction works from buffer to buffer, `repeats` times over 256 bytes of it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from castsim.isa.dataclass import dataclass
 from castsim.isa.pto.lexer import TokenKind
-from castsim.isa.pto.program import Operation, nodes
+from castsim.isa.pto.program import Operation
 from castsim.isa.pto.statement_forms import Attribute, format_attributes, read_attributes, unknown_key, values_text
 from castsim.isa.pto.statement_reader import NamedOperation, PtoReader, Use
 from castsim.isa.pto.types import element_spelling, format_type
@@ -101,11 +101,6 @@ INDEX = ScalarType("index")
 """The type of a number of repeats among the operands."""
 
 _LIST = re.compile(r"\[(-?\d+(?:, -?\d+)*)?\]")
-
-
-def strided_statements(body: Sequence[Operation]) -> Iterator[StridedStatement]:
-    """Yield the statements of a region and of the regions in it."""
-    return (node for node in nodes(body) if isinstance(node, StridedStatement))
 
 
 def pointers_of(node: StridedStatement) -> tuple[PointerType, ...]:

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import ReadError, Span, TileError, WarningKind, closest
 from castsim.isa.formats import format_named
+from castsim.isa.pto.dialects import dialect_module, dialect_of, dialect_types
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,
-    LogicalMaskType,
-    LogicalVectorType,
+    DialectType,
     MaskType,
     MultiTileType,
     PartitionType,
@@ -296,7 +296,7 @@ def read_vector(
         ReadError: the type is malformed, has an unknown element, or does not have 2048 bits.
     """
     examples = ("64xf32", "128xf16", "256xi8")
-    lanes, field, element = _read_lanes(fields, read_element, "a vector register", examples, ("i4", "f64"))
+    lanes, field, element = read_lanes(fields, read_element, "a vector register", examples, ("i4", "f64"))
     wanted = REGISTER_BITS // lane_bits(element)
     if lanes != wanted:
         given = f"{lanes} lanes of {field.text} have {lanes * lane_bits(element)}"
@@ -305,7 +305,7 @@ def read_vector(
     return VectorType(lanes, element, spelling(field, element))
 
 
-def _read_lanes(
+def read_lanes(
     fields: list[FieldText], read_element: ReadElement, what: str, examples: tuple[str, ...], refused: tuple[str, ...]
 ) -> tuple[int, FieldText, str]:
     """Read `64xf32` of a kind of register: its lanes, and the element, which must not be one of `refused`."""
@@ -353,46 +353,9 @@ def of_dialect(spelling: str) -> str:
     return f"!pto.{spelling}" if spelling in ("hif8", "f4E2M1x2", "f4E1M2x2") else spelling
 
 
-# The types of logical registers and masks: reading and writing (docs/reference/micro.md section 9.1).
-
-_MASK = re.compile(r"(\d{1,9})(?:x(pred|b8|b16|b32))?")
-MOST_LANES = 65536
-"""Maximum number of lanes of a logical register: 256 KiB of bytes fill the buffer four times over."""
-
-
-def read_logical_vector(
-    fields: list[FieldText], read_element: Callable[[FieldText], str], spelling: Callable[[FieldText, str], str]
-) -> LogicalVectorType:
-    """Read the parameters of `!pto.vmi.vreg<256xf32>`.
-
-    Raises:
-        ReadError: the type is malformed, has an unknown element, or an implausible number of lanes.
-    """
-    examples = ("256xf32", "128xf16")
-    lanes, field, element = _read_lanes(fields, read_element, "a logical register", examples, ("i4", "f64", "e8m0"))
-    _check_lanes(fields[0], lanes)
-    return LogicalVectorType(lanes, element, spelling(field, element))
-
-
-def read_logical_mask(fields: list[FieldText]) -> LogicalMaskType:
-    """Read the parameter of `!pto.vmi.mask<256xpred>`.
-
-    Raises:
-        ReadError: the mask does not exist.
-    """
-    match = _MASK.fullmatch(fields[0].text)
-    if len(fields) > 1 or match is None:
-        raise fields[-1].error(f"'{fields[-1].text[:40]}' is not LANES or LANESxpred", ("256xpred", "256"))
-    _check_lanes(fields[0], int(match.group(1)))
-    return LogicalMaskType(int(match.group(1)), match.group(2) or "")
-
-
-def _check_lanes(field: FieldText, lanes: int) -> None:
-    if not 1 <= lanes <= MOST_LANES:
-        raise field.error(f"{lanes} lanes", (f"1 to {MOST_LANES}",))
-
-
 Warn = Callable[[WarningKind, str, Span], None]
+ReadType = Callable[[list[FieldText], Callable[[FieldText], str], Callable[[FieldText, str], str]], Type]
+"""Reader of a type's parameters, given those of an element and of its spelling."""
 
 _INTEGERS = {
     spelling: name
@@ -469,8 +432,6 @@ _KNOWN = (
     "!pto.vreg",
     "!pto.mask",
     "!pto.align",
-    "!pto.vmi.vreg",
-    "!pto.vmi.mask",
 )
 AFTER_LOWERING = "this text was already lowered; give the text before lowering"
 """Remark on types and operations that the assembler writes instead of those of its input."""
@@ -538,8 +499,10 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
     match = _TYPE.fullmatch(text)
     name = match.group(1) if match else text[1:]
     if text in PREFIXED:
-        raise source.error(f"{text} is an element type; a value cannot have it", start, len(text), _KNOWN)
-    if f"!{name}" not in _KNOWN:
+        raise source.error(f"{text} is an element type; a value cannot have it", start, len(text), _known_types())
+    added = dialect_of(name)
+    dialect = None if added is None else dialect_module(added, "types", source.span(start, len(text)))
+    if f"!{name}" not in (_KNOWN if dialect is None else dialect.TYPES):
         raise _unknown_type(source, start, text, name)
     if name == "pto.align" or text == "!pto.mask":
         return UNSIZED_MASK if name == "pto.mask" else read_align(source, start, text)
@@ -552,20 +515,25 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
         return _read_several(fields, warn)
     if name == "pto.ptr":
         return _read_pointer(fields, warn)
-    if name in _MASK_TYPES:
-        return _MASK_TYPES[name](fields)
-    if name in _REGISTERS:
-        return _REGISTERS[name](fields, lambda field: held_element(read_element(field, warn)), _own_spelling)
+    if name == "pto.mask":
+        return read_mask(fields)
+    if dialect is not None or name == "pto.vreg":
+        read: ReadType = read_vector if dialect is None else dialect.READERS[name]
+        return read(fields, lambda field: held_element(read_element(field, warn)), _own_spelling)
     dims, element = _read_shaped(fields, warn)
     return ViewType(dims, element) if name == "pto.tensor_view" else PartitionType(dims, element)
 
 
+def _known_types() -> tuple[str, ...]:
+    return *_KNOWN, *dialect_types()
+
+
 def _unknown_type(source: PtoSource, start: int, text: str, name: str) -> ReadError:
     if name in _UNSUPPORTED:
-        return source.error(f"type '!{name}' is not supported", start, len(text), _KNOWN)
+        return source.error(f"type '!{name}' is not supported", start, len(text), _known_types())
     if name.partition(".")[0] in LOWERED_DIALECTS:
         return source.error(f"type '!{name}' is not supported: {AFTER_LOWERING}", start, len(text))
-    return source.error(f"unknown type '!{name}'", start, len(name) + 1, closest(f"!{name}", _KNOWN))
+    return source.error(f"unknown type '!{name}'", start, len(name) + 1, closest(f"!{name}", _known_types()))
 
 
 def parse_type(text: str) -> Type:
@@ -590,14 +558,17 @@ def format_type(kind: Type) -> str:
     """
     if isinstance(kind, ScalarType):
         return _SCALAR_SPELLING.get(kind.name, kind.name)
-    if isinstance(kind, MaskType | LogicalMaskType | AlignType):
-        return _format_mask(kind)
+    if isinstance(kind, DialectType):
+        return kind.text
+    if isinstance(kind, AlignType):
+        return "!pto.align"
+    if isinstance(kind, MaskType):
+        return f"!pto.mask<b{kind.bits}>" if kind.bits else "!pto.mask"
     if kind.element not in _ELEMENT_SPELLING:
         raise ReadError(f"format '{kind.element}' cannot be written in .pto", legal=_ELEMENT_SPELLING)
     element = _ELEMENT_SPELLING[kind.element]
-    if isinstance(kind, VectorType | LogicalVectorType):
-        name = "vreg" if isinstance(kind, VectorType) else "vmi.vreg"
-        return f"!pto.{name}<{kind.lanes}x{of_dialect(kind.spelling or element)}>"
+    if isinstance(kind, VectorType):
+        return f"!pto.vreg<{kind.lanes}x{of_dialect(kind.spelling or element)}>"
     if isinstance(kind, PointerType):
         element = kind.spelling or element
         return f"!pto.ptr<{element}>" if kind.space is None else f"!pto.ptr<{element}, {kind.space}>"
@@ -610,17 +581,9 @@ def format_type(kind: Type) -> str:
     return f"!pto.{name}<{shape}{element}>"
 
 
-def _format_mask(kind: MaskType | LogicalMaskType | AlignType) -> str:
-    if isinstance(kind, LogicalMaskType):
-        return f"!pto.vmi.mask<{kind.lanes}{f'x{kind.granularity}' if kind.granularity else ''}>"
-    if isinstance(kind, AlignType):
-        return "!pto.align"
-    return f"!pto.mask<b{kind.bits}>" if kind.bits else "!pto.mask"
-
-
 def _read_scalar(source: PtoSource, start: int, text: str) -> ScalarType:
     if text not in SCALARS:
-        known = (*SCALARS, *_KNOWN)
+        known = (*SCALARS, *_known_types())
         legal = _spelt(_format_name(text), SCALARS) or closest(text, known, everything_up_to=len(known))
         raise source.error(f"unknown type '{text}'", start, len(text), legal)
     return ScalarType(SCALARS[text])
@@ -679,12 +642,3 @@ def _read_shaped(fields: list[FieldText], warn: Warn) -> tuple[tuple[int | None,
             raise field.error(f"extent '{extent[:24]}...' is larger than any memory")
     dims = tuple(None if extent == "?" else int(extent) for extent in extents)
     return dims, read_element(field.part(match.start(2), match.group(2)), warn)
-
-
-_MASK_TYPES: Mapping[str, Callable[[list[FieldText]], Type]] = {
-    "pto.mask": read_mask,
-    "pto.vmi.mask": read_logical_mask,
-}
-_REGISTERS: Mapping[
-    str, Callable[[list[FieldText], Callable[[FieldText], str], Callable[[FieldText, str], str]], Type]
-] = {"pto.vreg": read_vector, "pto.vmi.vreg": read_logical_vector}

@@ -126,22 +126,15 @@ class AlignType:
     """`!pto.align`: the state of unaligned loads and stores."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogicalVectorType:
-    """`!pto.vmi.vreg<256xf32>`: any number of lanes; elements as in `VectorType`, and pairs of bf16 and hif8."""
+class DialectType:
+    """A type that a dialect of another level adds; see `castsim.isa.pto.dialects`."""
 
-    lanes: int
-    element: str
-    spelling: str = field(default="", compare=False, repr=False)
-    """Spelling of the element type, as in a pointer type."""
+    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
-class LogicalMaskType:
-    """`!pto.vmi.mask<256xpred>`: one bit per lane; `granularity` is the text after the `x`."""
-
-    lanes: int
-    granularity: str = field(default="", compare=False, repr=False)
+    @property
+    def text(self) -> str:
+        """The type as in a program."""
+        raise NotImplementedError
 
 
 REGISTER_BITS = 2048
@@ -150,10 +143,9 @@ REGISTER_BITS = 2048
 BLOCK_BITS = 256
 """The bits of a 32-byte block of the buffer; a register holds 8 blocks."""
 
-LogicalType = LogicalVectorType | LogicalMaskType
 Type = (
     ScalarType | PointerType | TileType | ViewType | PartitionType | MultiTileType | VectorType | MaskType | AlignType
-    | LogicalType
+    | DialectType
 )  # fmt: skip
 
 

@@ -290,6 +290,15 @@ def _number(text: str, register: Register, span: Span) -> int:
     return immediate.signed if register.file is File.I else immediate.value
 
 
+VIRTUAL_REGISTER = re.compile(r"%(vp|sp|ad|[vsidaz])\.([A-Za-z0-9_]+)(?:\.([0-3]))?", re.IGNORECASE)
+"""A virtual register in a text."""
+
+
+def has_virtual_registers(text: str) -> bool:
+    """Return whether an assembly text has virtual registers and must be scheduled before it can run."""
+    return VIRTUAL_REGISTER.search(text) is not None
+
+
 LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
 """A label, which begins a line."""
 _SEPARATOR = re.compile(r";|\|\|")

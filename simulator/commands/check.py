@@ -24,12 +24,12 @@ from castsim.commands.option_parsers import (
 )
 from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.execution.run_limits import Limits
-from castsim.isa.errors import SHOWN, ReadError, escaped, legal_text, pointed_at
+from castsim.isa.errors import SHOWN, ReadError, Severity, escaped, legal_text, pointed_at
 from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.reports.documents import Document
 from castsim.reports.progress import stage_progress
 from castsim.reports.schemas.command_documents import FindingEntry
-from castsim.running.checking import LANGUAGES, Finding, FolderWalk, Severity, check, files_of
+from castsim.running.checking import LANGUAGES, Finding, FolderWalk, check, files_of
 from castsim.targets.loader import load_target
 
 if TYPE_CHECKING:

@@ -45,23 +45,23 @@ GROUPS = ("run and look", "casts and specifications", "improve", "TPC tools", "e
 """The groups of the help, in its order."""
 
 COMMANDS = {
-    "run": "castsim.commands.core",
+    "run": "castsim.commands.declared_commands",
     "view": "castsim.tools.traces",
     "debug": "castsim.tools.debugger",
-    "check": "castsim.commands.core",
+    "check": "castsim.commands.declared_commands",
     "diff": "castsim.tools.diff",
     "record": "castsim.languages.cpp_recording",
     "graph": "castsim.tools.graphs",
     "expand": "castsim.tools.expand",
-    "cast": "castsim.commands.core",
-    "estimate": "castsim.commands.core",
-    "formats": "castsim.commands.core",
-    "targets": "castsim.commands.core",
+    "cast": "castsim.commands.declared_commands",
+    "estimate": "castsim.tools.estimate",
+    "formats": "castsim.commands.declared_commands",
+    "targets": "castsim.commands.declared_commands",
     "lower": "castsim.tools.lowering",
     "conform": "castsim.tools.lowering",
     "compare": "castsim.tools.compare",
     "quantise": "castsim.tools.quantise",
-    "scratch": "castsim.commands.core",
+    "scratch": "castsim.commands.declared_commands",
     "tosa": "castsim.tools.graphs",
     "advise": "castsim.tools.advise",
     "tune": "castsim.tools.tune",
@@ -78,9 +78,9 @@ COMMANDS = {
     "verify": "castsim.tools.verify",
     "calibrate": "castsim.tools.calibrate",
     "lsp": "castsim.tools.editor",
-    "completion": "castsim.commands.core",
-    "manual": "castsim.commands.core",
-    "schema": "castsim.commands.core",
+    "completion": "castsim.tools.reference",
+    "manual": "castsim.tools.reference",
+    "schema": "castsim.tools.reference",
 }
 """The module of each command that castsim ships, in the order of the help; a start reads the names only."""
 

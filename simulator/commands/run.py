@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from castsim.isa.pto import program as pto
     from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.reports.views.timeline import Timeline
-    from castsim.running.estimating.cast_estimates import Sensitivity
+    from castsim.running.cycle_evidence import Sensitivity
     from castsim.running.fragments import Fragment
     from castsim.running.lifted_limits import LiftedLimit
     from castsim.running.program_runs import Result
@@ -94,7 +94,7 @@ def weighed(options: Namespace, target: Target, result: Result) -> tuple[Sensiti
     shown = (options.json or options.html) and len(timing.operations) <= _SHORT
     if _read_once(options) or not (options.facts or (shown and _issued(result.loaded.tree.root) <= _ISSUED)):
         return None
-    from castsim.running.estimating.cast_estimates import sensitivities  # noqa: PLC0415 - few runs are timed again
+    from castsim.running.cycle_evidence import sensitivities  # noqa: PLC0415 - few runs are timed again
 
     return sensitivities(
         target, timing.facts, timing.total,

@@ -302,9 +302,9 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
     if options.trace is None:
         return []
     from castsim.files import whole_file  # noqa: PLC0415 - as above
+    from castsim.reports.launches import launch_slices  # noqa: PLC0415 - as above
     from castsim.reports.views import perfetto  # noqa: PLC0415 - as above
     from castsim.reports.views.timeline import dependences  # noqa: PLC0415 - as above
-    from castsim.running.program_runs import launch_slices  # noqa: PLC0415 - few runs need these
 
     tree, target = result.loaded.tree, result.loaded.target
     sizes = {name: memory.capacity_bytes for name, memory in target.memories.items()}

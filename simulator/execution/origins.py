@@ -70,10 +70,10 @@ def refuse_another(wanted: Installation, here: Installation, worker: str, what: 
 
 
 @cache
-def sources_digest() -> str:
-    """Return the SHA-256 of the source files, tables and records, with paths relative to the packages."""
+def sources_digest(packages: tuple[str, ...] = _PACKAGES) -> str:
+    """Return the SHA-256 of packages' source files, tables and records, with paths relative to the packages."""
     found: dict[str, Path] = {}
-    for package in _PACKAGES:
+    for package in packages:
         root = Path(str(files(package)))
         for path in root.rglob("*"):
             if path.suffix in _SUFFIXES:

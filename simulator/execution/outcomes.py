@@ -332,6 +332,13 @@ class CastTally:
         """Add outcomes that were already counted."""
         self._found.setdefault(place, Outcomes()).add(counts)
 
+    def count(self, line: int, mnemonic: str, judge: Judge, before: Codes, after: Codes, *, converts: bool) -> None:
+        """Count what an operation changes of the numbers of active lanes; one that only saturates may lose nothing."""
+        counts = changes(judge, before, after, converts=converts)
+        if counts is not None:
+            src, dst = (judge.src if converts else judge.dst).name, judge.dst.name
+            self.add(CastPlace(line, f"{mnemonic} {src} -> {dst}", src, dst), counts)
+
     def finish(self) -> Mapping[CastPlace, Outcomes]:
         """Return the outcomes of all executions, in the order of lines."""
         for each in self._batches:

@@ -5,12 +5,11 @@ It also defines the request and the result of a single cast, and the names of ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
-from castsim.execution.timing import Cause, Timing
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, ReadError, Warnings
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, Saturation, TaperedFormat
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from castsim.execution.interpreter.lowerer import Lowerer
     from castsim.execution.interpreter.vector_unit import Body, MicroMemory, RecordingUnit, VectorUnit
     from castsim.execution.outcomes import CastTally
-    from castsim.execution.tree import Lowered, Tree
+    from castsim.execution.tree import Tree
     from castsim.isa.pto.program import Function
 
     Bytes = NDArray[np.uint8]
@@ -93,110 +92,19 @@ class VectorUnits(Protocol):
         ...
 
 
-# Inside of the launches of vector functions: where their cycles went, instruction by instruction.
-
-LAUNCH = "vecscope"
-"""The report name of instructions that launch vector instructions of a program."""
-
-
-@dataclass(frozen=True, slots=True)
-class LineWait:
-    """The waits of all executions of a line after their dispatch, which overlap.
-
-    `number` and `text` are those of the line waited for; None if it is not a single line.
-    """
-
-    cause: Cause
-    cycles: float
-    number: int | None
-    text: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class LineLaunches:
-    """One line of a launch: its executions, and the launches' cycles attributed to it, by cause.
-
-    `number` is a source line, or counts the instructions and loops of a tile operation's kernel; None for the
-    launch itself. `waits` are sorted, the longest first.
-    """
-
-    number: int | None
-    text: str
-    executions: int
-    cycles: int
-    causes: Mapping[Cause, int]
-    waits: tuple[LineWait, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class InstructionLaunches:
-    """All launches of one source instruction; the `cycles` of its lines add up to the total.
-
-    For a tile operation it is the first launch; `pipe_cycles` are the engines' cycles for it, usually the same.
-    """
-
-    line: int
-    text: str
-    pipe: str
-    executions: int
-    cycles: int
-    pipe_cycles: int
-    lines: tuple[LineLaunches, ...]
-
-    def behind_causes(self) -> Iterator[tuple[Cause, Sequence[tuple[LineLaunches, int]]]]:
-        """Yield every cause with the lines that had such cycles, most first."""
-        for cause in Cause:
-            lines = [(line, line.causes[cause]) for line in self.lines if line.causes.get(cause)]
-            if lines:
-                yield cause, sorted(lines, key=lambda each: -each[1])
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchSlice:
-    """Cycles [start, end) of a run for one cause of one line of a launch, None for the launch itself."""
-
-    start: int
-    end: int
-    cause: Cause
-    number: int | None
-    text: str
-
-
-class LaunchReport(Protocol):
-    """The report of a mechanism on its launches."""
-
-    def written(self, tree: Tree, target: Target) -> Sequence[InstructionLaunches]:
-        """Return the launches written in a program."""
-        ...
-
-    def slices(self, tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
-        """Return the cycles of the launches written in a program, in order."""
-        ...
-
-    def sent(self, lowered: Lowered, target: Target) -> Sequence[int]:
-        """Return the cycles, from the start of a launch written in a program, in which the front end sends its
-        instructions, in program order; empty for any other node."""
-        ...
-
-    def lowered(self, tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionLaunches]:
-        """Return the first launch of each tile operation as the instructions of its kernel."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class MechanismParts:
     """The import paths (`module:name`) of the parts of a mechanism's machines; each is loaded on first use.
 
     `lowerer` (called with a target and `unsafe_scratch`) and `compute` are None if there are no tiles,
-    `vector_units` if programs name no vector instructions, `launches` if nothing is launched. `cast_forms`: the
-    forms of a tile cast, the usual one first; empty if all casts run the same code.
+    `vector_units` if programs name no vector instructions. `cast_forms`: the forms of a tile cast, the usual one first;
+    empty if all casts run the same code.
     """
 
     element_cast: str
     lowerer: str | None = None
     compute: str | None = None
     vector_units: str | None = None
-    launches: str | None = None
     cast_forms: tuple[CastForm, ...] = ()
 
 
@@ -212,7 +120,6 @@ VECTOR_FUNCTION = MechanismParts(
     lowerer=f"{_ROOM}.vector_function.function_lowering:VectorFunctionLowerer",
     compute=f"{_ROOM}.vector_function.values:compute",
     vector_units=f"{_ROOM}.vector_function.micro_unit:LaneUnits",
-    launches=f"{_ROOM}.vector_function.function_launches",
     cast_forms=("1d", "2d"),
 )
 VLIW = MechanismParts(element_cast=f"{_ROOM}.vliw.semantics:element_cast")
@@ -271,11 +178,6 @@ class Machine:
             message = f"{self.target.name} does not run programs with vector instructions (vecscope)"
             raise IllegalError(message, legal=("--target a5",))
         return cast("VectorUnits", loaded(self.parts.vector_units)(self.target))
-
-    @property
-    def launches(self) -> LaunchReport | None:
-        """The launch report of vector functions; None if the target has none."""
-        return None if self.parts.launches is None else cast("LaunchReport", loaded(self.parts.launches))
 
     @property
     def cast_forms(self) -> tuple[CastForm, ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from castsim.execution.timing import Cause, PipeTiming
 from castsim.isa.formats import Format, IntFormat
@@ -16,9 +16,6 @@ from castsim.reports.schemas.keys import FactEntry
 from castsim.targets.dataflow import APART, CONSECUTIVE, PARTLY_APART
 from castsim.targets.description import DOUBTFUL, Fact, Option, Table
 from castsim.targets.loader import Target
-
-if TYPE_CHECKING:
-    from castsim.running.estimating.cast_estimates import Estimate
 
 Number = Fraction | float
 
@@ -96,7 +93,16 @@ def ends_document(ends: tuple[End, End, End], fmt: Format, text: Callable[[int, 
     }
 
 
-def causes_of(pipe: PipeTiming | Estimate) -> dict[Cause, int]:
+class HasCauses(Protocol):
+    """Interface of what has cycles by cause: a pipe, an estimate."""
+
+    @property
+    def causes(self) -> Mapping[Cause, int]:
+        """Cycles by cause."""
+        ...
+
+
+def causes_of(pipe: HasCauses) -> dict[Cause, int]:
     """Return the cycles of a pipe or an estimate by cause, without zeros, in the order of `Cause`."""
     return {cause: pipe.causes[cause] for cause in Cause if pipe.causes.get(cause)}
 

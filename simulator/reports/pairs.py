@@ -1,4 +1,4 @@
-"""The casts of a target, described alike for every mechanism, the formats, and estimates."""
+"""The casts of a target, described alike for every mechanism, and the formats."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from castsim.isa.dataclass import dataclass
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
 from castsim.machines.registry import MachinePart
 from castsim.reports.documents import CommandDocument, Keys, says
-from castsim.reports.numbers import causes_of
-from castsim.reports.schemas.keys import CauseName, Cycles, Elements, Seconds
-from castsim.running.estimating.cast_estimates import Standing
-from castsim.targets.description import SourceKind, Status
+from castsim.targets.description import Status
 from castsim.targets.loader import Target, load_target, target_names
 
 
@@ -182,46 +179,3 @@ def _format_entry(fmt: Format, casting: Mapping[str, set[str]]) -> FormatEntry:
         -largest if fmt.signed else 0, largest, float(value_of(first_normal, fmt)), subnormal,
         fmt.has_infinity, fmt.has_nan, targets, aliases,
     )  # fmt: skip
-
-
-# The estimate of a cast; cycles by evidence, which runs have too.
-
-
-class RestShare(Keys):
-    """Cycles with one kind of evidence."""
-
-    basis: SourceKind
-    """Source of the figures that these cycles were compared with, or else the weakest of their facts."""
-    standing: Standing
-    """Kind of comparison: with held-out rows, with fitted rows, or none."""
-    cycles: Cycles = says("Number of these cycles.")
-    operations: list[str] = says("The operations that take them, largest first.")
-
-
-class IntervalEntry(Keys):
-    """Range of measured cycles, from the errors of held-out rows."""
-
-    share: int = says("Percentage of cases in the interval.")
-    covered: Cycles = says("The cycles covered by the interval: those of kinds of operations with measured rows.")
-    low: Cycles = says("Lower end of the interval.")
-    high: Cycles = says("Upper end of the interval.")
-    rows: int = says("Number of measured rows.")
-
-
-class EstimateDocument(CommandDocument, name="estimate"):
-    """The cycles of one cast alone, without a program."""
-
-    target: str = says("Name of the target.")
-    src: str = says("Name of the source format.")
-    dst: str = says("Name of the destination format.")
-    rows: Elements = says("Rows of both tiles.")
-    cols: Elements = says("Columns of both tiles.")
-    cycles: Cycles = says("Cycles of the cast.")
-    seconds: Seconds = says("Time of the cast at the target's clock.")
-    placement: str = says("Placement of its tiles in the buffer: apart or consecutive; empty without tiles.")
-    bound_by: CauseName = says("The cause of most of these cycles.")
-    causes: dict[CauseName, Cycles] = says("The cycles of each cause; they add up to `cycles`.", causes_of)
-    shares: list[RestShare] = says("The cycles by evidence; they add up to `cycles`.", "trust.shares")
-    interval: IntervalEntry | None = says(
-        "The interval of measured cycles; null if too few rows were measured.", "trust.interval"
-    )

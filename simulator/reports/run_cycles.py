@@ -15,8 +15,8 @@ from rich.text import Text
 from castsim.execution.timing import WAITING, Cause, occupied, repeated, share
 from castsim.execution.transfer_timing import SharedMemory, moved_bytes
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
 from castsim.reports.documents import ABSENT, Document, Keys, says
+from castsim.reports.launches import InstructionLaunches, LineLaunches, written_launches
 from castsim.reports.numbers import (
     CAUSE_COLOURS,
     CLOCKS,
@@ -28,13 +28,34 @@ from castsim.reports.numbers import (
     grouped,
     present_causes,
 )
-from castsim.reports.pairs import IntervalEntry, RestShare
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
 from castsim.reports.terminal import indented, table
-from castsim.running.program_runs import Result, SourceLine, listed, written_launches
+from castsim.running.cycle_evidence import Standing
+from castsim.running.program_runs import Result, SourceLine, listed
 from castsim.targets.dataflow import APART
-from castsim.targets.description import Status
+from castsim.targets.description import SourceKind, Status
+
+
+class RestShare(Keys):
+    """Cycles with one kind of evidence."""
+
+    basis: SourceKind
+    """Source of the figures that these cycles were compared with, or else the weakest of their facts."""
+    standing: Standing
+    """Kind of comparison: with held-out rows, with fitted rows, or none."""
+    cycles: Cycles = says("Number of these cycles.")
+    operations: list[str] = says("The operations that take them, largest first.")
+
+
+class IntervalEntry(Keys):
+    """Range of measured cycles, from the errors of held-out rows."""
+
+    share: int = says("Percentage of cases in the interval.")
+    covered: Cycles = says("The cycles covered by the interval: those of kinds of operations with measured rows.")
+    low: Cycles = says("Lower end of the interval.")
+    high: Cycles = says("Upper end of the interval.")
+    rows: int = says("Number of measured rows.")
 
 
 class HeadKeys(Keys):

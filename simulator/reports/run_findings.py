@@ -13,13 +13,13 @@ from castsim.execution.synchronisation.flags import Note, Place
 from castsim.isa.dataclass import replace
 from castsim.reports import run_cycles, run_findings, run_outcomes, sections
 from castsim.reports.documents import ABSENT, CommandDocument, Document, Keys, says
+from castsim.reports.launches import written_launches
 from castsim.reports.numbers import lines_named
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import Cycles, Line, LintEntry
 from castsim.reports.schemas.keys import StaleRead as StaleReadEntry
 from castsim.reports.terminal import height, indented
 from castsim.running.loaded import Loaded
-from castsim.running.program_runs import written_launches
 
 if TYPE_CHECKING:
     from castsim.execution.synchronisation.race_findings import RaceFinding

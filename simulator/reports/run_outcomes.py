@@ -23,7 +23,7 @@ from castsim.reports.numbers import grouped, lines_named
 from castsim.reports.run_report import PartialOutput, ReportSection, RunReport, UndefinedOutput
 from castsim.reports.schemas.keys import Column, Cycles, Elements, ErrorEntry, Line, Output, Value
 from castsim.reports.terminal import indented, table
-from castsim.running.estimating.cast_estimates import OperationKindWork, differs_from_shipped, facts_behind
+from castsim.running.cycle_evidence import OperationKindWork, differs_from_shipped, facts_behind
 from castsim.running.program_runs import OpaqueUse
 from castsim.targets.loader import Target, TileTarget, measured_operation
 

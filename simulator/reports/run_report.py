@@ -18,7 +18,7 @@ from castsim.isa.formats import Codes
 from castsim.reports.documents import Keys, says
 from castsim.reports.numbers import doubtful_facts
 from castsim.reports.schemas.keys import Elements, FactEntry, Output
-from castsim.running.estimating.cast_estimates import Sensitivity, Trust, trust_of
+from castsim.running.cycle_evidence import Sensitivity, Trust, trust_of
 from castsim.running.lifted_limits import LineCost, costliest_line, limit_behind, longest_line
 from castsim.running.loaded import Loaded, Partial
 from castsim.running.program_runs import Result, SourceLine, bookkeeping, inserted, source_lines

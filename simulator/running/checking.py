@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 
 from castsim.execution.input_data import entries
@@ -25,6 +24,7 @@ from castsim.isa.errors import (
     LimitError,
     RaceError,
     ReadError,
+    Severity,
     Span,
     WarningKind,
     WarningText,
@@ -36,6 +36,7 @@ from castsim.isa.pto.pto_parser import calls, inlined, parse
 from castsim.isa.pto.statement_reader import FollowUpError
 from castsim.isa.pto.vector_operations import ALIASES
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, STDIN, Language, Source, read_bytes, source_of
+from castsim.isa.tpc.parser import has_virtual_registers
 from castsim.isa.tpc.parser import parse as parse_assembly
 from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
 from castsim.machines.vliw import chosen_target
@@ -47,15 +48,6 @@ from castsim.running.program_loading import Walking, reads_elements, target_of, 
 from castsim.targets.csv_tables import read_toml
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, is_specification, load_specification, load_target
-from castsim.tpc_compiler.virtual_registers import has_virtual_registers
-
-
-class Severity(StrEnum):
-    """Severity of a finding."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -13,7 +14,14 @@ from castsim.execution.interpreter.interpreter import Executed
 from castsim.execution.interpreter.lowerer import reads_memory
 from castsim.execution.interpreter.memory import put_elements
 from castsim.execution.interpreter.micro_interpreter import Walked, argument_format, walk_function
-from castsim.execution.interpreter.vector_unit import MicroMemory, PathOnly, ReadElements, RecordingUnit, VectorUnit
+from castsim.execution.interpreter.vector_unit import (
+    MicroMemory,
+    PathOnly,
+    ReadElements,
+    RecordingUnit,
+    SeparateRunsError,
+    VectorUnit,
+)
 from castsim.execution.outcomes import CastTally
 from castsim.execution.run_limits import Limits
 from castsim.isa.dataclass import dataclass, field
@@ -36,6 +44,8 @@ from castsim.targets.loader import Target
 
 _ROUNDS = 8
 """Maximum number of walks to find sizes that depend on elements."""
+_NOT_TOGETHER = (pto.ScalarAccess, pto.External, pto.StridedStatement, pto.Tcvt, pto.TileOperation)
+"""Statements of programs that compute one run at a time: they read and write memory beside the vector unit."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -106,6 +116,30 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         return ExecutionResult(
             self._loaded(done, recorder, _undefined(memory)), outputs, races=races, casts=casts.finish()
         )
+
+    def outputs_of(self, inputs: Sequence[Inputs], how: RunOptions) -> list[dict[str, Codes]]:
+        """Return the outputs for each of several inputs; one walk computes all of them where only numbers differ.
+
+        Raises: see `issue`.
+        """
+        body = self.function.body or ()
+        if len(inputs) > 1 and not any(isinstance(node, _NOT_TOGETHER) for node in pto.nodes(body)):
+            with suppress(SeparateRunsError):
+                return self._together(inputs, how)
+        return [dict(self.issue(each, how).outputs) for each in inputs]
+
+    def _together(self, inputs: Sequence[Inputs], how: RunOptions) -> list[dict[str, Codes]]:
+        uses = self._recorded(how, ReadElements())[0].arguments
+        check_elements(uses, how.limits.max_elements)
+        filled = [filled_memory(uses, each) for each in inputs]
+        buffer = np.zeros((len(inputs), self.target.memories["ub"].capacity_bytes), np.uint8)
+        memory = MicroMemory(buffer, {name: np.stack([each[name] for each in filled]) for name in uses})
+        done = self._walk(self.units.unit(memory), how, ReadElements(), memory)
+        stored = {name: use for name, use in done.arguments.items() if use.stored}
+        return [
+            {name: from_memory(memory.arguments[name][run], use) for name, use in stored.items()}
+            for run in range(len(inputs))
+        ]
 
     def _recorded(self, how: RunOptions, found: ReadElements) -> tuple[Walked, RecordingUnit]:
         """Return the walk that finds what the program uses, and its recorder."""

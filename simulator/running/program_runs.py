@@ -19,7 +19,6 @@ from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import MAX_STATEMENTS, EngineError, ReadError, Span, Warnings, arguments_checked
 from castsim.isa.formats import Codes
 from castsim.isa.reading import KERNEL_SUFFIX
-from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LaunchSlice, machine_of
 from castsim.running.languages import C, language_module
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.program_loading import load
@@ -366,25 +365,6 @@ def computed(
         LimitError: there are more executions than the limits allow.
     """
     return dict(loaded.issue(inputs, RunOptions(limits=limits, stage=stage)).outputs)
-
-
-# The launches that a program of vector instructions writes itself; targets without vector functions have none.
-
-
-def written_launches(tree: Tree, target: Target) -> Sequence[InstructionLaunches]:
-    """Return the launches written in a program; empty for programs of tile operations or bundles."""
-    told = machine_of(target).launches
-    return told.written(tree, target) if told is not None and _has_launches(tree) else ()
-
-
-def launch_slices(tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
-    """Return the cycles of the launches written in a program, in order."""
-    told = machine_of(target).launches
-    return told.slices(tree, timing, target) if told is not None and _has_launches(tree) else ()
-
-
-def _has_launches(tree: Tree) -> bool:
-    return any(each.mnemonic == LAUNCH for each in tree.instructions)
 
 
 # The cycles of a run by source instruction.

@@ -11,9 +11,9 @@ from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.strided.strided_instructions import StridedInstruction
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vliw.stage_latency import BundleOperation
-from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.loader import Target, load_target
+from castsim.tools.estimate.cast_estimates import CastShape, OperandPlacement, TileCastRequest
 
 _NOWHERE = Span("<benchmark>", 1, 1)
 BLOCK = 32

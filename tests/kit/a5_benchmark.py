@@ -19,9 +19,9 @@ from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of
-from castsim.running.estimating.cast_estimates import HERE, timed_alone
-from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.tools.estimate.cast_estimates import HERE, timed_alone
+from castsim.tools.estimate.operation_estimates import estimate_tile_operation
 
 TABLE = VECTORS / "a5_benchmark.csv"
 

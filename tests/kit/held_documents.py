@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 
-from castsim.commands import document_schemas as registry
+from castsim.tools.reference import schema as registry
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 

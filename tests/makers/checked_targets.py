@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import castsim.tpc_compiler.c_language  # noqa: F401 - declares tables
+import castsim.tools.tpc_compiler.c_language  # noqa: F401 - declares tables
 from castsim.targets import tpc_compiler, validated
 from castsim.targets.loader import load_specification, load_target, specification_names, target_names
 

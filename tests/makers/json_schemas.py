@@ -6,7 +6,7 @@ import json
 
 from kit.paths import ROOT
 
-from castsim.commands.document_schemas import every_command, form_schema
+from castsim.tools.reference.schema import every_command, form_schema
 
 SCHEMAS = ROOT / "docs" / "reference" / "json-schemas.json"
 

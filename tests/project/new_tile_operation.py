@@ -12,7 +12,7 @@ from kit.work_programs import NATIVE, Spot, computed, program, statement, target
 import castsim
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.running.estimating.operation_estimates import estimate_tile_operation
+from castsim.tools.estimate.operation_estimates import estimate_tile_operation
 
 VALID = (5, 60)
 NUMBERS = [-np.inf, -7.5, -0.0, 0.0, 0.25, 3.0, 5.99, 6.0, 6.01, 1e4, np.inf, np.nan]

@@ -29,18 +29,18 @@ from castsim.execution.tree import Access, Block, GlobalSpace, Lowered, Resolved
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Saturation, format_named
 from castsim.machines.mechanisms import lowerer_of
-from castsim.machines.vector_function.function_launches import time_scope
+from castsim.machines.vector_function.front_end import time_scope
 from castsim.machines.vector_function.launched_scope import Scope
 from castsim.reports.run_cycles import HEADLINE
 from castsim.reports.run_findings import section
 from castsim.reports.run_report import RunReport
-from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest
-from castsim.running.estimating.operation_estimates import estimate_tile_operation
-from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets.description import lifted, with_options
 from castsim.targets.loader import SHIPPED, load_target
 from castsim.tools.accuracy.left_out import LeftOut, cross_validate
 from castsim.tools.accuracy.measured_rows import read_table
+from castsim.tools.estimate.cast_estimates import CastShape, OperandPlacement, TileCastRequest
+from castsim.tools.estimate.operation_estimates import estimate_tile_operation
+from castsim.tools.estimate.tile_estimates import estimate_load
 
 ELEMENTS = VECTORS / "pto_scalars" / "element_access.pto"
 """A program whose scalar unit reads and writes elements of tiles."""

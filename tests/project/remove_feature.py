@@ -18,11 +18,13 @@ from pathlib import Path
 
 from kit.paths import ROOT, TESTS
 
+import castsim
+
 TABLES = (
     "simulator/commands/feature.py",
     "simulator/running/languages.py",
     "isa/pto/dialects.py",
-    "simulator/commands/core.py",
+    "simulator/commands/declared_commands.py",
 )
 """The files with a row for each feature."""
 
@@ -31,15 +33,27 @@ COPY = ROOT / "build" / "without" / "castsim"
 
 LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", "*.egg-info")
 
-NEEDING = {
-    "languages.cpp_recording": ("languages.ascendc", "languages.pto_cpp"),
-    "tools.accuracy": ("tools.calibrate", "tools.notebooks"),
-    "tools.lowering": ("tools.editor", "tools.graphs", "tools.notebooks", "tools.verify"),
-    "tools.tpc_assembly": ("languages.tpc_c", "tools.advise"),
-    "tools.verify": ("tools.compare",),
-    "tools.expand": ("tools.advise", "tools.editor"),
+REQUIRED = {
+    "languages.ascendc": {"languages.cpp_recording"},
+    "languages.pto_cpp": {"languages.cpp_recording"},
+    "languages.tpc_c": {"tools.tpc_assembly", "tools.tpc_compiler"},
+    "tools.accuracy": {"tools.estimate"},
+    "tools.advise": {"tools.expand", "tools.tpc_assembly"},
+    "tools.builtins": {"tools.tpc_compiler"},
+    "tools.calibrate": {"tools.accuracy"},
+    "tools.compare": {"tools.verify"},
+    "tools.compiled": {"tools.tpc_compiler"},
+    "tools.editor": {"tools.estimate", "tools.expand", "tools.lowering", "tools.tpc_compiler"},
+    "tools.estimate": {"tools.tpc_compiler"},
+    "tools.graphs": {"tools.lowering", "tools.tpc_compiler"},
+    "tools.lowering": {"tools.tpc_compiler"},
+    "tools.notebooks": {"tools.accuracy", "tools.estimate", "tools.lowering"},
+    "tools.sweep": {"tools.estimate"},
+    "tools.tpc_assembly": {"tools.tpc_compiler"},
+    "tools.traces": {"tools.diff"},
+    "tools.verify": {"tools.lowering"},
 }
-"""The features that need a feature, and are taken out with it."""
+"""Features that a feature needs; it is taken out with them."""
 
 
 def features(root: Path = ROOT) -> tuple[str, ...]:
@@ -54,7 +68,7 @@ def with_dependents(name: str) -> tuple[str, ...]:
     """A feature, those that need it, and those that need them."""
     needing = [name]
     for needed in needing:
-        needing += [other for other in NEEDING.get(needed, ()) if other not in needing]
+        needing += [other for other, own in REQUIRED.items() if needed in own and other not in needing]
     return tuple(needing)
 
 
@@ -104,7 +118,8 @@ def remove_names(path: Path, of: str) -> None:
 
 def uses(path: Path, names: tuple[str, ...]) -> bool:
     """Whether a test imports one of the features, at once or through a file beside it that does."""
-    return any(is_of(module, names) for module in imported(path, set()))
+    homes = {f"castsim.{name}": home for home, own in castsim._HOMES.items() for name in own}
+    return any(is_of(homes.get(module, module), names) for module in imported(path, set()))
 
 
 def imported(path: Path, seen: set[Path]) -> Iterator[str]:

@@ -106,7 +106,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
     ("library", "homes"),
     [
         ("simpy", ("castsim.engines",)),
-        ("pydantic", ("castsim.targets", "castsim.reports.schemas")),
+        ("pydantic", ("castsim.targets", "castsim.tools.diff")),
         ("rich", ("castsim.reports", "castsim.commands", "castsim.tools", "castsim.languages")),
         ("numba", ("castsim.numerics", "castsim.machines.casting", "castsim.engines.fast_dataflow.compiled_machine")),
         ("numpy", (*(f"castsim.{name}" for name in ROOMS), "castsim.isa.formats")),
@@ -114,7 +114,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("en_dtypes", ()),
         ("hypothesis", ()),
         ("pytest", ("castsim.testing",)),
-        ("shtab", ("castsim.commands.completion",)),
+        ("shtab", ("castsim.tools.reference.completion",)),
         ("platformdirs", ("castsim.files",)),
         ("distributed", ("castsim.execution.cluster",)),  # it refuses to be imported without
     ],
@@ -228,20 +228,6 @@ DECLARING = (
 )
 """What a declaration may import of castsim."""
 
-REQUIRED = {
-    "languages.ascendc": {"languages.cpp_recording"},
-    "languages.pto_cpp": {"languages.cpp_recording"},
-    "languages.tpc_c": {"tools.tpc_assembly"},
-    "tools.calibrate": {"tools.accuracy"},
-    "tools.compare": {"tools.verify"},
-    "tools.graphs": {"tools.lowering"},
-    "tools.notebooks": {"tools.accuracy", "tools.lowering"},
-    "tools.verify": {"tools.lowering"},
-    "tools.advise": {"tools.expand", "tools.tpc_assembly"},
-    "tools.editor": {"tools.expand", "tools.lowering"},
-}
-"""Features that a feature needs."""
-
 
 def test_features_are_read_without_what_they_run() -> None:
     """A help and a start import the declarations alone; what commands share imports no command."""
@@ -268,7 +254,7 @@ def test_the_core_imports_no_feature() -> None:
         if own is None:
             assert not used or module_of(path) == "castsim", (path, used)
         else:
-            assert used <= REQUIRED.get(own, set()), (path, used)
+            assert used <= remove_feature.REQUIRED.get(own, set()), (path, used)
 
 
 def test_the_core_names_features_in_tables_only() -> None:
@@ -277,13 +263,6 @@ def test_the_core_names_features_in_tables_only() -> None:
     named = re.compile(r"\b(?:" + "|".join(map(re.escape, remove_feature.features())) + r")\b")
     core = [path for path in SOURCES if feature_folder(f"{module_of(path)}.") is None]
     assert not [path for path in core if path not in tables and named.search(path.read_text(encoding="utf-8"))]
-
-
-def test_what_features_need_is_taken_out_with_it() -> None:
-    needing = {
-        name: {each for each, needed in REQUIRED.items() if name in needed} for name in remove_feature.features()
-    }
-    assert {name: {*remove_feature.NEEDING.get(name, ())} for name in needing} == needing
 
 
 def test_no_module_without_a_subject() -> None:

@@ -8,7 +8,8 @@ import pytest
 from kit.paths import PROGRAMS
 
 from castsim.__main__ import main
-from castsim.running.checking import Severity, check_text
+from castsim.isa.errors import Severity
+from castsim.running.checking import check_text
 
 TILES, ASSEMBLY = PROGRAMS / "f32_to_f16.pto", PROGRAMS / "tpc_f32_i16_quantise_greco.tpc"
 PADDED = PROGRAMS / "a5_f32_to_e4m3fn_padded.pto"

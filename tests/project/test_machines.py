@@ -32,6 +32,7 @@ TOLD = {
 
 FOR_TILES = {
     "castsim.engines.fast_dataflow.tile_simulation:UNITS": "units of the engine that chips with tiles share",
+    "castsim.tools.expand.expansion:EXPANSIONS": "only tile operations have an expansion",
     "castsim.engines:TELLING": "that engine as it tells of segments; of bundles, the event engine does",
 }
 """Tables with rows for chips with tiles only, each with its reason."""
@@ -149,9 +150,9 @@ def tables() -> dict[str, MachinePart[Any]]:
 
 
 def test_a_room_has_one_table() -> None:
-    """But for the two engines, and the units and the segments of one of them."""
+    """But for the two engines, the units and the segments of one of them, and features."""
     rooms = [place.split(".")[1].partition(":")[0] for place in tables()]
-    others = ["lowering", "machines", "reports", "running", "tools"]
+    others = ["machines", "reports", *["tools"] * 4]
     assert sorted(rooms) == ["engines"] * 4 + others
     assert FOR_TILES.keys() <= tables().keys()
 

@@ -54,7 +54,7 @@ def run_in(folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the trial on the package in a folder, uncompiled: compiling takes longer than what is computed."""
     paths = os.pathsep.join((str(folder), str(ROOT / "tests")))
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_DISABLE_JIT": "1"}
-    script = ROOT / "tests" / "new_tile_operation.py"
+    script = ROOT / "tests" / "project" / "new_tile_operation.py"
     command = [sys.executable, script, MNEMONIC]
     return subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
 

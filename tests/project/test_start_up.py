@@ -46,7 +46,7 @@ PAGES = ("castsim.reports.pages.blocks", "castsim.reports.views.timeline", "cast
 
 REPORTS = (
     "rich", "castsim.reports.documents", "castsim.reports.run_report", "castsim.reports.run_findings",
-    "castsim.tools", "castsim.running.estimating", "hashlib", "secrets", "tempfile", "json",
+    "castsim.tools", "hashlib", "secrets", "tempfile", "json",
 )  # fmt: skip
 """For who reads what a run gave."""
 
@@ -69,7 +69,7 @@ CASES = {
         *ASSEMBLY, "castsim.tools.lowering.conformance", "castsim.tools.compiled.compiled_casts",
     ),
     "lower f16 i8 --spec tosa --target gaudi2": (
-        "castsim.machines.strided", "castsim.machines.vector_function", "castsim.tpc_compiler.builtin_calls",
+        "castsim.machines.strided", "castsim.machines.vector_function", "castsim.tools.tpc_compiler.builtin_calls",
         "castsim.tools.compiled.compiled_casts", "castsim.tools.lowering.conformance",
     ),
     "run programs/f32_to_f16.pto --timing-only": (*ASSEMBLY, *PLANNING),

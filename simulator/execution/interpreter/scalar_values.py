@@ -72,10 +72,14 @@ def width_of(kind: str) -> int:
 def bits_of(value: int | float, kind: str) -> int:
     """Return the code of a value in a scalar type; a float is rounded to nearest, ties to even."""
     if kind in FLOATS:
+        if kind == "f64" or (kind in _CODES and math.isfinite(value)):
+            as_float, as_int = _CODES[kind]
+            try:
+                return int(struct.unpack(as_int, struct.pack(as_float, float(value)))[0])
+            except OverflowError:  # it rounds to infinity
+                pass
         wide, fmt = format_named("f64"), format_named(kind)
         (code,) = struct.unpack("<Q", struct.pack("<d", value))
-        if kind == "f64":
-            return int(code)
         return int(cast_codes(np.array([code], "<u8"), wide, fmt, abstract_policy(wide, fmt))[0])
     return unsigned(int(value), width_of(kind))
 

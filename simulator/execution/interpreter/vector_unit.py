@@ -56,7 +56,8 @@ Marks = NDArray[np.bool_]
 class MicroMemory:
     """The bytes of the buffer and of every argument; `defined` marks the bytes of the buffer that were written.
 
-    `undefined` marks the bytes of arguments that were stored while undefined, `written` all that were stored.
+    `undefined` marks the bytes of arguments that were stored while undefined, `written` all that were stored. The bytes
+    of several runs of one path have a first axis: which of them are defined is the same in all.
     """
 
     buffer: Bytes
@@ -66,7 +67,7 @@ class MicroMemory:
     written: dict[str, Marks] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.defined = np.zeros(self.buffer.size, np.bool_)
+        self.defined = np.zeros(self.buffer.shape[-1], np.bool_)
 
     def marks(self, argument: str) -> Marks:
         """Return the marks of an argument's bytes that are not defined."""
@@ -78,8 +79,17 @@ class MicroMemory:
 
     def _marks(self, marks: dict[str, Marks], argument: str) -> Marks:
         if argument not in marks:
-            marks[argument] = np.zeros(self.arguments[argument].size, np.bool_)
+            marks[argument] = np.zeros(self.arguments[argument].shape[-1], np.bool_)
         return marks[argument]
+
+    @property
+    def runs(self) -> int:
+        """The number of runs that are computed together; 0 without an axis for them."""
+        return len(self.buffer) if self.buffer.ndim > 1 else 0
+
+
+class SeparateRunsError(Exception):
+    """Runs that cannot be computed together: more than numbers differs between them."""
 
 
 def mark(marks: Marks, touched: Access) -> None:
@@ -426,9 +436,10 @@ def _rows(
     shape = (*copy.shape[:-1], length)
     strides = (*(level[1 + side] for level in copy.levels), 1)
     low, high = (first + end for end in copy.reach(side, length - copy.length))
-    if low < 0 or high > memory.size:
-        raise TileError(f"a transfer accesses bytes {low} .. {high - 1} of a memory of {memory.size}")
-    return as_strided(memory[start:], shape, strides, writeable=True)
+    if low < 0 or high > memory.shape[-1]:
+        raise TileError(f"a transfer accesses bytes {low} .. {high - 1} of a memory of {memory.shape[-1]}")
+    runs = memory.ndim - 1
+    return as_strided(memory[..., start:], memory.shape[:runs] + shape, memory.strides[:runs] + strides, writeable=True)
 
 
 def _pad(copy: Copy, padding: Padding, memory: MicroMemory) -> None:

@@ -31,6 +31,6 @@ FEATURES = (
         "run a PTO C++ kernel, and save its actions as a .pto program",
         _record,
         "castsim.languages.cpp_recording.command",
-        documents=("castsim.languages.cpp_recording.documents:Recorded",),
+        documents=("castsim.languages.cpp_recording.command:Recorded",),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from typing import Annotated
 
 from rich.text import Text
 
@@ -12,7 +13,17 @@ from castsim.commands.outcome import CommandOutcome, write_out
 from castsim.execution.run_limits import Limits
 from castsim.isa.errors import ReadError
 from castsim.languages.cpp_recording.kernels import recording_of
-from castsim.reports.documents import json_of
+from castsim.reports.documents import CommandDocument, json_of, says
+
+
+class Recorded(CommandDocument, name="record"):
+    """A kernel in C++ as a `.pto` program of its recorded operations."""
+
+    program: str = says("The kernel.")
+    blocks: Annotated[int, ("minimum", 1)] = says("The number of cores that the kernel sees.")
+    statements: Annotated[int, ("minimum", 0)] = says("Number of statements in the function of the program.")
+    text: str = says("The program.")
+    output: str | None = says("The output file; null if none was written.")
 
 
 def execute(options: Namespace) -> CommandOutcome:

@@ -10,7 +10,7 @@ import numpy as np
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.isa.tpc.program import COMPARISONS as SIGNS
 from castsim.languages.tpc_c.code import WORD, Emitter, Value, base_of, member_text
-from castsim.tpc_compiler.c_language import (
+from castsim.tools.tpc_compiler.c_language import (
     BOOL,
     FLOAT,
     INT,

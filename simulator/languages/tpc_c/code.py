@@ -17,7 +17,7 @@ from castsim.numerics.codec import codes_from_array
 from castsim.numerics.policy import abstract_policy
 from castsim.numerics.tiers import convert_codes
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.c_language import (
+from castsim.tools.tpc_compiler.c_language import (
     GENERATIONS,
     VOID,
     Array,

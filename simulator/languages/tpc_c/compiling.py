@@ -30,7 +30,7 @@ from castsim.languages.tpc_c.expressions import (
 from castsim.languages.tpc_c.loops import ACCUMULATORS, Loops
 from castsim.languages.tpc_c.source_text import Parsed, parsed
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.c_language import (
+from castsim.tools.tpc_compiler.c_language import (
     INT,
     TENSOR,
     VOID,

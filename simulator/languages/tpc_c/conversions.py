@@ -10,7 +10,7 @@ from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.languages.tpc_c.code import WORD, Value, member_text
 from castsim.languages.tpc_c.intrinsics import Intrinsics, Tail
 from castsim.targets.description import Status
-from castsim.tpc_compiler.c_language import (
+from castsim.tools.tpc_compiler.c_language import (
     BOOL,
     CLIP_FP,
     FLOAT,
@@ -30,7 +30,7 @@ from castsim.tpc_compiler.c_language import (
     type_named,
     words,
 )
-from castsim.tpc_compiler.c_table import (
+from castsim.tools.tpc_compiler.c_table import (
     ElementVector,
     HopMethod,
     Path,
@@ -40,9 +40,9 @@ from castsim.tpc_compiler.c_table import (
     path_of,
     promotes,
 )
-from castsim.tpc_compiler.cast_building import Order, build, has_all_lanes
-from castsim.tpc_compiler.code_generation import Sequence as Steps
-from castsim.tpc_compiler.code_generation import SequenceRegister as Held
+from castsim.tools.tpc_compiler.cast_building import Order, build, has_all_lanes
+from castsim.tools.tpc_compiler.code_generation import Sequence as Steps
+from castsim.tools.tpc_compiler.code_generation import SequenceRegister as Held
 
 AGGREGATES = re.compile(r"(?:(u?int)_)?convert_([a-z]+\d+(?:_pair_t)?)_to_([a-z]+\d+(?:_pair_t)?)")
 _ROUNDINGS = "RHNE RZ RU RD SR CSR RHAZ SR_RNE"

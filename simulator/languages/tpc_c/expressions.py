@@ -11,7 +11,7 @@ from castsim.isa.errors import ReadError
 from castsim.languages.tpc_c.arithmetic import OPERATORS
 from castsim.languages.tpc_c.code import VOID_VALUE, Declared, Value, member_text, names_of
 from castsim.languages.tpc_c.library import Library
-from castsim.tpc_compiler.c_language import (
+from castsim.tools.tpc_compiler.c_language import (
     BOOL,
     FLOAT,
     INDEX,

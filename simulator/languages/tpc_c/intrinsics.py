@@ -8,7 +8,7 @@ from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.tpc.forms import Feature
 from castsim.languages.tpc_c.arithmetic import Arithmetic
 from castsim.languages.tpc_c.code import VOID_VALUE, WORD, Value
-from castsim.tpc_compiler.c_language import (
+from castsim.tools.tpc_compiler.c_language import (
     BOOL,
     INT,
     UNSIGNED,

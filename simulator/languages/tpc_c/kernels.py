@@ -14,7 +14,7 @@ from castsim.execution import run_limits
 from castsim.execution.input_data import ArgumentUse, check_elements
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.isa.dataclass import dataclass, replace
-from castsim.isa.errors import CastsimError, ReadError, WarningKind, Warnings, WarningText
+from castsim.isa.errors import CastsimError, ReadError, Severity, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Codes
 from castsim.isa.reading import Language, Source
 from castsim.isa.tpc.program import TpcProgram
@@ -39,7 +39,7 @@ from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.semantics.convert import NoticeKind
-from castsim.running.checking import Finding, Severity, of_error, of_errors, placed
+from castsim.running.checking import Finding, of_error, of_errors, placed
 from castsim.running.loaded import (
     ExecutionResult,
     Inputs,

@@ -24,8 +24,13 @@ from castsim.machines.vliw.semantics.convert import NoticeKind
 from castsim.running.loaded import LaunchRequest, TensorGiven
 from castsim.targets.tpc_compiler import function_tables
 from castsim.tools.tpc_assembly.scheduling import Scheduled, schedule_program
-from castsim.tpc_compiler.c_language import INT, Scalar
-from castsim.tpc_compiler.virtual_registers import LabelPlace, SequentialProgram, WrittenInstruction, read_sequential
+from castsim.tools.tpc_compiler.c_language import INT, Scalar
+from castsim.tools.tpc_compiler.virtual_registers import (
+    LabelPlace,
+    SequentialProgram,
+    WrittenInstruction,
+    read_sequential,
+)
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.lint_flow import LintFinding

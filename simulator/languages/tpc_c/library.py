@@ -11,9 +11,9 @@ from castsim.languages.tpc_c.conversions import AGGREGATES, Conversions
 from castsim.languages.tpc_c.intrinsics import register_type
 from castsim.machines.vliw.lookup_tables import computed_by
 from castsim.targets.tpc_compiler import descriptors_of, function_tables, library_functions
-from castsim.tpc_compiler.builtin_sequences import build as build_builtin
-from castsim.tpc_compiler.builtin_sequences import find_builtin
-from castsim.tpc_compiler.c_language import (
+from castsim.tools.tpc_compiler.builtin_sequences import build as build_builtin
+from castsim.tools.tpc_compiler.builtin_sequences import find_builtin
+from castsim.tools.tpc_compiler.c_language import (
     FLOAT,
     INDEX,
     INT,
@@ -35,7 +35,7 @@ from castsim.tpc_compiler.c_language import (
     type_named,
     vector_of,
 )
-from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, SequenceWriter
+from castsim.tools.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, SequenceWriter
 
 _DESCRIPTOR = re.compile(r"(?:__builtin_)?(get|set)_(dim_size|dim_stride|pad_value)(?:_(\w+))?")
 _UDIV = re.compile(r"(?:s_)?(u32|u16|u8)_(udiv(?:_4?step)?)")

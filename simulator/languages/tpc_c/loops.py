@@ -10,7 +10,7 @@ from castsim.isa.dataclass import dataclass
 from castsim.isa.tpc.program import COMPARISONS
 from castsim.languages.tpc_c.code import Value, assigned_in, leaves, member_text, names_of, walked
 from castsim.languages.tpc_c.expressions import Expressions, Variable
-from castsim.tpc_compiler.c_language import INT, UNSIGNED, Array, Group, Scalar
+from castsim.tools.tpc_compiler.c_language import INT, UNSIGNED, Array, Group, Scalar
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 _MOST_UNROLLED = 64

@@ -19,7 +19,7 @@ from typing import Any
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, missing_package
 from castsim.isa.reading import is_file, read_text
-from castsim.tpc_compiler.c_language import GENERATIONS, MACROS, constants, names_in, type_names
+from castsim.tools.tpc_compiler.c_language import GENERATIONS, MACROS, constants, names_in, type_names
 
 
 def _library(name: str) -> Any:

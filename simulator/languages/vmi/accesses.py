@@ -15,7 +15,6 @@ from castsim.isa.pto.micro_builder import INDEX, Pred, Reg, Use
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import (
     AlignType,
-    LogicalVectorType,
     MaskType,
     PointerType,
     ScalarType,
@@ -33,6 +32,7 @@ from castsim.languages.vmi.logical_registers import (
     physical,
     register_count,
 )
+from castsim.languages.vmi.types import LogicalVectorType
 from castsim.targets.dataflow import BLOCK_BYTES
 
 

@@ -13,14 +13,13 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import (
     DialectOperation,
-    LogicalMaskType,
-    LogicalVectorType,
     MicroOperation,
     PointerType,
     ScalarType,
     Type,
 )
 from castsim.languages.vmi.operations import LEGACY
+from castsim.languages.vmi.types import LogicalMaskType, LogicalVectorType
 
 Key = tuple[int, str, int]
 """The node that defines a value, the value's role there, and its number."""

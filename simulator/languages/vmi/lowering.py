@@ -21,8 +21,6 @@ from castsim.isa.pto.value_types import (
     BLOCK_BITS,
     REGISTER_BITS,
     DialectOperation,
-    LogicalMaskType,
-    LogicalVectorType,
     MaskType,
     MicroOperation,
     PointerType,
@@ -52,6 +50,7 @@ from castsim.languages.vmi.operations import (
     logical_operations,
     route_of,
 )
+from castsim.languages.vmi.types import LogicalMaskType, LogicalVectorType
 
 _BLOCKS = REGISTER_BITS // BLOCK_BITS
 _COMBINE = {"vcadd": "vadd", "vcmax": "vmax", "vcmin": "vmin"}

@@ -31,13 +31,12 @@ from castsim.isa.pto.types import format_type, lane_bits
 from castsim.isa.pto.value_types import (
     BLOCK_BITS,
     DialectOperation,
-    LogicalMaskType,
-    LogicalVectorType,
     PointerType,
     ScalarType,
     Type,
 )
 from castsim.languages.vmi.conversions import HELD, ConversionRoute, check_conversion, route
+from castsim.languages.vmi.types import LogicalMaskType, LogicalVectorType
 
 # How every operation is written: one row each.
 

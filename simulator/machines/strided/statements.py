@@ -14,7 +14,7 @@ from castsim.execution.interpreter.vector_unit import (
     VectorIssue,
     mark,
 )
-from castsim.execution.outcomes import CastPlace, CastTally, Judge, Listener, changes, heard_by
+from castsim.execution.outcomes import CastTally, Judge, Listener, heard_by
 from castsim.execution.tree import Access, Instruction, Lowered
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.dataclass import dataclass, field, replace
@@ -108,10 +108,7 @@ class StridedUnit(Followed):
         assert tally is not None
 
         def hear(judge: Judge, before: Codes, after: Codes, converts: bool) -> None:
-            counts = changes(judge, before, after, converts=converts)
-            if counts is not None:
-                src, dst = (judge.src if converts else judge.dst).name, judge.dst.name
-                tally.add(CastPlace(node.span.line, f"{node.mnemonic} {src} -> {dst}", src, dst), counts)
+            tally.count(node.span.line, node.mnemonic, judge, before, after, converts=converts)
 
         return hear
 

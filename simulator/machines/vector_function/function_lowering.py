@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 
 from castsim.execution.input_data import BACKEND, ProgramChoice
 from castsim.execution.interpreter.lowerer import LoweredInstruction
-from castsim.execution.pipe_operations import BLOCK, ControlWrite, ScalarWork
+from castsim.execution.pipe_operations import BLOCK, ScalarWork
 from castsim.execution.tile_lowering import DataflowLowerer, tile_access
-from castsim.execution.tree import Access, Block, CastTiles, Node, ResolvedTileOp, Tile, TileCast, loop_of
+from castsim.execution.tree import Access, Block, CastTiles, ResolvedTileOp, Tile, TileCast, loop_of
 from castsim.execution.vector_operations.quantising import MX_GROUP, grouping_of, is_narrow, repeats_scaling
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs
 from castsim.execution.vector_operations.shapes import as_rows
@@ -44,7 +44,13 @@ from castsim.machines.vector_function.kernel_nests import (
     steps_of,
 )
 from castsim.machines.vector_function.lowering import FunctionCast, lower_cast, outcome
-from castsim.machines.vector_function.plan import backend_effect, backend_matters, control_writes, start_ctrl
+from castsim.machines.vector_function.plan import (
+    backend_effect,
+    backend_matters,
+    control_writes,
+    controlled,
+    start_ctrl,
+)
 from castsim.machines.vector_function.values import ConvertStep, WholeTile, whole_tile
 from castsim.targets.description import unwatched, with_options
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -583,10 +589,7 @@ def lower_work(target: VectorFunctionTarget, work: ResolvedTileOp) -> Block:
         operands=tuple(others),
     )
     writes, restores = _control(target, work, kernel)
-    body: list[Node] = [ControlWrite("ctrl", value, pipe=target.pipes.scalar) for value in writes]
-    body.append(function)
-    body += [ControlWrite("ctrl", value, pipe=target.pipes.scalar) for value in restores]
-    return Block(tuple(body))
+    return controlled(target, writes, function, restores)
 
 
 def kernel_of(target: VectorFunctionTarget, work: ResolvedTileOp) -> VectorFunctionOperation:

@@ -17,14 +17,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.pipe_operations import (
-    ControlWrite,
-    FlagSignal,
-    FlagWait,
-    PipeBarrier,
-    ScalarWork,
-    Transfer,
-)
 from castsim.execution.tree import Deltas
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.formats import Format, format_named
@@ -247,9 +239,6 @@ class VectorFunction:
             return self
         destination, source, *others = (address + delta for address, delta in zip(self.addresses, deltas, strict=True))
         return replace(self, destination=destination, source=source, operands=tuple(others))
-
-
-VectorFunctionOperation = VectorFunction | Transfer | ControlWrite | ScalarWork | FlagSignal | FlagWait | PipeBarrier
 
 
 def of_every_trip(nest: Nest) -> tuple[MicroOperation, ...]:

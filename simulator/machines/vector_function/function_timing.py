@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from castsim.execution.transfer_timing import NO_TICK, TICKS, cycle_from, rounded, ticks
+from castsim.execution.transfer_timing import NO_TICK, TICKS, rounded, ticks
 from castsim.isa.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -130,11 +130,6 @@ def store_start(data_at: int, latest: int, interval: int, barrier_at: int, barri
     if barrier_at != NO_TICK:
         start = max(start, max(barrier_at, latest) + barrier)
     return start
-
-
-def store_asked(start: int) -> int:
-    """Return the cycle in which a store requests its blocks."""
-    return cycle_from(start)
 
 
 # -------------------------------------------------------------------------------------------------------------- ports

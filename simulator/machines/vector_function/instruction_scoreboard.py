@@ -22,12 +22,11 @@ from castsim.machines.vector_function.function_timing import (
     MOST_ACCESSES,
     group_has_room,
     loaded,
-    store_asked,
+    path_through,
     store_start,
     words_of_cycle,
 )
 from castsim.machines.vector_function.launched_scope import ScopeFacts, ScopeInstruction, ScopeIssue, TimingKind
-from castsim.machines.vector_function.trip_timing import MemoryPath
 from castsim.targets.vector_function import FunctionBufferPorts
 
 # Where the time of a launch went: spans of one cause after the other, from its launch to its end.
@@ -414,8 +413,7 @@ class Board:
         micro = facts.target.timing.micro
         self.facts, self.account = facts, account
         self.used: set[str] = set()
-        self.path = MemoryPath()
-        self.path_hold = 0
+        self._path_free = self.path_hold = 0
         self.path_opened: int | None = None
         self.released = NO_TICK
         self._arrival = self._trip = 0
@@ -597,7 +595,7 @@ class Board:
         blocked = max(0, self._no_store_before - data)
         data += blocked
         if self._through is None:
-            self._through = self.path.take(self._arrival, self.path_hold, self.path_opened)
+            self._through = self._pass_path()
         through = max(data, self._through)
         held.path = through - data
         start = store_start(
@@ -605,7 +603,7 @@ class Board:
         )
         behind = blocked + (start - through if self._store_barrier != NO_TICK else 0)
         held.barrier += behind
-        asked = store_asked(start)
+        asked = cycle_from(start)
         passed = self.groups.grant(asked, issue.address, instruction.size, write=True)
         held.buffer += (passed - asked) * TICKS
         self.waited = self.waited or passed > asked
@@ -626,6 +624,16 @@ class Board:
             self.used.add("timing.micro.interleaved_store")
         self._read(issue, self._latest_store, self._latest_store + takes, number)
         self.completed = max(self.completed, self._latest_store + takes)
+
+    def _pass_path(self) -> int:
+        """Return when the line of a trip has passed the memory path, which a nest may have opened at some tick."""
+        if not self.path_hold:
+            return self._arrival
+        opened = self.path_opened is not None
+        self._path_free = path_through(
+            max(self._path_free, self.path_opened or 0), self._arrival, self.path_hold, opened
+        )
+        return self._path_free
 
     def _waited(self, line: int, data: int, start: int, held: LastStore, behind: int, conflict: int) -> None:
         """Record the waits of a store after its dispatch: for its data, the path, a barrier or earlier stores."""

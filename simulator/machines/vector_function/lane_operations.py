@@ -25,6 +25,7 @@ from castsim.machines.vector_function.vector_registers import (
     VectorRegister,
     every_of_row,
     half_of,
+    leading_lanes,
     low_bits,
     mask_of,
     masked,
@@ -69,8 +70,10 @@ def elementwise(function: str) -> LaneFunction:
         sources = [each.lanes(bits) for each in operands.registers]
         scalars = [_amount(operands)] if function in ("shl", "shr") and operands.scalars else scalar_codes(operands)
         codes = compute(function, (*sources, *scalars), operands.element, operands)
-        doubtful = _doubtful(function, (*sources, *scalars), operands.element)
-        return (masked(codes, _defined(operands) & ~doubtful, operands.masks[-1]),)
+        defined = _defined(operands)
+        if function in ("shl", "shr"):
+            defined = defined & ~_doubtful(sources[0], (*sources, *scalars)[1], operands.element)
+        return (masked(codes, defined, operands.masks[-1]),)
 
     return run
 
@@ -82,19 +85,18 @@ def _amount(operands: Operands) -> Codes:
     return np.array([kept], f"<u{bits // 8}")
 
 
-def _doubtful(function: str, codes: Sequence[Codes], fmt: Format) -> Bits:
+def _doubtful(codes: Codes, amounts: Codes, fmt: Format) -> Bits:
     """Return the lanes whose result no source defines: shifts by the width or more."""
-    if function in ("shl", "shr"):
-        amounts = np.broadcast_to(codes[1], codes[0].shape)
-        return amounts >= fmt.bits  # a negative amount is a large code
-    return np.zeros(codes[0].shape, np.bool_)
+    doubtful: Bits = np.broadcast_to(amounts, codes.shape) >= fmt.bits  # a negative amount is a large code
+    return doubtful
 
 
 def _defined(operands: Operands) -> Bits:
     """Return the lanes that are defined in every register operand."""
-    marks = [each.defined_lanes(operands.bits) for each in operands.registers]
-    defined: Bits = np.logical_and.reduce(marks)
-    return defined
+    first, *others = (each.defined_lanes(operands.bits) for each in operands.registers)
+    for marks in others:
+        first = first & marks
+    return first
 
 
 def bitwise(function: str) -> LaneFunction:
@@ -417,9 +419,8 @@ PATTERNS = ("PAT_ALL", "PAT_ALLF", "PAT_H", "PAT_Q", "PAT_M3", "PAT_M4", *(f"PAT
 def counted(operands: Operands) -> tuple[Value, ...]:
     """`plt`: the first n lanes, and the remaining count, max(n - lanes, 0)."""
     (count,), width = operands.scalars, operands.width
-    number = signed(count, 32)
-    lanes = REGISTER_BYTES * 8 // width
-    return mask_of(np.arange(lanes) < number, width), max(number - lanes, 0)
+    number, lanes = signed(count, 32), REGISTER_BYTES * 8 // width
+    return leading_lanes(min(max(number, 0), lanes), width), max(number - lanes, 0)
 
 
 def counted_piece(operands: Operands) -> tuple[Value, ...]:
@@ -545,13 +546,14 @@ def reduced(function: str, parts: int | None) -> LaneFunction:
         fmt = operands.result
         codes = _widened(source.lanes(bits), operands)
         active = mask.lanes(bits)
-        groups = len(codes) // 2 if parts is None else parts
-        rows = _without(function, fmt, codes.reshape(groups, -1), active.reshape(groups, -1))
+        groups, runs = len(active) // 2 if parts is None else parts, codes.shape[:-1]
+        rows = _without(function, fmt, codes.reshape(*runs, groups, -1), active.reshape(groups, -1))
         names = ("maximum_of_nan", "lane_order") if function != "add" else ("lane_order",)
+        rows = rows.reshape(-1, rows.shape[-1])
         totals = reduce_lanes(function, rows, fmt, behaviour(function, fmt, operands, *names))
         lanes = REGISTER_BYTES // codes.dtype.itemsize
-        result, defined = np.zeros(lanes, codes.dtype), np.ones(lanes, np.bool_)
-        result[:groups] = totals
+        result, defined = np.zeros((*runs, lanes), codes.dtype), np.ones(lanes, np.bool_)
+        result[..., :groups] = totals.reshape(*runs, groups)
         known = (source.defined_lanes(bits) | ~active) & mask.defined_lanes(bits)
         defined[:groups] = every_of_row(known.reshape(groups, -1))
         return (register_of(result, defined),)
@@ -561,7 +563,7 @@ def reduced(function: str, parts: int | None) -> LaneFunction:
 
 def _without(function: str, fmt: Format, codes: Codes, active: Bits) -> Codes:
     """Return rows of lanes with inactive ones neutral: among others, the zero of a sum is -0."""
-    neutral = np.full((len(codes), 1), neutral_code(function, fmt), codes.dtype)
+    neutral = np.full((len(active), 1), neutral_code(function, fmt), codes.dtype)
     if isinstance(fmt, FloatFormat) and function == "add":
         neutral[active.any(axis=1)] = fmt.sign_bit
     return np.where(active, codes, neutral)

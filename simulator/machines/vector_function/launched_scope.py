@@ -13,8 +13,8 @@ from enum import Enum, auto
 
 from castsim.execution.transfer_timing import TICKS, ticks
 from castsim.isa.dataclass import dataclass, field
+from castsim.machines.vector_function.function_operations import INTEGER_DIVISION, LONG_DIVISION
 from castsim.machines.vector_function.function_timing import FunctionTicks
-from castsim.machines.vector_function.trip_timing import division_ticks
 from castsim.targets.vector_function import VectorFunctionTarget
 
 
@@ -37,7 +37,8 @@ class ScopeInstruction:
 
     `word` is the distribution of a load or store, or the order of a barrier (`VST_VLD`). `size` counts the bytes of
     an access; `updates`: it updates its address. `unpacks`: a load whose register has more than its bytes.
-    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `row` is the row of the table of
+    `masks`: its results are masks, not registers; `integers`: its lanes are integers; `lanewise`: it ignores the lanes
+    that its mask leaves out. `row` is the row of the table of
     instructions that times it; '': that of its mnemonic. `profiled`: it passes the ports like published kernels.
     `held` are the cycles for which it occupies the serial port if its addresses decide them; None: as in the target's
     table. `text` is its report label.
@@ -52,6 +53,7 @@ class ScopeInstruction:
     unpacks: bool = False
     masks: bool = False
     integers: bool = False
+    lanewise: bool = False
     row: str = ""
     profiled: bool = False
     line: int = 0
@@ -188,6 +190,20 @@ class ComputeCost:
     special: int = 0
     held: int = 1
     facts: tuple[str, ...] = ()
+
+
+def division_ticks(mnemonic: str, width: int, target: VectorFunctionTarget) -> tuple[int, int] | None:
+    """Return how late the results of a division that is timed as a whole are, and how long it occupies the serial port.
+
+    The long body of the high-precision division, and that of integers, occupies the front end for a whole trip; its end
+    overlaps with later work (docs/reference/a5.md section 6.3). None for other instructions.
+    """
+    if mnemonic not in (LONG_DIVISION, INTEGER_DIVISION):
+        return None
+    bits = 32 if width >= 32 else 16
+    division = target.timing.division
+    held = division.trip_cycles[f"{'f' if mnemonic == LONG_DIVISION else 'i'}{bits}"]
+    return ticks(held - division.overlap_cycles), ticks(held)
 
 
 @dataclass(slots=True)

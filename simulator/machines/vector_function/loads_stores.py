@@ -1,7 +1,6 @@
 """Loads and stores of registers and predicates (docs/reference/micro.md section 4).
 
-Memory is an array of bytes; `defined`, if given, marks those that the program has written. An address is an
-index into that array. The caller updates pointers.
+An address is a byte of the memory's buffer. The caller updates pointers.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from castsim.execution.buffer_values import Bytes
+from castsim.execution.interpreter.vector_unit import MicroMemory
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.pto.types import lane_bits
@@ -234,36 +233,19 @@ def store_distribution(name: str, registers: int = 1) -> StoreDistribution:
 BLOCKS = REGISTER_BYTES // BLOCK_BYTES
 
 
-def load(
-    memory: Bytes,
-    address: int,
-    dist: str,
-    element: str | None = None,
-    *,
-    registers: int = 1,
-    defined: Bits | None = None,
-) -> tuple[VectorRegister, ...]:
-    """Load the register of `vlds`, or both of `vldsx2` (`registers` 2), by a distribution.
-
-    Args:
-        memory: the source.
-        address: first byte.
-        dist: `NORM`, `UNPK_B16`, `DINTLV_B32` ...
-        element: format of the elements; no distribution depends on it.
-        registers: the number of registers that the instruction fills.
-        defined: the bytes of memory that have a value.
+def load(memory: MicroMemory, address: int, dist: str, registers: int = 1) -> tuple[VectorRegister, ...]:
+    """Load the register of `vlds`, or both of `vldsx2` (`registers` 2), from a byte on, by a distribution: `NORM`,
+    `UNPK_B16`, `DINTLV_B32` ...
 
     Raises:
         IllegalError: the distribution does not exist. TileError: the address is misaligned, or memory is exceeded.
     """
     mode = load_distribution(dist, registers)
     check_address(f"a load {dist}", memory, address, mode.size, mode.alignment)
-    return tuple(_picked(memory, address, places, defined) for places in mode.places)
+    return tuple(_picked(memory, address, places) for places in mode.places)
 
 
-def load_blocks(
-    memory: Bytes, address: int, block_stride: int, mask: PredicateRegister, *, defined: Bits | None = None
-) -> VectorRegister:
+def load_blocks(memory: MicroMemory, address: int, block_stride: int, mask: PredicateRegister) -> VectorRegister:
     """Load eight blocks of 32 bytes, `block_stride` blocks apart (`vsldb`).
 
     A block without a set predicate bit is zero and not read.
@@ -275,19 +257,12 @@ def load_blocks(
     active = np.repeat(enabled, BLOCK_BYTES)
     _check_blocks("a block load", memory, address, offsets[active])
     base = address + min(7 * block_stride * BLOCK_BYTES, 0)  # so that no place of a block that is read is negative
-    loaded = _picked(memory, base, np.where(active, offsets + (address - base), -1), defined)
+    loaded = _picked(memory, base, np.where(active, offsets + (address - base), -1))
     return VectorRegister(loaded.data.copy(), loaded.defined & _known_blocks(mask))
 
 
 def store(
-    sources: Sequence[VectorRegister],
-    memory: Bytes,
-    address: int,
-    dist: str,
-    mask: PredicateRegister,
-    element: str | None = None,
-    *,
-    defined: Bits | None = None,
+    sources: Sequence[VectorRegister], memory: MicroMemory, address: int, dist: str, mask: PredicateRegister
 ) -> None:
     """Store one register (`vsts`) or two (`vstsx2`); memory of inactive lanes is unchanged.
 
@@ -300,24 +275,19 @@ def store(
     size = mode.source.size
     written = np.arange(size) if mode.governor is None else np.flatnonzero(mask.bits[mode.governor])
     check_address(f"a store {dist}", memory, address, int(written[-1]) + 1 if written.size else 0, mode.alignment)
-    data = np.concatenate([each.data for each in sources])
-    marks = np.concatenate([each.defined for each in sources])
-    memory[address + written] = data[mode.source[written]]
-    if defined is None:
-        return
-    defined[address + written] = marks[mode.source[written]]
-    if mode.governor is not None:
-        _forget(defined, address + np.flatnonzero(~mask.defined[mode.governor]))
+    data, marks = sources[0].data, sources[0].defined
+    if len(sources) > 1:
+        data = np.concatenate(np.broadcast_arrays(*(each.data for each in sources)), axis=-1)
+        marks = np.concatenate([each.defined for each in sources])
+    places, taken = address + written, mode.source[written]
+    memory.buffer[..., places] = np.take(data, taken, axis=-1)
+    memory.defined[places] = marks[taken]
+    if mode.governor is not None and not mask.is_defined:
+        _forget(memory, address + np.flatnonzero(~mask.defined[mode.governor]))
 
 
 def store_blocks(
-    source: VectorRegister,
-    memory: Bytes,
-    address: int,
-    block_stride: int,
-    mask: PredicateRegister,
-    *,
-    defined: Bits | None = None,
+    source: VectorRegister, memory: MicroMemory, address: int, block_stride: int, mask: PredicateRegister
 ) -> None:
     """Store eight blocks of 32 bytes, `block_stride` blocks apart (`vsstb`).
 
@@ -329,25 +299,22 @@ def store_blocks(
     offsets, enabled = _block_offsets(block_stride, mask)
     active = np.repeat(enabled, BLOCK_BYTES)
     _check_blocks("a block store", memory, address, offsets[active])
-    memory[address + offsets[active]] = source.data[active]
-    if defined is not None:
-        defined[address + offsets[active]] = source.defined[active]
-        _forget(defined, address + offsets[~_known_blocks(mask)])
+    memory.buffer[address + offsets[active]] = source.data[active]
+    memory.defined[address + offsets[active]] = source.defined[active]
+    _forget(memory, address + offsets[~_known_blocks(mask)])
 
 
-def load_unaligned(memory: Bytes, address: int, *, defined: Bits | None = None) -> VectorRegister:
+def load_unaligned(memory: MicroMemory, address: int) -> VectorRegister:
     """Load 256 bytes from any address (`vldus` after `vldas`).
 
     Raises:
         TileError: the access exceeds the memory.
     """
     check_address("an unaligned load", memory, address, REGISTER_BYTES, 1)
-    return _picked(memory, address, np.arange(REGISTER_BYTES), defined)
+    return _picked(memory, address, np.arange(REGISTER_BYTES))
 
 
-def store_unaligned(
-    source: VectorRegister, memory: Bytes, address: int, count: int, *, defined: Bits | None = None
-) -> None:
+def store_unaligned(source: VectorRegister, memory: MicroMemory, address: int, count: int) -> None:
     """Store the first `count` bytes of a register at any address (`vstus`, `vstur`; the flush then adds nothing).
 
     The chip keeps the bytes of the last, incomplete block until `vstas` or `vstar`; without one, the program
@@ -359,18 +326,15 @@ def store_unaligned(
     if not 0 <= count <= REGISTER_BYTES:
         raise IllegalError(f"an unaligned store of {count} bytes", legal=(f"0 to {REGISTER_BYTES}",))
     check_address("an unaligned store", memory, address, count, 1)
-    memory[address : address + count] = source.data[:count]
-    if defined is not None:
-        defined[address : address + count] = source.defined[:count]
+    memory.buffer[address : address + count] = source.data[:count]
+    memory.defined[address : address + count] = source.defined[:count]
 
 
 _PREDICATE_LOADS = ("NORM", "US", "DS")
 _PREDICATE_STORES = ("NORM", "PK")
 
 
-def load_predicate(
-    memory: Bytes, address: int, dist: str = "NORM", *, defined: Bits | None = None
-) -> PredicateRegister:
+def load_predicate(memory: MicroMemory, address: int, dist: str = "NORM") -> PredicateRegister:
     """Load a predicate (`plds`, `pldi`): its 32 bytes, or every bit of 16 twice (US), or every second bit of 64 (DS).
 
     Raises:
@@ -382,15 +346,11 @@ def load_predicate(
     places = {"NORM": bits, "US": bits // 2, "DS": bits * 2}[dist]
     size = (int(places[-1]) + 8) // 8
     check_address(f"a predicate load {dist}", memory, address, size, min(size, BLOCK_BYTES))
-    image = memory[address : address + size]
-    known = None if defined is None else np.repeat(defined[address : address + size], 8)[places]
-    loaded = np.unpackbits(image, bitorder="little")[places].astype(np.bool_)
-    return PredicateRegister(loaded) if known is None else PredicateRegister(loaded, known)
+    loaded = np.unpackbits(memory.buffer[address : address + size], bitorder="little")[places].astype(np.bool_)
+    return PredicateRegister(loaded, np.repeat(memory.defined[address : address + size], 8)[places])
 
 
-def store_predicate(
-    mask: PredicateRegister, memory: Bytes, address: int, dist: str = "NORM", *, defined: Bits | None = None
-) -> None:
+def store_predicate(mask: PredicateRegister, memory: MicroMemory, address: int, dist: str = "NORM") -> None:
     """Store a predicate (`psts`, `psti`): its 32 bytes, or every second bit of it in 16 bytes (PK).
 
     Raises:
@@ -401,15 +361,13 @@ def store_predicate(
     step = 1 if dist == "NORM" else 2
     image = np.packbits(mask.bits[::step], bitorder="little")
     check_address(f"a predicate store {dist}", memory, address, image.size, image.size)
-    memory[address : address + image.size] = image
-    if defined is not None:
-        defined[address : address + image.size] = every_of_row(mask.defined[::step].reshape(-1, 8))
+    memory.buffer[address : address + image.size] = image
+    memory.defined[address : address + image.size] = every_of_row(mask.defined[::step].reshape(-1, 8))
 
 
 def gather(
-    memory: Bytes, address: int, offsets: VectorRegister, offset_bits: int, bits: int, mask: PredicateRegister,
-    *, defined: Bits | None = None,
-) -> VectorRegister:  # fmt: skip
+    memory: MicroMemory, address: int, offsets: VectorRegister, offset_bits: int, bits: int, mask: PredicateRegister
+) -> VectorRegister:
     """Load the elements whose indices are in lanes (`vgather2`); inactive lanes are 0 and not read.
 
     Args:
@@ -419,7 +377,6 @@ def gather(
         offset_bits: bits of those lanes, and of the lanes of the result.
         bits: bits of an element in memory; narrower ones are extended by zero.
         mask: lanes of `offset_bits`.
-        defined: the bytes of memory that have a value.
 
     Raises:
         TileError: the element of an active lane is outside the memory.
@@ -429,15 +386,14 @@ def gather(
     _check_elements("a gather", memory, starts, size)
     places = starts[:, None] + np.arange(size)
     codes = np.zeros(active.size, f"<u{offset_bits // 8}")
-    codes[active] = np.ascontiguousarray(memory[places]).view(f"<u{size}")[:, 0]
+    codes[active] = np.ascontiguousarray(memory.buffer[places]).view(f"<u{size}")[:, 0]
     marks = offsets.defined_lanes(offset_bits).copy()
-    if defined is not None:
-        marks[active] &= every_of_row(defined[places])
+    marks[active] &= every_of_row(memory.defined[places])
     return masked(codes, marks, mask)
 
 
 def gather_blocks(
-    memory: Bytes, address: int, offsets: VectorRegister, mask: PredicateRegister, *, defined: Bits | None = None
+    memory: MicroMemory, address: int, offsets: VectorRegister, mask: PredicateRegister
 ) -> VectorRegister:
     """Load the blocks of 32 bytes that the first eight lanes of 32 bits name (`vgatherb`); the others are 0, not read.
 
@@ -446,7 +402,6 @@ def gather_blocks(
         address: the byte to which offsets are added, a multiple of 32.
         offsets: the unsigned byte offsets of the blocks, multiples of 32.
         mask: a block with any set bit is read.
-        defined: the bytes of memory that have a value.
 
     Raises:
         TileError: a selected block is not aligned, or is outside the memory.
@@ -457,14 +412,14 @@ def gather_blocks(
     for start in starts[active]:
         check_address("a gather of blocks", memory, int(start), BLOCK_BYTES, BLOCK_BYTES)
     places = np.where(active[:, None], starts[:, None] + np.arange(BLOCK_BYTES), -1).ravel()
-    found = _picked(memory, 0, places, defined)
+    found = _picked(memory, 0, places)
     known = np.repeat(offsets.defined_lanes(32)[:BLOCKS] | ~active, BLOCK_BYTES)
     return VectorRegister(found.data.copy(), found.defined & known & _known_blocks(mask))
 
 
 def scatter(
-    source: VectorRegister, memory: Bytes, address: int, offsets: VectorRegister, bits: int, mask: PredicateRegister,
-    *, defined: Bits | None = None,
+    source: VectorRegister, memory: MicroMemory, address: int, offsets: VectorRegister, bits: int,
+    mask: PredicateRegister,
 ) -> None:  # fmt: skip
     """Write active lanes to the elements whose indices are in lanes of the same width; of equal ones the later wins.
 
@@ -476,12 +431,11 @@ def scatter(
     _check_elements("a scatter", memory, starts, size)
     places = (starts[:, None] + np.arange(size)).ravel()
     chosen = np.repeat(active, size)
-    memory[places] = source.data[chosen]
-    if defined is not None:
-        defined[places] = source.defined[chosen]
+    memory.buffer[places] = source.data[chosen]
+    memory.defined[places] = source.defined[chosen]
 
 
-def check_address(what: str, memory: Bytes, address: int, size: int, alignment: int) -> None:
+def check_address(what: str, memory: MicroMemory, address: int, size: int, alignment: int) -> None:
     """Reject an access that is misaligned or exceeds the memory.
 
     Raises:
@@ -489,22 +443,25 @@ def check_address(what: str, memory: Bytes, address: int, size: int, alignment: 
     """
     if address % alignment:
         raise TileError(f"{what} at byte {address} is not aligned", legal=(f"multiples of {alignment} bytes",))
-    if address < 0 or address + size > memory.size:
-        last = max(memory.size - size, 0)
+    capacity = memory.buffer.shape[-1]
+    if address < 0 or address + size > capacity:
+        last = max(capacity - size, 0)
         raise TileError(
-            f"{what} accesses bytes {address} .. {address + max(size, 1) - 1} of a memory of {memory.size}",
+            f"{what} accesses bytes {address} .. {address + max(size, 1) - 1} of a memory of {capacity}",
             legal=(f"addresses 0 to {last}",),
         )
 
 
-def _picked(memory: Bytes, address: int, places: Index, defined: Bits | None) -> VectorRegister:
+def _picked(memory: MicroMemory, address: int, places: Index) -> VectorRegister:
     """Return the register of the bytes at `places` after the address; -1 is zero."""
+    if places is _BYTES:
+        end = address + REGISTER_BYTES
+        return VectorRegister(memory.buffer[..., address:end].copy(), memory.defined[address:end].copy())
     none = places < 0
     where = np.where(none, 0, address + places)
-    data = np.where(none, np.uint8(0), memory[where])
-    if defined is None:
-        return VectorRegister(data)
-    return VectorRegister(data, none | defined[where])
+    return VectorRegister(
+        np.where(none, np.uint8(0), np.take(memory.buffer, where, axis=-1)), none | memory.defined[where]
+    )
 
 
 def _block_offsets(block_stride: int, mask: PredicateRegister) -> tuple[Index, Bits]:
@@ -522,17 +479,17 @@ def _known_blocks(mask: PredicateRegister) -> Bits:
     return np.repeat(every_of_row(mask.defined.reshape(BLOCKS, BLOCK_BYTES)), BLOCK_BYTES)
 
 
-def _check_blocks(what: str, memory: Bytes, address: int, offsets: Index) -> None:
+def _check_blocks(what: str, memory: MicroMemory, address: int, offsets: Index) -> None:
     first, last = (int(offsets.min()), int(offsets.max()) + 1) if offsets.size else (0, 0)
     check_address(what, memory, address + first, last - first, BLOCK_BYTES)
 
 
-def _check_elements(what: str, memory: Bytes, starts: Index, size: int) -> None:
-    outside = starts[(starts < 0) | (starts + size > memory.size)]
+def _check_elements(what: str, memory: MicroMemory, starts: Index, size: int) -> None:
+    outside = starts[(starts < 0) | (starts + size > memory.buffer.size)]
     if outside.size:
-        raise TileError(f"{what} accesses byte {int(outside[0])} of a memory of {memory.size}")
+        raise TileError(f"{what} accesses byte {int(outside[0])} of a memory of {memory.buffer.size}")
 
 
-def _forget(defined: Bits, places: Index) -> None:
+def _forget(memory: MicroMemory, places: Index) -> None:
     """Mark bytes as no longer defined, as far as they exist."""
-    defined[places[(places >= 0) & (places < defined.size)]] = False
+    memory.defined[places[(places >= 0) & (places < memory.defined.size)]] = False

@@ -11,8 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from castsim.execution.pipe_operations import ControlWrite, check_equal_regions, check_overlap, check_tile
-from castsim.execution.tree import Block, Node, Tile, TileCast
+from castsim.execution.pipe_operations import check_equal_regions, check_overlap, check_tile
+from castsim.execution.tree import Block, Tile, TileCast
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, IntFormat, Overflow
@@ -29,7 +29,13 @@ from castsim.machines.vector_function.function_operations import (
     width_of,
     with_words,
 )
-from castsim.machines.vector_function.plan import FunctionCastPlan, plan_cast, step_policy, switched_saturation
+from castsim.machines.vector_function.plan import (
+    FunctionCastPlan,
+    controlled,
+    plan_cast,
+    step_policy,
+    switched_saturation,
+)
 from castsim.machines.vector_function.values import ConvertStep, IntegralStep, MaskStep, Step, apply_chain, trace_nest
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.policy import NanToInteger, Policy
@@ -132,11 +138,8 @@ def lower_cast(target: VectorFunctionTarget, cast: TileCast) -> FunctionCast:
     function = _function(target, plan, cast)
     filled = sum(nest.count for nest in function.nests[:-1])
     warnings += _fill_warnings(target, cast, filled) + _dropped_columns(plan, cast)
-    scalar = target.pipes.scalar
-    body: list[Node] = [ControlWrite("ctrl", value, pipe=scalar) for value in plan.writes]
-    body.append(function)
-    body += [ControlWrite("ctrl", value, pipe=scalar) for value in plan.restores]
-    return FunctionCast(Block(tuple(body)), function, plan, filled, warnings)
+    body = controlled(target, plan.writes, function, plan.restores)
+    return FunctionCast(body, function, plan, filled, warnings)
 
 
 def outcome(target: VectorFunctionTarget, cast: TileCast) -> tuple[object, ...]:

@@ -5,14 +5,21 @@ Operations of dialects are first lowered. Source: docs/reference/micro.md sectio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
-from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue
-from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, changes, heard_by
+from castsim.execution.interpreter.vector_unit import (
+    Body,
+    Followed,
+    MicroMemory,
+    SeparateRunsError,
+    Value,
+    VectorIssue,
+)
+from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, heard_by
 from castsim.execution.tree import Instruction, Lowered
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.isa.errors import IllegalError
@@ -61,15 +68,21 @@ class ConversionCounts:
     """Counts of conversions by line; those of one line and pair are added for all parts of a register."""
 
     tally: CastTally
-    _known: dict[tuple[int, int], Callable[[Policy, Codes, Codes], None]] = field(default_factory=dict)
+    _batches: dict[tuple[int, int], CastBatch] = field(default_factory=dict)
 
     def of(self, node: MicroOperation, pair: Conversion, control: int) -> Callable[[Policy, Codes, Codes], None]:
         """Return a listener for the policy and the codes of an execution, before and after."""
-        key = id(node), control  # instructions of a program live as long as its run
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = _Conversion(self.tally, node, pair)
-        return found
+
+        def hear(policy: Policy, before: Codes, after: Codes) -> None:
+            key = id(node), control  # instructions of a program live as long as its run; one CTRL is one policy
+            if key not in self._batches:
+                name = f"{node.mnemonic} {pair.src} -> {pair.dst}"
+                formats, wraps = (format_named(pair.src), format_named(pair.dst)), policy.overflow is Overflow.WRAP
+                judge = Judge(*formats, policy.rounding, wraps)
+                self._batches[key] = self.tally.batch(CastPlace(node.span.line, name, pair.src, pair.dst), judge)
+            self._batches[key].add(before, after)
+
+        return hear
 
     def listener(self, node: MicroOperation, operands: Operands) -> Listener:
         """Return a listener for saturating instructions, in active lanes with known values."""
@@ -80,37 +93,9 @@ class ConversionCounts:
                 active = active & register.defined_lanes(operands.width)
             if before.shape == active.shape:
                 before, after = before[active], after[active]
-            self.count(node, judge, before, after, converts=converts)
+            self.tally.count(node.span.line, node.mnemonic, judge, before, after, converts=converts)
 
         return hear
-
-    def count(self, node: MicroOperation, judge: Judge, before: Codes, after: Codes, *, converts: bool) -> None:
-        """Count the effect of an instruction on the numbers of active lanes."""
-        counts = changes(judge, before, after, converts=converts)
-        if counts is not None:
-            src, dst = (judge.src if converts else judge.dst).name, judge.dst.name
-            self.tally.add(CastPlace(node.span.line, f"{node.mnemonic} {src} -> {dst}", src, dst), counts)
-
-
-@dataclass(slots=True)
-class _Conversion:
-    """A conversion in the text, under one value of CTRL: all its executions have one policy."""
-
-    tally: CastTally
-    node: MicroOperation
-    pair: Conversion
-    batch: CastBatch | None = None
-
-    def __call__(self, policy: Policy, before: Codes, after: Codes) -> None:
-        if self.batch is None:
-            self.batch = self._begun(policy)
-        self.batch.add(before, after)
-
-    def _begun(self, policy: Policy) -> CastBatch:
-        pair = self.pair
-        place = CastPlace(self.node.span.line, f"{self.node.mnemonic} {pair.src} -> {pair.dst}", pair.src, pair.dst)
-        wraps = policy.overflow is Overflow.WRAP
-        return self.tally.batch(place, Judge(format_named(pair.src), format_named(pair.dst), policy.rounding, wraps))
 
 
 _NO_FORMAT = FORMATS["u8"]
@@ -195,8 +180,19 @@ class LaneUnit(Followed):
         Raises:
             IllegalError: the instruction is not modelled. TileError: it reaches beyond the buffer.
         """
-        run = _OWN.get(issue.node.mnemonic)
-        return run(self, issue) if run is not None else self._on_registers(issue)
+        run = _OWN.get(issue.node.mnemonic, LaneUnit._on_registers)
+        return run(self, issue) if not self.memory.runs or _for_all(issue) else self._run_by_run(run, issue)
+
+    def _run_by_run(self, run: _Run, issue: VectorIssue) -> tuple[Value, ...]:
+        """Execute an instruction on the registers of each run.
+
+        Raises:
+            SeparateRunsError: it accesses memory, or more than the data of its results differs between runs.
+        """
+        if issue.address is not None:
+            raise SeparateRunsError
+        found = [run(self, _of_run(issue, number)) for number in range(self.memory.runs)]
+        return tuple(_stacked(results) for results in zip(*found, strict=True))
 
     def strided(self, node: pto.StridedStatement, operands: tuple[Value, ...], control: int) -> int:
         """Refuse an instruction of A2/A3."""
@@ -205,6 +201,8 @@ class LaneUnit(Followed):
     def tile(self, node: pto.Operation, lowered: Lowered, instruction: Instruction) -> None:
         """Execute a tile operation; the bytes that it writes become defined."""
         del node
+        if self.memory.runs:
+            raise SeparateRunsError
         tally = None if self.conversions is None else self.conversions.tally
         execute_tile(self.target, self.memory, lowered, instruction, tally)
 
@@ -214,13 +212,14 @@ class LaneUnit(Followed):
         if plan is None:
             plan = self._plans[id(node)] = _planned(node, self.target)
         given = issue.operands
-        operands = replace(
-            plan.operands,
-            ctrl=issue.control,
-            registers=tuple(each for each in given if isinstance(each, VectorRegister)),
-            masks=tuple(each for each in given if isinstance(each, PredicateRegister)) or plan.operands.masks,
-            scalars=tuple(code(each) for each, code in zip(given, plan.codes, strict=True) if code is not None),
-        )
+        plain = plan.operands
+        operands = Operands(
+            plain.name, plain.element, plain.result, plain.width, plain.target,
+            tuple(each for each in given if isinstance(each, VectorRegister)),
+            tuple(each for each in given if isinstance(each, PredicateRegister)) or plain.masks,
+            tuple(code(each) for each, code in zip(given, plan.codes, strict=True) if code is not None),
+            plain.words, issue.control,
+        )  # fmt: skip
         if node.mnemonic == "vsqz":
             self.counted = squeezed_bytes(operands.masks[0], operands.width)
         with heard_by(None if self.conversions is None else self.conversions.listener(node, operands)):
@@ -279,6 +278,57 @@ def _number(value: Value) -> int | float:
     return value.value
 
 
+# Instructions on registers of several runs.
+
+_LANE_BY_LANE = frozenset(
+    ("vabs", "vadd", "vadds", "vsub", "vmul", "vmuls", "vdiv", "vmax", "vmaxs", "vmin", "vmins", "vsqrt", "vbitcast",
+     "vcmax", "vcmin", "vcadd")
+)  # fmt: skip
+"""Instructions that compute all runs at once, as all do whose operands are the same in all runs."""
+
+
+def _for_all(issue: VectorIssue) -> bool:
+    """Return whether an instruction computes all runs at once."""
+    if issue.node.mnemonic in _LANE_BY_LANE or issue.node.mnemonic in ("vlds", "vldsx2", "vsts", "vstsx2"):
+        return True
+    if issue.node.mnemonic == "vcvt":
+        return all(element_format(kind.element).bits > 4 for kind in _vector_types(issue))
+    return issue.address is None and all(register.data.ndim == 1 for register in _registers(issue))
+
+
+def _of_run(issue: VectorIssue, number: int) -> VectorIssue:
+    """Return an instruction with the operands of one run."""
+    operands = (
+        VectorRegister(each.data[number], each.defined)
+        if isinstance(each, VectorRegister) and each.data.ndim > 1
+        else each
+        for each in issue.operands
+    )
+    return replace(issue, operands=tuple(operands))
+
+
+def _stacked(results: Sequence[Value]) -> Value:
+    """Return one result for those of all runs.
+
+    Raises:
+        SeparateRunsError: more than the data of registers differs.
+    """
+    first = results[0]
+    if isinstance(first, VectorRegister):
+        registers = [each for each in results if isinstance(each, VectorRegister)]
+        if all(np.array_equal(each.defined, first.defined) for each in registers):
+            return VectorRegister(np.stack([each.data for each in registers]), first.defined)
+    elif isinstance(first, PredicateRegister):
+        masks = [each for each in results if isinstance(each, PredicateRegister)]
+        if all(np.array_equal(each.bits, first.bits) for each in masks) and all(
+            np.array_equal(each.defined, first.defined) for each in masks
+        ):
+            return first
+    elif all(each == first for each in results):
+        return first
+    raise SeparateRunsError
+
+
 # ------------------------------------------------------------------------------------------------- own ways to run
 
 
@@ -306,65 +356,48 @@ def _vector_types(issue: VectorIssue) -> list[VectorType]:
 
 
 def _load(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory, count = unit.memory, 2 if issue.node.mnemonic == "vldsx2" else 1
-    return access.load(
-        memory.buffer, _address(issue), access.distribution_name(issue.node), registers=count, defined=memory.defined
-    )
+    count = 2 if issue.node.mnemonic == "vldsx2" else 1
+    return access.load(unit.memory, _address(issue), access.distribution_name(issue.node), count)
 
 
 def _store(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory = unit.memory
-    access.store(
-        _registers(issue),
-        memory.buffer,
-        _address(issue),
-        access.distribution_name(issue.node),
-        _mask(issue),
-        defined=memory.defined,
-    )
+    mode = access.distribution_name(issue.node)
+    access.store(_registers(issue), unit.memory, _address(issue), mode, _mask(issue))
     return ()
 
 
 def _load_blocks(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory = unit.memory
-    return (access.load_blocks(memory.buffer, _address(issue), _stride(issue), _mask(issue), defined=memory.defined),)
+    return (access.load_blocks(unit.memory, _address(issue), _stride(issue), _mask(issue)),)
 
 
 def _store_blocks(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory = unit.memory
-    access.store_blocks(
-        _registers(issue)[0], memory.buffer, _address(issue), _stride(issue), _mask(issue), defined=memory.defined
-    )
+    access.store_blocks(_registers(issue)[0], unit.memory, _address(issue), _stride(issue), _mask(issue))
     return ()
 
 
 def _load_mask(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory, name = unit.memory, issue.node.word("dist") or "NORM"
-    return (access.load_predicate(memory.buffer, _address(issue), name, defined=memory.defined),)
+    return (access.load_predicate(unit.memory, _address(issue), issue.node.word("dist") or "NORM"),)
 
 
 def _store_mask(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory, name = unit.memory, issue.node.word("dist") or "NORM"
-    access.store_predicate(_mask(issue), memory.buffer, _address(issue), name, defined=memory.defined)
+    access.store_predicate(_mask(issue), unit.memory, _address(issue), issue.node.word("dist") or "NORM")
     return ()
 
 
 def _gather(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory, offsets = unit.memory, lane_bits(_vector_types(issue)[0].element)
-    bits, index, mask = _pointed_bits(issue), _registers(issue)[0], _lanes_taken(issue, offsets)
-    return (access.gather(memory.buffer, _address(issue), index, offsets, bits, mask, defined=memory.defined),)
+    width, index = lane_bits(_vector_types(issue)[0].element), _registers(issue)[0]
+    mask = _lanes_taken(issue, width)
+    return (access.gather(unit.memory, _address(issue), index, width, _pointed_bits(issue), mask),)
 
 
 def _gather_blocks(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory, offsets, mask = unit.memory, _registers(issue)[0], _lanes_taken(issue, REGISTER_BITS // access.BLOCKS)
-    return (access.gather_blocks(memory.buffer, _address(issue), offsets, mask, defined=memory.defined),)
+    offsets, mask = _registers(issue)[0], _lanes_taken(issue, REGISTER_BITS // access.BLOCKS)
+    return (access.gather_blocks(unit.memory, _address(issue), offsets, mask),)
 
 
 def _scatter(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    memory, (value, index) = unit.memory, _registers(issue)[:2]
-    bits = _pointed_bits(issue)
-    mask = _lanes_taken(issue, bits)
-    access.scatter(value, memory.buffer, _address(issue), index, bits, mask, defined=memory.defined)
+    (value, index), bits = _registers(issue)[:2], _pointed_bits(issue)
+    access.scatter(value, unit.memory, _address(issue), index, bits, _lanes_taken(issue, bits))
     return ()
 
 
@@ -423,7 +456,8 @@ def _truncate(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
         fmt = format_named(element)
         active = mask.lanes(fmt.bits) & source.defined_lanes(fmt.bits)
         before, after = source.lanes(fmt.bits)[active], result.lanes(fmt.bits)[active]
-        unit.conversions.count(issue.node, Judge(fmt, fmt, Rounding.RINT), before, after, converts=True)
+        tally, judge = unit.conversions.tally, Judge(fmt, fmt, Rounding.RINT)
+        tally.count(issue.node.span.line, issue.node.mnemonic, judge, before, after, converts=True)
     return (result,)
 
 
@@ -443,7 +477,7 @@ def _align(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
 
 
 def _load_unaligned(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    found = access.load_unaligned(unit.memory.buffer, _address(issue), defined=unit.memory.defined)
+    found = access.load_unaligned(unit.memory, _address(issue))
     return (found, Alignment())
 
 
@@ -453,7 +487,7 @@ def _store_unaligned(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     by_register = issue.node.mnemonic == "vstur"
     count = unit.counted if by_register else _stride(issue) * _pointed_bits(issue) // 8
     start = _address(issue) + (state.stored if by_register or not issue.updates else 0)
-    access.store_unaligned(_registers(issue)[0], unit.memory.buffer, start, count, defined=unit.memory.defined)
+    access.store_unaligned(_registers(issue)[0], unit.memory, start, count)
     moves = issue.node.word("mode") != "NO_POST_UPDATE"
     return (Alignment(state.stored + (count if moves else 0)),)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from castsim.execution.input_data import BACKEND, MICRO
+from castsim.execution.pipe_operations import ControlWrite
+from castsim.execution.tree import Block, Node
 from castsim.isa.dataclass import dataclass
 from castsim.isa.errors import WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, IntFormat, Overflow, Rounding, Saturation, format_named
@@ -249,6 +251,13 @@ def control_writes(
     before = _successive(start, [(write.bit, values[write.value]) for write in rules])
     after = _successive(before[-1] if before else start, [(write.bit, _bit(start, write.bit)) for write in rules])
     return before, after
+
+
+def controlled(target: VectorFunctionTarget, writes: Iterable[int], function: Node, restores: Iterable[int]) -> Block:
+    """Return a function between the writes of CTRL before it and those after it."""
+    pipe = target.pipes.scalar
+    before, after = (tuple(ControlWrite("ctrl", each, pipe=pipe) for each in values) for values in (writes, restores))
+    return Block((*before, function, *after))
 
 
 def _successive(value: int, writes: Iterable[tuple[int, bool]]) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import Span, WarningKind, WarningText
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro_forms import OPAQUE
+from castsim.isa.pto.micro_forms import OPAQUE, ROWS
 from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
@@ -32,7 +32,8 @@ from castsim.isa.pto.value_types import (
     element_format,
 )
 from castsim.machines.program_recorder import ProgramRecorder
-from castsim.machines.vector_function.function_launches import MicroFunction, check_scope, time_scope
+from castsim.machines.vector_function.front_end import time_scope
+from castsim.machines.vector_function.function_launches import MicroFunction, check_scope
 from castsim.machines.vector_function.launched_scope import (
     Scope,
     ScopeFacts,
@@ -51,28 +52,15 @@ from castsim.targets.vector_function import VectorFunctionTarget
 REGISTER_BYTES = REGISTER_BITS // 8
 """Number of bytes of a register, and of bits of a mask: one bit per byte."""
 
-MASK_WIDTH = re.compile(r"_b(8|16|32)$")
-"""The lane bits in the mnemonics of mask instructions."""
 _FIRST = re.compile(r"PAT_VL(\d+)$")
 _BY_LANES = ("NORM", "UNPK", "US", "DS", "PK", "DINTLV", "")
 """Distributions that process the lanes of a register in memory order, by the first part of their names."""
 
-_LANEWISE = frozenset(
-    (
-        *("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor", "vxor", "vshl", "vshr", "vadds"),
-        *("vmuls", "vmaxs", "vmins", "vlrelu", "vshls", "vshrs", "vabs", "vneg"),
-        *("vrelu", "vnot", "vexp", "vln", "vsqrt", "vrec", "vrsqrt", "vmula", "vmadd", "vaddrelu", "vsubrelu"),
-        *("vcmp", "vcmps", "vcadd", "vcmax", "vcmin", "vcvt", "vmulscvt", "vtrc"),
-    )
-)
-"""Instructions that ignore the lanes left out by their mask, the last one that they read."""
-
 
 def leading_bits(node: MicroOperation, scalars: Sequence[DependentScalar], masks: Sequence[int]) -> int:
     """Return how many leading bits of an instruction's result mask may be set, given `masks`, those it reads."""
-    width = MASK_WIDTH.search(node.mnemonic)
-    name = node.mnemonic if width is None else node.mnemonic[: width.start()]
-    lane = int(width[1]) // 8 if width is not None else 1
+    row = ROWS[node.mnemonic]
+    name, lane = row.family or node.mnemonic, (row.width or 8) // 8
     first = _FIRST.match(node.word("pattern") or "")
     if name in ("plt", "pltm"):
         numbers = [int(each.value) for each in scalars]
@@ -152,9 +140,8 @@ def _needed(scope: Scope) -> Mapping[int, int]:
     """Return the number of leading bytes that are used of every register."""
     needed: dict[int, int] = {}
     for issue in issues(scope.body):
-        kind, name = issue.instruction.kind, issue.instruction.mnemonic
-        looks = REGISTER_BYTES
-        if name in _LANEWISE or (kind is TimingKind.STORE and _by_lanes(issue)):
+        instruction, looks = issue.instruction, REGISTER_BYTES
+        if instruction.lanewise or (instruction.kind is TimingKind.STORE and _by_lanes(issue)):
             looks = _governing(issue, scope.leading)
         for register in issue.reads:
             needed[register] = max(needed.get(register, 0), looks)
@@ -203,28 +190,14 @@ def _spaced(stretches: Sequence[tuple[int, int]], buffer: str, *, write: bool) -
 #
 # Source: docs/reference/micro.md 6.2.
 
-_LOADS = frozenset(("vlds", "vldsx2", "vsldb", "vldus", "plds", "pldi"))
-_STORES = frozenset(
-    (
-        *("vsts", "vstsx2", "vsstb", "vstus", "vstur", "vstas", "vstar", "psts", "psti", "vscatter"),
-        *OPAQUE,  # no text times them: assumed to take what their neighbours take
-    )
-)
-_FREE = frozenset(
-    (
-        *("plt", "pltm", "pset", "pge", "pand", "por", "pxor", "pnot", "psel", "pmov", "ppack", "pintlv", "pdintlv"),
-        *("pbitcast", "vbitcast", "init_align", "vldas", "sprclr"),
-    )
-)
-
 
 def instruction_of(node: MicroOperation, target: VectorFunctionTarget) -> ScopeInstruction:
     """Return an instruction of the text."""
-    name = MASK_WIDTH.sub("", node.mnemonic)
+    row = ROWS[node.mnemonic]
+    name, kind = row.family or node.mnemonic, TimingKind[row.work.upper()] if row.work else TimingKind.COMPUTE
     results = [kind for kind in node.result_types if not isinstance(kind, PointerType | ScalarType | AlignType)]
     masks = bool(results) and all(isinstance(kind, MaskType) for kind in results)
     word = node.word("barrier" if name == "mem_bar" else "dist") or ""
-    kind = _kind(name)
     return ScopeInstruction(
         mnemonic=name,
         kind=kind,
@@ -235,6 +208,7 @@ def instruction_of(node: MicroOperation, target: VectorFunctionTarget) -> ScopeI
         unpacks=kind is TimingKind.LOAD and word.startswith("UNPK"),
         masks=masks,
         integers=_integers(node),
+        lanewise=row.lanewise,
         row=_row(node, target),
         line=node.span.line,
         text=_text(node),
@@ -249,14 +223,6 @@ def _text(node: MicroOperation) -> str:
     )
     between = " -> ".join(dict.fromkeys(filter(None, kinds)))
     return " ".join(filter(None, (node.mnemonic, between, *(word for _, word in node.attributes))))
-
-
-def _kind(name: str) -> TimingKind:
-    if name == "mem_bar":
-        return TimingKind.BARRIER
-    if name in _FREE:
-        return TimingKind.PREDICATE
-    return TimingKind.LOAD if name in _LOADS else TimingKind.STORE if name in _STORES else TimingKind.COMPUTE
 
 
 def _width(node: MicroOperation) -> int:
@@ -294,9 +260,6 @@ def _bytes(node: MicroOperation, name: str) -> int:
 
 # Loads of a launch that nothing keeps behind an earlier store of the same bytes (docs/reference/micro.md 6.5).
 
-STORE_ORDERING = ("VST_VST", "VV_ALL")
-"""The effect of a `mem_bar` that orders vector stores after earlier vector stores."""
-
 ORDERING = ("VST_VLD", "VV_ALL")
 """The effect of a `mem_bar` that orders vector loads after earlier vector stores."""
 
@@ -307,23 +270,14 @@ def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, in
     An access extends as far as its mask may. `capacity` is the size of the buffer; bytes beyond it are ignored.
     """
     found: set[tuple[int, int]] = set()
-    for issue, store, byte in _behind_stores(scope, capacity, TimingKind.LOAD, ORDERING):
+    for issue, store, byte in behind_stores(scope, capacity, TimingKind.LOAD, ORDERING):
         pair = issue.instruction.line, store
         if pair not in found:
             found.add(pair)
             yield *pair, issue.address + byte
 
 
-def overlapping_stores(scope: Scope, capacity: int) -> tuple[int, int] | None:
-    """Return the lines of the first store over bytes of an earlier one of its launch without a barrier, or None.
-
-    Both may be one line, in two trips of a loop. Extents and `capacity` are as for `overtaking_loads`.
-    """
-    over = _behind_stores(scope, capacity, TimingKind.STORE, STORE_ORDERING)
-    return next(((issue.instruction.line, store) for issue, store, _ in over), None)
-
-
-def _behind_stores(
+def behind_stores(
     scope: Scope, capacity: int, kind: TimingKind, ordering: Sequence[str]
 ) -> Iterator[tuple[ScopeIssue, int, int]]:
     """Yield every access of a kind to bytes of an earlier store that no barrier of these words separates from it.

@@ -7,7 +7,7 @@ the bit of a lane's first byte governs the lane (docs/reference/micro.md section
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +34,12 @@ Bits = NDArray[np.bool_]
 
 def _kept(array: NDArray[np.generic], size: int) -> None:
     """Make an array of a value read-only; it must have one entry per byte of a register."""
-    assert array.shape == (size,), array.shape
+    assert array.shape[-1] == size, array.shape
     array.flags.writeable = False
 
 
-def _all_defined() -> Bits:
-    return np.ones(REGISTER_BYTES, np.bool_)
+_ALL_DEFINED = np.ones(REGISTER_BYTES, np.bool_)
+_ALL_DEFINED.flags.writeable = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,11 +47,11 @@ class VectorRegister:
     """The 256 bytes of a vector register, and a mark for each with a defined value.
 
     A register takes over its arrays and makes them read-only. Undefined bytes read as in `data`: the chip's value
-    is unknown.
+    is unknown. The data of several runs have a first axis, as in `MicroMemory`.
     """
 
     data: Bytes
-    defined: Bits = field(default_factory=_all_defined)
+    defined: Bits = field(default_factory=lambda: _ALL_DEFINED)
 
     def __post_init__(self) -> None:
         _kept(self.data, REGISTER_BYTES)
@@ -66,18 +66,13 @@ class VectorRegister:
         """Return for each lane of `width` bits whether all of it is defined."""
         return whole_lanes(self.defined, width)
 
-    @property
-    def is_defined(self) -> bool:
-        """Whether every byte has a value."""
-        return bool(self.defined.all())
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredicateRegister:
     """The 256 bits of a predicate register, and a mark for each with a defined value."""
 
     bits: Bits
-    defined: Bits = field(default_factory=_all_defined)
+    defined: Bits = field(default_factory=lambda: _ALL_DEFINED)
 
     def __post_init__(self) -> None:
         _kept(self.bits, REGISTER_BYTES)
@@ -91,6 +86,11 @@ class PredicateRegister:
         """Return for each lane of `width` bits whether its bit is defined."""
         return self.defined[:: width // 8]
 
+    @property
+    def is_defined(self) -> bool:
+        """Whether every bit has a value."""
+        return self.defined is _ALL_DEFINED or bool(self.defined.all())
+
 
 def whole_lanes(defined: Bits, width: int) -> Bits:
     """Return for each lane of `width` bits whether all its bytes are marked."""
@@ -101,11 +101,6 @@ def every_of_row(marks: Bits) -> Bits:
     """Return for each row whether all its marks are set."""
     every: Bits = np.logical_and.reduce(marks, axis=1)
     return every
-
-
-def unwritten() -> VectorRegister:
-    """Return a register without defined bytes."""
-    return VectorRegister(np.zeros(REGISTER_BYTES, np.uint8), np.zeros(REGISTER_BYTES, np.bool_))
 
 
 def register_of(codes: Codes, defined: Bits) -> VectorRegister:
@@ -123,8 +118,10 @@ def masked(codes: Codes, defined: Bits, mask: PredicateRegister) -> VectorRegist
     """
     width = codes.dtype.itemsize * 8
     active = mask.lanes(width)
-    zeroed = np.where(active, codes, codes.dtype.type(0))
-    return register_of(zeroed, (defined | ~active) & mask.defined_lanes(width))
+    marks = defined | ~active
+    if not mask.is_defined:
+        marks &= mask.defined_lanes(width)
+    return register_of(np.where(active, codes, codes.dtype.type(0)), marks)
 
 
 def mask_of(lanes: Bits, width: int, defined: Bits | None = None) -> PredicateRegister:
@@ -138,9 +135,15 @@ def mask_of(lanes: Bits, width: int, defined: Bits | None = None) -> PredicateRe
     return PredicateRegister(bits, known)
 
 
+@lru_cache(maxsize=1 << 9)
+def leading_lanes(count: int, width: int) -> PredicateRegister:
+    """Return the mask of the first lanes of `width` bits."""
+    return mask_of(np.arange(REGISTER_BYTES * 8 // width) < count, width)
+
+
 def every_lane(width: int) -> PredicateRegister:
     """Return the mask of all lanes of `width` bits."""
-    return mask_of(np.ones(REGISTER_BYTES * 8 // width, np.bool_), width)
+    return leading_lanes(REGISTER_BYTES * 8 // width, width)
 
 
 # What an instruction is given and yields: operands by kind, in the order of its text.
@@ -277,7 +280,7 @@ def converted(
         heard: receives the codes before and after, for active elements with known values.
     """
     src, dst = formats
-    before = _elements(source, src)[places.source]
+    before = np.take(_elements(source, src), places.source, axis=-1)
     after = change(before)
     active, known = mask.bits[governors], mask.defined[governors]
     marks = _defined_elements(source, src)[places.source]
@@ -289,9 +292,9 @@ def converted(
 
 def _filled(converted: Codes, marks: Bits, dst: Format, places: ConvertMap) -> VectorRegister:
     """Return a register with elements at their positions, 0 elsewhere; `marks` tells which of them are defined."""
-    target_codes = np.zeros(REGISTER_BYTES * 8 // _lane_bits(dst), converted.dtype)
-    target_codes[places.destination] = converted
-    defined = np.ones(target_codes.size, np.bool_)
+    target_codes = np.zeros((*converted.shape[:-1], REGISTER_BYTES * 8 // _lane_bits(dst)), converted.dtype)
+    target_codes[..., places.destination] = converted
+    defined = np.ones(target_codes.shape[-1], np.bool_)
     defined[places.destination] = marks
     if dst.bits == 4:
         return VectorRegister(pack_nibbles(target_codes[None])[0], every_of_row(defined.reshape(-1, 2)))

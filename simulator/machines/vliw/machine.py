@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, changes, heard_by
+from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, heard_by
 from castsim.execution.run_limits import walk_limit
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Tree
 from castsim.isa.dataclass import dataclass, field
@@ -164,11 +164,8 @@ class LaneConversionCounts:
             if isinstance(predicate, np.ndarray) and before.ndim and predicate.size % max(1, before.size) == 0:
                 active = predicate.reshape(-1)[:: predicate.size // before.size]
                 before, after = before.reshape(-1)[active], after.reshape(-1)[active]
-            counts = changes(judge, before, after, converts=converts)
-            if counts is not None:
-                src, dst = (judge.src if converts else judge.dst).name, judge.dst.name
-                place = CastPlace(plan.site.span.line, f"{plan.instruction.mnemonic} {src} -> {dst}", src, dst)
-                self.tally.add(place, counts)
+            line, mnemonic = plan.site.span.line, plan.instruction.mnemonic
+            self.tally.count(line, mnemonic, judge, before, after, converts=converts)
 
         return hear
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from castsim.execution.timing import WAITING, Cause, repeated, share
 from castsim.isa.dataclass import dataclass, field, replace
 from castsim.reports.documents import Document, Json, identifier, shortened
+from castsim.reports.launches import written_launches
 from castsim.reports.numbers import clock, described, duration, grouped
 from castsim.reports.pages.blocks import (
     Bars,
@@ -47,8 +48,8 @@ from castsim.reports.sections.kernel import BufferMap, BufferStretch, buffer_map
 from castsim.reports.views.perfetto import CounterTrack, counters
 from castsim.reports.views.recording import Window
 from castsim.reports.views.timeline import DrawnOperation, Timeline
-from castsim.running.estimating.cast_estimates import WEIGHTIEST, Share
-from castsim.running.program_runs import Result, written_launches
+from castsim.running.cycle_evidence import WEIGHTIEST, Share
+from castsim.running.program_runs import Result
 
 if TYPE_CHECKING:
     pass

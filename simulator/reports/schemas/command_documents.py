@@ -1,7 +1,8 @@
-"""Documents that commands build themselves, and those of records."""
+"""Documents that commands build themselves."""
 
 from __future__ import annotations
 
+from castsim.isa.errors import Severity
 from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import (
     Column,
@@ -9,9 +10,8 @@ from castsim.reports.schemas.keys import (
     ErrorEntry,
     Line,
 )
-from castsim.running.checking import Severity
 
-# What every command that fails writes; `castsim check`, `run --all-entries`, `schema`, `completion`, `manual`.
+# What every command that fails writes; `castsim check`, `run --all-entries`, `expand`.
 
 
 class FindingEntry(Keys):
@@ -38,47 +38,6 @@ class Failure(CommandDocument, name="errors"):
     """The document of a command that fails; the exit code is 1 or 2."""
 
     errors: list[ErrorEntry] = says("The errors.")
-
-
-class FormEntry(Keys):
-    """A document that a command may write."""
-
-    name: str = says("Its name.")
-    version: int = says("Its `schema_version`.")
-    meaning: str = says("Meaning of the form.")
-
-
-class CommandSchemas(Keys):
-    """A command."""
-
-    command: str = says("Its name.")
-    documents: list[FormEntry] = says("The documents that it may write.")
-
-
-class SchemaList(CommandDocument, name="schema-list", version=2):
-    """The documents of all commands."""
-
-    commands: list[CommandSchemas] = says("The commands.")
-
-
-class SchemaEntry(CommandDocument, name="schema"):
-    """The schema of a command's documents."""
-
-    command: str = says("Its name.")
-    schema_: dict[str, object] = says("The JSON Schema, draft 2020-12.", alias="schema")
-
-
-class Completion(CommandDocument, name="completion"):
-    """The output of `castsim completion`."""
-
-    shell: str = says("Name of the shell.")
-    script: str = says("The script that completes commands in it.")
-
-
-class Manual(CommandDocument, name="manual"):
-    """The output of `castsim manual`."""
-
-    page: str = says("The manual page.")
 
 
 class Entry(Keys):

@@ -14,22 +14,14 @@ from rich.text import Text
 from castsim.execution.timing import WAITING, Cause, Limiter, Timing, limiter, share
 from castsim.execution.tree import Access, Lowered, Tree, accesses, elements, instances, moved_accesses, scratch_reads
 from castsim.isa.dataclass import dataclass, field
-from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LineLaunches, machine_of
 from castsim.reports.documents import Keys, says
+from castsim.reports.launches import LAUNCH, InstructionLaunches, LineLaunches, all_launches
 from castsim.reports.numbers import grouped
 from castsim.reports.run_cycles import Launches, launch_table
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import Bytes, CauseName, Cycles, Line, Name
 from castsim.reports.terminal import indented, table
-from castsim.running.program_runs import (
-    Result,
-    SourceKey,
-    SourceLine,
-    listed,
-    source_key,
-    source_lines,
-    written_launches,
-)
+from castsim.running.program_runs import Result, SourceKey, SourceLine, listed, source_key, source_lines
 from castsim.targets.loader import Target
 
 # The content of the on-chip buffers of a program, cycle by cycle.
@@ -303,12 +295,6 @@ def kernel_report(result: Result) -> KernelReport:
         buffers=buffer_maps(tree, timing, result.loaded.target),
         launches=tuple(all_launches(tree, timing, result.loaded.target)),
     )
-
-
-def all_launches(tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionLaunches]:
-    """Return the launches in a program, or those of its tile operations if its target has launches."""
-    told = machine_of(target).launches
-    return () if told is None else written_launches(tree, target) or told.lowered(tree, timing, target)
 
 
 FromTo = Annotated[list[int], ("minItems", 2), ("maxItems", 2), ("unit", "cycles")]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from castsim.execution.timing import Cause, Timing
 from castsim.execution.tree import Access, Block, Deltas, Loop, Lowered, Node, Tree, accesses, instances, width
 from castsim.isa.dataclass import dataclass
-from castsim.machines.mechanisms import LaunchSlice
+from castsim.reports.launches import LaunchSlice
 from castsim.reports.views.recording import PipeSegment, free_tracks
 from castsim.reports.views.timeline import Dependence, DrawnOperation, ExecutionSpan, Timeline
 from castsim.targets.dataflow import BLOCK_BYTES

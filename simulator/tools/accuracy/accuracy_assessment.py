@@ -26,10 +26,6 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.dataclass import dataclass, field, fields, replace
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, arguments_checked
 from castsim.machines.mechanisms import vector_units_of
-from castsim.running.estimating import estimate
-from castsim.running.estimating.operation_estimates import IN_PLACE, estimate_tile_operation
-from castsim.running.estimating.strided import further_repeats
-from castsim.running.estimating.tile_estimates import estimate_load, stream_cycles
 from castsim.running.program_runs import run
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import SourceKind, with_options
@@ -44,6 +40,9 @@ from castsim.tools.accuracy.measured_rows import (
     MeasuredTable,
     read_table,
 )
+from castsim.tools.estimate.operation_estimates import IN_PLACE, estimate_tile_operation
+from castsim.tools.estimate.strided import further_repeats
+from castsim.tools.estimate.tile_estimates import estimate, estimate_load, stream_cycles
 
 LABEL_SHAPE = "label shape"
 """Convention of rows that state loop trips: castsim simulates as many rows of trips of the variant that runs."""

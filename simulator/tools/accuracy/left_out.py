@@ -21,7 +21,6 @@ from castsim.isa.dataclass import astuple, dataclass, fields, replace
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import CastAsked, lowerer_of, tiles_of
-from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest, timed_alone
 from castsim.targets.description import with_values
 from castsim.targets.loader import CAST, INTERVALS, LOAD, POOLED, SCOPE, STORE, Residuals, Target, TileTarget
 from castsim.tools.accuracy.accuracy_assessment import (
@@ -35,6 +34,7 @@ from castsim.tools.accuracy.accuracy_assessment import (
 from castsim.tools.accuracy.measured_rows import CAST as CAST_OPERATION
 from castsim.tools.accuracy.measured_rows import KERNEL, LAUNCH, TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.tools.accuracy.measured_rows import SCOPE as SCOPE_OPERATION
+from castsim.tools.estimate.cast_estimates import CastShape, OperandPlacement, TileCastRequest, timed_alone
 
 WEIGHT_OF_LARGEST = 0.02
 """Weight of the largest error in the objective of a fit, in addition to the mean."""

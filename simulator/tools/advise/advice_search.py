@@ -17,23 +17,25 @@ from castsim.isa.pto import program as pto
 from castsim.isa.reading import Language, read_source
 from castsim.machines.mechanisms import tiles_of
 from castsim.machines.vliw import assembly_target
-from castsim.running.program_edits import (
+from castsim.running.program_edits import Edited, TextOperation, TileText, each_of, indent, read_text
+from castsim.targets.dataflow import BLOCK_BYTES
+from castsim.targets.loader import Target
+from castsim.tools.advise import equivalence, reordering, rewrites
+from castsim.tools.advise.equivalence import REFUSED, Baseline, faster, offer_of, original
+from castsim.tools.advise.rewrites import MERGING
+from castsim.tools.advise.suggestions import (
     SECONDS,
     TRIES,
-    Edited,
     ProposedChange,
     Rejection,
     RunConfig,
     Suggestion,
     SuggestionEvidence,
-    TextOperation,
-    TileText,
-    each_of,
+)
+from castsim.tools.advise.text_edits import (
     fresh,
-    indent,
     placed_sizes,
     read_by,
-    read_text,
     renamed,
     retype,
     row_aligned,
@@ -41,11 +43,6 @@ from castsim.running.program_edits import (
     used,
     written_by,
 )
-from castsim.targets.dataflow import BLOCK_BYTES
-from castsim.targets.loader import Target
-from castsim.tools.advise import equivalence, reordering, rewrites
-from castsim.tools.advise.equivalence import REFUSED, Baseline, faster, offer_of, original
-from castsim.tools.advise.rewrites import MERGING
 
 __all__ = ["Advice", "advice_on", "advise", "proposed"]
 

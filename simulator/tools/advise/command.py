@@ -16,10 +16,10 @@ from castsim.isa.errors import ReadError
 from castsim.isa.reading import Language, Source, read_source
 from castsim.reports.progress import stage_progress
 from castsim.running.languages import CPP, GRAPH, language_module, language_of
-from castsim.running.program_edits import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
 from castsim.tools.advise.advice_search import Advice, advice_on
 from castsim.tools.advise.documents import Advise
 from castsim.tools.advise.equivalence import original
+from castsim.tools.advise.suggestions import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import Cycles, Line, Percent
-from castsim.running.program_edits import SuggestionEvidence
+from castsim.tools.advise.suggestions import SuggestionEvidence
 
 if TYPE_CHECKING:
     pass

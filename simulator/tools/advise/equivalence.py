@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -17,13 +19,18 @@ from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, format_na
 from castsim.isa.reading import Source
 from castsim.machines.mechanisms import tiles_of
 from castsim.machines.vector_function.function_launches import MicroFunction
-from castsim.machines.vector_function.scope_recorder import overlapping_stores
+from castsim.machines.vector_function.launched_scope import Scope, TimingKind
+from castsim.machines.vector_function.scope_recorder import behind_stores
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.codec import array_from_codes, codes_from_array
 from castsim.numerics.policy import abstract_policy
-from castsim.running.loaded import Loaded, LoadedProgram, LoadRequest
-from castsim.running.program_edits import (
+from castsim.running.loaded import Loaded, LoadedProgram, LoadRequest, RunOptions
+from castsim.running.micro import MicroProgram
+from castsim.running.program_loading import TileProgram
+from castsim.running.program_runs import Result, computed, run_loaded
+from castsim.targets.description import with_options
+from castsim.tools.advise.suggestions import (
     ProposedChange,
     Rejection,
     RunConfig,
@@ -31,10 +38,7 @@ from castsim.running.program_edits import (
     SuggestionEvidence,
     diff_of,
 )
-from castsim.running.program_loading import TileProgram
-from castsim.running.program_runs import Result, computed, run_loaded
-from castsim.targets.description import with_options
-from castsim.tools.advise.symbolic_values import same_outputs
+from castsim.tools.advise.symbolic_values import OutputTerms, same_outputs
 from castsim.tools.expand.expansion import expand_source
 
 # Inputs on which two programs are compared: random numbers, random bits, and the numbers at which casts differ.
@@ -172,7 +176,10 @@ class Baseline:
     timed: Result
     trials: list[tuple[Mapping[str, Codes], Mapping[str, Codes]]] = field(default_factory=list)
     """Inputs and outputs of runs, without inputs that the program itself refuses."""
+    terms: OutputTerms | None = None
+    """The terms of its outputs; None if it has none."""
     _asked: int = 0
+    _elsewhere: list[Baseline] | None = None
     _changed: dict[str, tuple[LoadedProgram, Result] | CastsimError | EngineError] = field(default_factory=dict)
 
     def changed(self, text: str) -> tuple[LoadedProgram, Result]:
@@ -193,6 +200,15 @@ class Baseline:
         if isinstance(found, Exception):
             raise found
         return found
+
+    def elsewhere(self) -> list[Baseline]:
+        """Return the program with other scalar arguments, as far as it accepts them."""
+        if self._elsewhere is None:
+            self._elsewhere = []
+            for args in other_arguments(self.setting.args):
+                with suppress(*REFUSED):
+                    self._elsewhere.append(original(self.source, replace(self.setting, args=args, inputs={})))
+        return self._elsewhere
 
     @property
     def cycles(self) -> int:
@@ -240,7 +256,7 @@ def original(source: Source, setting: RunConfig) -> Baseline:
     found = timed(loaded, setting)
     for name in (*setting.inputs, *setting.ranges):
         check_known(name, found.loaded.arguments)
-    return Baseline(source, setting, loaded, found)
+    return Baseline(source, setting, loaded, found, terms=terms_of(loaded))
 
 
 def timed(loaded: LoadedProgram, setting: RunConfig, engine: str | None = None) -> Result:
@@ -308,15 +324,10 @@ def offer_of(change: ProposedChange, before: Baseline) -> Suggestion | Rejection
 
 def holds_elsewhere(change: ProposedChange, before: Baseline) -> bool:
     """Return whether a change also keeps the outputs for other scalar arguments that the program accepts."""
-    for args in other_arguments(before.setting.args):
-        setting = replace(before.setting, args=args, inputs={})
+    for other in before.elsewhere():
         try:
-            other = original(before.source, setting)
-        except REFUSED:
-            continue
-        try:
-            loaded = setting.loaded(replace(before.source, text=change.text))
-            timed(loaded, setting)
+            loaded = other.setting.loaded(replace(before.source, text=change.text))
+            timed(loaded, other.setting)
         except REFUSED:
             return False
         if not proven(other, loaded) and tried(other, loaded, FOR_PROOF) is None:
@@ -335,25 +346,47 @@ def other_arguments(args: Mapping[str, int | float]) -> Iterator[dict[str, int |
 
 def proven(before: Baseline, loaded: LoadedProgram) -> bool:
     """Return whether the terms of all outputs are equal."""
+    after = None if before.terms is None else terms_of(loaded)
+    return before.terms is not None and after is not None and same_outputs(before.terms, after)
+
+
+def terms_of(loaded: LoadedProgram) -> OutputTerms | None:
+    """Return the terms of a program's outputs; None if it is not one of tiles alone."""
     chip = tiles_of(loaded.target)
-    one, other = before.loaded, loaded
-    if chip is None or not isinstance(one, TileProgram) or not isinstance(other, TileProgram):
-        return False
-    return same_outputs((one.tree, one.arguments), (other.tree, other.arguments), chip)
+    if chip is None or not isinstance(loaded, TileProgram):
+        return None
+    return OutputTerms(loaded.tree, loaded.arguments, chip)
 
 
 def tried(before: Baseline, loaded: LoadedProgram, count: int) -> int | None:
     """Return the number of inputs on which both programs gave the same bits; None if any differs."""
     runs = before.runs(count)
     uses = before.timed.loaded.arguments
-    for inputs, outputs in runs:
+    # The first run alone finds out quickly what differs everywhere.
+    size = 1 + sum(use.elements * use.format.storage_bits // 8 for use in uses.values())
+    ends = [0, *range(1, len(runs), max(1, min(_TOGETHER, _BYTES_TOGETHER // size))), len(runs)]
+    for start, end in pairwise(ends):
+        part = runs[start:end]
         try:
-            found = computed(loaded, inputs, before.setting.limits)
+            found = _outputs(loaded, [inputs for inputs, _ in part], before.setting)
         except REFUSED:
             return None
-        if not bits_equal(outputs, found, uses):
+        if not all(bits_equal(outputs, own, uses) for (_, outputs), own in zip(part, found, strict=True)):
             return None
     return len(runs)
+
+
+_TOGETHER, _BYTES_TOGETHER = 128, 1 << 27
+"""Maximum number of runs that one walk computes, and of bytes of their arguments."""
+
+
+def _outputs(
+    loaded: LoadedProgram, inputs: Sequence[Mapping[str, Codes]], setting: RunConfig
+) -> Iterable[Mapping[str, Codes]]:
+    """Return the outputs for each of several inputs."""
+    if isinstance(loaded, MicroProgram) and len(inputs) > 1:
+        return loaded.outputs_of(inputs, RunOptions(limits=setting.limits))
+    return (computed(loaded, each, setting.limits) for each in inputs)
 
 
 # A tile program as its vector functions, without the barriers that no two stores of theirs need.
@@ -401,7 +434,12 @@ def _overlap(text: str, before: Baseline) -> bool:
         return True
     capacity = found.target.memories[BUFFER].capacity_bytes
     scopes = {id(each.scope): each.scope for each in elements(found.tree.root) if isinstance(each, MicroFunction)}
-    return any(overlapping_stores(scope, capacity) for scope in scopes.values())
+    return any(_stores_overlap(scope, capacity) for scope in scopes.values())
+
+
+def _stores_overlap(scope: Scope, capacity: int) -> bool:
+    """Return whether a store of a launch writes bytes of an earlier one without a barrier between them."""
+    return any(True for _ in behind_stores(scope, capacity, TimingKind.STORE, ("VST_VST", "VV_ALL")))
 
 
 def _counted(count: int) -> str:

@@ -17,17 +17,10 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES
 from castsim.isa.tpc.parser import parse, print_declaration, print_instruction
 from castsim.isa.tpc.program import Bundle, LabelDefinition, TpcInstruction, TpcProgram
-from castsim.running.program_edits import (
-    ProposedChange,
-    TextOperation,
-    TileText,
-    defined,
-    each_of,
-    read_by,
-    used,
-    written_by,
-)
+from castsim.running.program_edits import TextOperation, TileText, each_of
 from castsim.targets.vliw import VliwTarget
+from castsim.tools.advise.suggestions import ProposedChange
+from castsim.tools.advise.text_edits import defined, read_by, used, written_by
 from castsim.tools.tpc_assembly.scheduling import schedule
 
 REORDERING = "reorder"

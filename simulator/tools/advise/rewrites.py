@@ -11,16 +11,12 @@ from castsim.isa.formats import Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.pto.types import ELEMENTS
-from castsim.running.program_edits import (
-    Edited,
-    ProposedChange,
-    TextOperation,
-    TileText,
+from castsim.running.program_edits import Edited, TextOperation, TileText, each_of, indent
+from castsim.tools.advise.suggestions import ProposedChange
+from castsim.tools.advise.text_edits import (
     defined,
-    each_of,
     first_free,
     fresh,
-    indent,
     read_by,
     renamed,
     retype,

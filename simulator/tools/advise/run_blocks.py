@@ -10,10 +10,10 @@ from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.reading import Language, Source
 from castsim.reports.numbers import grouped
 from castsim.reports.pages.blocks import Block, Folded, Line, Listing, Text
-from castsim.running.program_edits import RunConfig
 from castsim.running.program_runs import Result
 from castsim.tools.advise.advice_search import Advice, advice_on
 from castsim.tools.advise.equivalence import original
+from castsim.tools.advise.suggestions import RunConfig
 
 
 def blocks_of_run(options: Namespace, result: Result, *, is_read: bool) -> Sequence[Block]:

@@ -515,24 +515,32 @@ def _places(stream: Stream, lanes: np.ndarray, repeat: int) -> np.ndarray:
     return np.asarray(lane_positions(stream, lanes, repeat, 1)[0][:, None] + np.arange(stream.format.storage_bits // 8))
 
 
-def same_outputs(
-    before: tuple[Tree, Mapping[str, ArgumentUse]], after: tuple[Tree, Mapping[str, ArgumentUse]], target: TileTarget
-) -> bool:
+@dataclass(slots=True)
+class OutputTerms:
+    """The terms that a program stores to the bytes of its arguments, computed once for all comparisons with others."""
+
+    tree: Tree
+    arguments: Mapping[str, ArgumentUse]
+    target: TileTarget
+    _digests: dict[int, Mapping[str, bytes] | None] = field(default_factory=dict)
+
+    def by_seed(self, seed: int) -> Mapping[str, bytes] | None:
+        """Return the digest of each argument's terms by one seed; None if they are unknown."""
+        if seed not in self._digests:
+            terms = SeededTerms(seed, self.target, self.arguments)
+            try:
+                terms.follow(self.tree)
+            except UnprovenError:
+                self._digests[seed] = None
+            else:
+                digests = {name: blake2b(found.tobytes()).digest() for name, found in terms.arguments.items()}
+                self._digests[seed] = digests
+        return self._digests[seed]
+
+
+def same_outputs(before: OutputTerms, after: OutputTerms) -> bool:
     """Return whether two programs store equal terms to the same bytes of their arguments; False if unknown."""
-    bits = sum(use.elements * use.format.storage_bits for use in before[1].values())
+    bits = sum(use.elements * use.format.storage_bits for use in before.arguments.values())
     if bits > MOST_BYTES * 8:
         return False
-    for seed in (1, 2):
-        found = []
-        for tree, arguments in (before, after):
-            terms = SeededTerms(seed, target, arguments)
-            try:
-                terms.follow(tree)
-            except UnprovenError:
-                return False
-            found.append(terms.arguments)
-        if found[0].keys() != found[1].keys():
-            return False
-        if not all(np.array_equal(held, found[1][name]) for name, held in found[0].items()):
-            return False
-    return True
+    return all((terms := before.by_seed(seed)) is not None and terms == after.by_seed(seed) for seed in (1, 2))

@@ -23,7 +23,7 @@ from castsim.tools.builtins.report import (
     function_document,
     function_text,
 )
-from castsim.tpc_compiler.builtin_calls import (
+from castsim.tools.tpc_compiler.builtin_calls import (
     Builtin,
     FunctionProgram,
     call,
@@ -32,7 +32,7 @@ from castsim.tpc_compiler.builtin_calls import (
     emitted,
     function_program,
 )
-from castsim.tpc_compiler.builtin_sequences import INPUT, OUTPUT
+from castsim.tools.tpc_compiler.builtin_sequences import INPUT, OUTPUT
 
 
 def emit_or_call(options: Namespace, target: VliwTarget) -> CommandOutcome:

@@ -11,7 +11,7 @@ from castsim.reports.pages.answer_pages import builtin_list_page
 from castsim.reports.targets import BuiltinList
 from castsim.targets.description import with_options
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.builtin_sequences import builtin_target, find_function, generations, is_cast
+from castsim.tools.tpc_compiler.builtin_sequences import builtin_target, find_function, generations, is_cast
 
 
 def execute(options: Namespace) -> CommandOutcome:

@@ -15,8 +15,8 @@ from castsim.reports.run_report import output_of
 from castsim.reports.schemas.keys import Bundles, Cycles, Output, Scalar, StaleRead
 from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ResultOrder
-from castsim.tpc_compiler.builtin_calls import Builtin, BuiltinResult, FunctionProgram, FunctionResult
-from castsim.tpc_compiler.builtin_calls import DescriptorCall as CalledDescriptor
+from castsim.tools.tpc_compiler.builtin_calls import Builtin, BuiltinResult, FunctionProgram, FunctionResult
+from castsim.tools.tpc_compiler.builtin_calls import DescriptorCall as CalledDescriptor
 
 
 class Operations(Keys):

@@ -22,8 +22,8 @@ from castsim.numerics.tiers import convert_codes
 from castsim.targets.tpc_compiler import ChainReading
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.compiled.compiled_casts import CompiledCast, SourceForm, prepared, word_of
-from castsim.tpc_compiler.c_table import ElementVector, bits_of, is_float, is_signed, matched
-from castsim.tpc_compiler.cast_building import RESULT, Order
+from castsim.tools.tpc_compiler.c_table import ElementVector, bits_of, is_float, is_signed, matched
+from castsim.tools.tpc_compiler.cast_building import RESULT, Order
 
 # The casts of LLVM IR as its language reference defines them, to stand beside what the TPC compiler makes of them.
 #

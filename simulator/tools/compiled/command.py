@@ -22,7 +22,7 @@ from castsim.tools.compiled.report import (
     table_document,
     table_text,
 )
-from castsim.tpc_compiler.c_table import cast_table
+from castsim.tools.tpc_compiler.c_table import cast_table
 
 if TYPE_CHECKING:
     from castsim.tools.compiled.compiled_casts import CompiledCast

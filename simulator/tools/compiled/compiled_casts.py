@@ -29,8 +29,8 @@ from castsim.targets.description import Status
 from castsim.targets.loader import load_target
 from castsim.targets.tpc_compiler import ChainReading, IrCastRow, IrStep, LoweringKind, ir_casts, lowering_matrix
 from castsim.targets.vliw import ConvertRow, VliwTarget
-from castsim.tpc_compiler.builtin_calls import KernelResult, execute
-from castsim.tpc_compiler.c_table import (
+from castsim.tools.tpc_compiler.builtin_calls import KernelResult, execute
+from castsim.tools.tpc_compiler.c_table import (
     ElementVector,
     HopMethod,
     Path,
@@ -45,7 +45,7 @@ from castsim.tpc_compiler.c_table import (
     registers_of,
     vector_type,
 )
-from castsim.tpc_compiler.cast_building import (
+from castsim.tools.tpc_compiler.cast_building import (
     RESULT,
     SOURCE,
     Order,
@@ -56,7 +56,7 @@ from castsim.tpc_compiler.cast_building import (
     convert_integer,
     largest,
 )
-from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, SequenceRegister, schedule
+from castsim.tools.tpc_compiler.code_generation import ScheduledKernel, Sequence, SequenceRegister, schedule
 
 # The way of a cast of LLVM IR as the compiler prints it: the types between, and the rounding word of every CONVERT.
 #

@@ -19,8 +19,8 @@ from castsim.reports.terminal import composed, table
 from castsim.targets.description import Status
 from castsim.tools.compiled.cast_comparison import AccountMismatch, Column, ResultComparison, source_format
 from castsim.tools.compiled.compiled_casts import MatrixEntry, SourceForm, entries
-from castsim.tpc_compiler.c_table import CompiledCastTable
-from castsim.tpc_compiler.cast_building import Order
+from castsim.tools.tpc_compiler.c_table import CompiledCastTable
+from castsim.tools.tpc_compiler.cast_building import Order
 
 
 class Hop(Keys):

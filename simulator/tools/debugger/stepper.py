@@ -25,7 +25,7 @@ from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.pto.value_types import MaskType, MicroOperation, VectorType, element_format, held_element
 from castsim.isa.reading import Source
 from castsim.isa.tpc.program import File, TensorDeclaration, VlmDeclaration
-from castsim.machines.mechanisms import machine_of
+from castsim.reports.launches import sent_cycles
 from castsim.running.loaded import Inputs, LoadedProgram
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
@@ -247,12 +247,11 @@ class _Issued(NamedTuple):
 def _issued(trace: Trace) -> Iterator[_Issued]:
     """Yield the timed operations, with the cycles in which the front end sends the instructions of vector functions."""
     loaded, executions = trace.result.loaded, trace.result.timing.executions
-    launches = machine_of(loaded.target).launches
     for number, (lowered, _) in enumerate(instances(loaded.tree)):
         instruction = loaded.tree.instructions[lowered.instruction]
         timed = executions[number] if trace.timed else None
         start, end = (0, 0) if timed is None else (timed.start, timed.end)
-        inside = [start + cycle for cycle in launches.sent(lowered, loaded.target)] if launches and trace.timed else []
+        inside = [start + cycle for cycle in sent_cycles(lowered, loaded.target)] if trace.timed else []
         yield _Issued(instruction, instruction.span.line, start, end, inside)
 
 

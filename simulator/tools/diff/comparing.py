@@ -23,7 +23,6 @@ from castsim.numerics.codec import codes_from_array, value_of
 from castsim.reports.documents import CommandDocument, Document, Json, Keys, identifier, says
 from castsim.reports.numbers import bits_text, duration, grouped, json_value
 from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value
-from castsim.reports.schemas.recorded_runs import recorded_run
 from castsim.reports.terminal import composed, indented, table
 from castsim.running.loaded import LoadedProgram, LoadRequest
 from castsim.running.program_loading import load
@@ -48,10 +47,11 @@ from castsim.tools.diff.differences import (
 from castsim.tools.diff.differences import (
     Difference as RunDifference,
 )
+from castsim.tools.diff.recorded_runs import recorded_run
 
 if TYPE_CHECKING:
-    from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun
     from castsim.running.loaded import LaunchRequest
+    from castsim.tools.diff.recorded import RecordedOutput, RecordedRun
 
 
 # The JSON that `castsim run --json` wrote, read back as a side of a comparison.

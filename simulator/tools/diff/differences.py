@@ -20,7 +20,8 @@ from castsim.isa.dataclass import dataclass, field
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Codes, Format
 from castsim.numerics.codec import codes_from_array
-from castsim.running.program_runs import Result, causes_by_line, listed, source_lines, written_launches
+from castsim.reports.launches import written_launches
+from castsim.running.program_runs import Result, causes_by_line, listed, source_lines
 
 # The lines of a program as a comparison sees them: what is written in each, without blanks and comments.
 

@@ -11,22 +11,21 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from castsim.isa.dataclass import dataclass, replace
-from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, Severity
 from castsim.isa.pto import program as pto
 from castsim.isa.pto import pto_parser
 from castsim.isa.pto.program import For, If, Section, While, nodes
 from castsim.isa.pto.pto_printer import head_text, operation_text
 from castsim.isa.pto.types import format_type
-from castsim.isa.tpc.parser import canonical_text, parse
+from castsim.isa.tpc.parser import canonical_text, has_virtual_registers, parse
 from castsim.machines.vliw import assembly_target
-from castsim.running.checking import Finding, Severity, check_text
+from castsim.running.checking import Finding, check_text
 from castsim.tools.editor.program_slice import EditedText, Settings, excerpt, findings_in, node_at, target_of_text
 from castsim.tools.editor.symbols import TileIndex
 from castsim.tools.lowering.demand import CastRequest
 from castsim.tools.lowering.lowering_answers import Answer, answer
 from castsim.tools.lowering.planner import PlanKind
 from castsim.tools.lowering.steps import TileCastForm
-from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 # What a repair is, and a text with it.
 

@@ -44,7 +44,7 @@ from castsim.numerics.codec import codes_from_strings, strings_from_codes
 from castsim.targets.loader import Target
 from castsim.tools.editor.checker import CheckedLine
 from castsim.tools.editor.program_slice import EditedText, Settings, excerpt, node_at, target_of_text, work
-from castsim.tpc_compiler.c_language import (
+from castsim.tools.tpc_compiler.c_language import (
     GENERATIONS,
     Group,
     IntrinsicCall,

@@ -28,7 +28,7 @@ from castsim.tools.editor.symbols import (
     TileIndex,
     TokenType,
 )
-from castsim.tpc_compiler.c_language import call_named, constants, type_named
+from castsim.tools.tpc_compiler.c_language import call_named, constants, type_named
 
 # The symbol index of TPC kernels in C: functions, parameters, variables, macros.
 #

@@ -25,11 +25,11 @@ from castsim.isa.reading import Language, Source
 from castsim.machines.vector_function.function_operations import VectorFunction, mnemonic
 from castsim.machines.vliw import chosen_target
 from castsim.running.checking import Finding, in_order, of_errors, of_warnings
-from castsim.running.estimating import estimate
 from castsim.running.loaded import LoadRequest
 from castsim.running.micro import MicroProgram
 from castsim.running.program_loading import TileProgram, walking_of
 from castsim.targets.loader import Target, load_target
+from castsim.tools.estimate.tile_estimates import estimate
 from castsim.tools.expand.expansion import expanded_function
 
 # An open text: what is asked for beside it, its target, and its places as castsim and as clients count them.
@@ -408,9 +408,9 @@ def _read(found: Excerpt, settings: Settings) -> list[Finding]:
 
 
 def _read_assembly(text: EditedText, settings: Settings) -> list[Finding]:
+    from castsim.isa.tpc.parser import has_virtual_registers  # noqa: PLC0415 - as above
     from castsim.isa.tpc.parser import parse as parse_assembly  # noqa: PLC0415 - only the language in use is loaded
     from castsim.machines.vliw import chosen_target  # noqa: PLC0415 - as above
-    from castsim.tpc_compiler.virtual_registers import has_virtual_registers  # noqa: PLC0415 - as above
 
     if not has_virtual_registers(text.text):
         target = chosen_target(text.text, text.name, settings.request().target)

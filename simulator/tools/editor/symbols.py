@@ -19,9 +19,8 @@ from castsim.isa.pto.lexer import PtoSource, TokenKind, Tokens, scan
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, SCALARS
 from castsim.isa.tpc.forms import SELECTORS
 from castsim.isa.tpc.instructions import ALIASES, FORMS, forms_of
-from castsim.isa.tpc.parser import LABEL
+from castsim.isa.tpc.parser import LABEL, VIRTUAL_REGISTER
 from castsim.isa.tpc.program import GROUPED, SPECIALS, AssemblySource, File, Word
-from castsim.tpc_compiler.virtual_registers import NAME
 
 
 class SymbolKind(StrEnum):
@@ -423,7 +422,7 @@ def _registers(text: str) -> tuple[str, ...]:
     """Return the registers that a word names: one, those of a group, or none."""
     found = _REGISTER.fullmatch(text)
     if found is None:
-        named = NAME.fullmatch(text)
+        named = VIRTUAL_REGISTER.fullmatch(text)
         return () if named is None else (f"%{named[1].lower()}.{named[2]}",)
     file, index = File(found[1].upper()), int(found[2])
     whole, count = GROUPED.get(file, (file, 1))

@@ -87,6 +87,6 @@ FEATURES = (
         "compute the helper functions of the TOSA specification: scales, look-ups, TABLE",
         _tosa,
         "castsim.tools.graphs.tosa_helpers",
-        documents=("castsim.tools.graphs.documents:Tosa",),
+        documents=("castsim.tools.graphs.tosa_helpers:Tosa",),
     ),
 )

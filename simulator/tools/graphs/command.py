@@ -45,7 +45,10 @@ def execute(options: Namespace) -> CommandOutcome:
     inputs = make_tensors(graph, assignments("--in", options.inputs, names), sizes, most)
     folder, programs = output_folder(options.out), output_folder(options.emit, "--emit")
     with stage_progress(options) as progress:
-        found = run_graph(graph, target, inputs, progress, options.engine, held, limits_of(options), most)
+        documented = options.json is not None or html is not None
+        found = run_graph(
+            graph, target, inputs, progress, options.engine, held, limits_of(options), most, refuted=documented
+        )
     files = _write_outputs(found, folder)
     emitted = _write_programs(found, programs)
 

@@ -50,7 +50,7 @@ from castsim.tools.graphs.tosa_operators import Rescale
 from castsim.tools.graphs.tosa_reader import read_tosa
 from castsim.tools.lowering.lowering_answers import Answer, changed, setting_of
 from castsim.tools.lowering.planner import Plan
-from castsim.tools.lowering.samples import all_codes
+from castsim.tools.lowering.samples import all_codes, distinct
 
 if TYPE_CHECKING:
     from castsim.running.loaded import LoadedProgram
@@ -223,7 +223,7 @@ def _pairs(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]) -
     if any(constant and tensor.codes.size == 1 for tensor, constant in operands):
         ranging = [tensor.codes.reshape(()) if constant else all_codes(tensor.format) for tensor, constant in operands]
     else:
-        sides = [np.unique(tensor.codes) if constant else all_codes(tensor.format) for tensor, constant in operands]
+        sides = [distinct(tensor.codes) if constant else all_codes(tensor.format) for tensor, constant in operands]
         if sides[0] is None or sides[1] is None or sides[0].size * sides[1].size > LARGEST:
             return None
         ranging = [np.repeat(sides[0], sides[1].size), np.tile(sides[1], sides[0].size)]
@@ -318,11 +318,14 @@ def run_graph(
     options: Mapping[str, int | str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     most_elements: int = MOST_ELEMENTS,
+    *,
+    refuted: bool = True,
 ) -> GraphRun:
     """Run every node on the target, and compare; nodes and outputs of more than `most_elements` elements are refused.
 
     Given target options stay unchanged; a cast that needs others, which software sets, runs with
-    those that `castsim.tools.lowering.lowering_answers.answer` chooses.
+    those that `castsim.tools.lowering.lowering_answers.answer` chooses. Without `refuted` the closest chain
+    without them is not sought.
 
     Casts are compared with the sets of their specification, ONNX nodes also with onnx's reference evaluator, for the
     inputs that the preceding simulated nodes computed. Outputs of an ONNX graph are also compared with the evaluator's
@@ -333,7 +336,7 @@ def run_graph(
     """
     held = setting_of(target, options or {})
     target = changed(target, dict(held))
-    chip = Chip(target, progress, held)
+    chip = Chip(target, progress, held, refuted)
     values: dict[str, GraphTensor] = {**graph.constants, **inputs}
     done: list[NodeRun] = []
     unsettled: dict[str, Mask] = {}

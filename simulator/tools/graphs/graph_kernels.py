@@ -26,7 +26,7 @@ from castsim.targets.loader import Target
 from castsim.tools.lowering.catalogue import PLANNING, Catalogue, catalogue_of, search
 from castsim.tools.lowering.demand import MOST_STEPS, CastRequest, Demand, settle
 from castsim.tools.lowering.lowering_answers import Answer, Setting, answer
-from castsim.tools.lowering.samples import all_codes, telling_codes
+from castsim.tools.lowering.samples import all_codes, distinct, telling_codes
 from castsim.tools.lowering.steps import Chain, FormatCast, Integral, LoweringStep, RereadForm, run_chain
 
 
@@ -256,11 +256,15 @@ _TRIED = 1 << 8
 
 @dataclass
 class Chip:
-    """A target with its cached plans and conversions; `given` are options that stay unchanged."""
+    """A target with its cached plans and conversions; `given` are options that stay unchanged.
+
+    `refuted` tells whether answers name the closest chain without further options.
+    """
 
     target: Target
     progress: ProgressCallback = lambda *_: None
     given: Setting = ()
+    refuted: bool = True
     _answers: dict[tuple[Any, ...], Answer] = field(default_factory=dict)
     _chains: dict[tuple[Any, ...], Chain | None] = field(default_factory=dict)
 
@@ -276,8 +280,9 @@ class Chip:
         if key not in self._answers:
             request = CastRequest(src.name, dst.name, self.target, spec=spec, version=version, attributes=attributes)
             self._answers[key] = answer(
-                request, self.progress, options=dict(self.given), explain=False, alternatives=False
-            )
+                request, self.progress, options=dict(self.given), explain=False, alternatives=False,
+                refuted=self.refuted,
+            )  # fmt: skip
         return self._answers[key]
 
     def lacks(self, fmt: Format) -> bool:
@@ -396,7 +401,7 @@ class Chip:
 
 def _exact_of(catalogue: Catalogue, demand: Demand, codes: Codes) -> Chain | None:
     """Return the shortest chain that is right on codes: searched on some, tried on all, searched again on failure."""
-    tried = codes[np.unique(np.linspace(0, codes.size - 1, min(codes.size, _TRIED)).astype(np.intp))]
+    tried = codes[distinct(np.linspace(0, codes.size - 1, min(codes.size, _TRIED)).astype(np.intp))]
     while True:
         chain = min(search(catalogue, demand, tried, MOST_STEPS), key=_effort, default=None)
         if chain is None:
@@ -404,7 +409,7 @@ def _exact_of(catalogue: Catalogue, demand: Demand, codes: Codes) -> Chain | Non
         wrong = codes[~demand.satisfied(codes, run_chain(chain, codes))]
         if not wrong.size:
             return chain
-        tried = np.unique(np.concatenate((tried, wrong[:: max(1, wrong.size // _TRIED)])))
+        tried = distinct(np.concatenate((tried, wrong[:: max(1, wrong.size // _TRIED)])))
 
 
 def _effort(chain: Chain) -> tuple[int, int]:
@@ -419,7 +424,7 @@ def _integer_codes(fmt: Format, low: int, high: int) -> Codes:
     else:
         powers = [sign * (1 << k) + d for k in range(33) for sign in (1, -1) for d in (-1, 0, 1)]
         spread = np.linspace(low, high, 1 << 10).astype(np.int64)
-        values = np.unique(np.concatenate((np.array(powers, np.int64), spread, [low, high])))
+        values = distinct(np.concatenate((np.array(powers, np.int64), spread, [low, high])))
         values = values[(low <= values) & (values <= high)]
     if isinstance(fmt, IntFormat):
         codes: Codes = values.astype(np.uint64).astype(code_dtype(fmt)) & code_dtype(fmt).type((1 << fmt.bits) - 1)

@@ -14,9 +14,25 @@ from numpy.typing import NDArray
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.execution.input_data import read_array
 from castsim.isa.errors import ReadError, closest
+from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.targets.loader import load_target
 from castsim.tools.graphs import tosa_operators as tosa
 from castsim.tools.graphs.vector_program import TableRun, table_on
+
+
+class TosaResult(Keys):
+    """One call of a function."""
+
+    arguments: list[int] = says("Its arguments.")
+    result: list[int] = says("Its result; a scale is multiplier and shift.")
+
+
+class Tosa(CommandDocument, name="tosa"):
+    """The results of a helper function of the TOSA specification."""
+
+    function: str = says("Name of the function.")
+    results: list[TosaResult] = says("One entry for each call.")
+
 
 _SCALES = ("apply_scale_32", "apply_scale_16")
 _LOOKUPS = ("apply_lookup_s", "TABLE")

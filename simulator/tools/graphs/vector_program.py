@@ -26,9 +26,9 @@ from castsim.targets.vliw import VliwTarget
 from castsim.tools.graphs.graph_kernels import Combined, KeptValue, KernelValue, NodeKernel, NodeText
 from castsim.tools.lowering.steps import RereadForm
 from castsim.tools.lowering.vector_steps import issue_step, vector_assembly
-from castsim.tpc_compiler.builtin_sequences import gather, spread
-from castsim.tpc_compiler.code_generation import Sequence, schedule
-from castsim.tpc_compiler.code_generation import SequenceRegister as Register
+from castsim.tools.tpc_compiler.builtin_sequences import gather, spread
+from castsim.tools.tpc_compiler.code_generation import Sequence, schedule
+from castsim.tools.tpc_compiler.code_generation import SequenceRegister as Register
 
 _BYTE = 8
 

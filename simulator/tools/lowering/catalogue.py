@@ -22,7 +22,7 @@ from castsim.running.program_runs import run_loaded
 from castsim.targets.loader import Target
 from castsim.tools.lowering.demand import Demand, grading_of
 from castsim.tools.lowering.samples import common_codes
-from castsim.tools.lowering.sharing import Kept, Numbers, Shared
+from castsim.tools.lowering.sharing import Kept, Numbers, Shared, program_key, recorded_cycles
 from castsim.tools.lowering.steps import (
     Chain,
     Constants,
@@ -403,18 +403,29 @@ _ASSEMBLIES: Shared[Assembly] = Shared(512)
 
 
 def cost_of(assembly: Assembly) -> ProgramCost:
-    """Return the simulated cost of a program.
+    """Return the cost of a program: its cycles as recorded, else as simulated.
 
     Raises:
         IllegalError, TileError: the target refuses it.
     """
-    name = f"lowered{assembly.suffix}"
-    cycles = _CYCLES.of(
-        (id(assembly.target), assembly.suffix, _timed(assembly.text)),
-        lambda: run_loaded(load_text(assembly.text, name, assembly.target), {}, timing_only=True, races=IGNORE).cycles,
-        assembly.target,
-    )
+    target, timed = assembly.target, timed_text(assembly.text)
+
+    def cycles_of() -> int:
+        cycles = recorded_cycles(target).get(program_key(target, timed))
+        return simulated_cycles(assembly) if cycles is None else cycles
+
+    cycles = _CYCLES.of((id(target), assembly.suffix, timed), cycles_of, target)
     return ProgramCost(cycles, assembly.elements, assembly.scratch_bytes, assembly.buffer_bytes, assembly.registers)
+
+
+def simulated_cycles(assembly: Assembly) -> int:
+    """Return the simulated cycles of a program.
+
+    Raises:
+        IllegalError, TileError: the target refuses it.
+    """
+    loaded = load_text(assembly.text, f"lowered{assembly.suffix}", assembly.target)
+    return run_loaded(loaded, {}, timing_only=True, races=IGNORE).cycles
 
 
 _CYCLES: Shared[int] = Shared(4096)
@@ -422,7 +433,7 @@ _COMMENT = re.compile(r"^//.*\n")
 _ELEMENT = re.compile(r"(?<== arith\.constant )\S+(?= : (?!index))")
 
 
-def _timed(text: str) -> str:
+def timed_text(text: str) -> str:
     """Return the parts of a program that decide its time: without comments and the values of elementwise constants."""
     return _ELEMENT.sub("?", _COMMENT.sub("", text))
 

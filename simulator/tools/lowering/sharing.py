@@ -22,7 +22,7 @@ from castsim.isa.dataclass import MISSING, dataclass, fields
 from castsim.isa.formats import IntFormat, Overflow, Rounding, format_named
 from castsim.numerics.cast import Scale
 from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, NanToInteger, Policy
-from castsim.targets.loader import TileTarget
+from castsim.targets.loader import Target, TileTarget
 from castsim.tools.lowering.steps import And, FormatCast, Integral, Primitive, Scaled
 
 _Found = TypeVar("_Found")
@@ -158,9 +158,9 @@ class Numbers:
         return self._by_identity.of(id(thing), lambda: self._by_value.of(thing, lambda: next(self._next)), thing)
 
 
-# What the tile casts of shipped targets do, as data: with the description's options, and with each setting of options
-# that is searched. A record counts only for the very facts and sources that it was made from; else casts are traced.
-# Nothing is kept for descriptions that are not shipped.
+# Data of shipped targets: what their tile casts do, with the description's options and with each setting of options
+# that is searched, and the cycles of the programs that conformance ranks. A record counts only for the very facts and
+# sources that it was made from; else casts are traced and programs simulated. Other descriptions have no record.
 
 Primitives = tuple[Primitive, ...]
 Behaviours = Mapping[tuple[str, str], Sequence[Primitives]]
@@ -201,15 +201,17 @@ def recorded_casts(target: TileTarget, sources: Sequence[str]) -> RecordedCasts 
 
     `sources` are the machine's files that implement its casts, relative to the folder of the machines.
     """
-    facts = tuple(id(getattr(target, name)) for name in type(target).model_fields if name != "options")
-    return _RECORDED.of(facts, lambda: _read_record(target, sources), target)
+    return _RECORDED.of(_facts(target), lambda: _read_casts(target, sources), target)
 
 
-def _read_record(target: TileTarget, sources: Sequence[str]) -> RecordedCasts | None:
+def _facts(target: Target) -> tuple[int, ...]:
+    """Return the identities of a target's facts, values of its options aside."""
+    return tuple(id(getattr(target, name)) for name in type(target).model_fields if name != "options")
+
+
+def _read_casts(target: TileTarget, sources: Sequence[str]) -> RecordedCasts | None:
     try:
-        record = json.loads((RECORDS / f"casts_{target.name}.json").read_bytes())
-        if record["made_from"] != _made_from(target, sources):
-            return None
+        record = _read_record("casts", target, lambda: _made_from(target, sources))
         policies = [
             Policy(**{key: _WORDS[key](word) if key in _WORDS else word for key, word in row.items()})
             for row in record["policies"]
@@ -218,6 +220,56 @@ def _read_record(target: TileTarget, sources: Sequence[str]) -> RecordedCasts | 
         return RecordedCasts(record["options"], behaviours, record["settings"])
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None  # no record, or not as it was shipped
+
+
+def _read_record(kind: str, target: Target, made_from: Callable[[], str]) -> Any:
+    """Return a shipped record of a target.
+
+    Raises:
+        OSError, ValueError: there is none, or not of these facts and sources.
+    """
+    record = json.loads((RECORDS / f"{kind}_{target.name}.json").read_bytes())
+    if record["made_from"] != made_from():
+        raise ValueError(kind)
+    return record
+
+
+def recorded_cycles(target: Target) -> Mapping[str, int]:
+    """Return the shipped cycles of a target's programs by `program_key`, empty if none are of its facts and sources."""
+    return _RECORDED_CYCLES.of(_facts(target), lambda: _read_cycles(target), target)
+
+
+def _read_cycles(target: Target) -> Mapping[str, int]:
+    try:
+        record = _read_record("cycles", target, lambda: _timed_by(target))
+        return {key: int(cycles) for cycles, keys in record["programs"].items() for key in keys.split()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def record_of_cycles(target: Target, programs: Mapping[str, int]) -> dict[str, object]:
+    """Return the record of a target's programs, from their cycles by `program_key`."""
+    keys: dict[int, list[str]] = {}
+    for key, cycles in sorted(programs.items(), key=lambda row: row[::-1]):
+        keys.setdefault(cycles, []).append(key)
+    return {"made_from": _timed_by(target), "programs": {str(cycles): " ".join(keys[cycles]) for cycles in keys}}
+
+
+def program_key(target: Target, program: str) -> str:
+    """Return the key of a program on a target, whose options count too."""
+    return sha256(repr((_option_values(target), program)).encode()).hexdigest()[:16]
+
+
+def _timed_by(target: Target) -> str:
+    """Return the digest of the facts of a target and of all that times a program."""
+    from castsim.execution.origins import sources_digest  # noqa: PLC0415 - as in `_made_from`
+
+    return sha256(f"{_digest_of_facts(target)} {sources_digest(_TIMING)}".encode()).hexdigest()
+
+
+_TIMING = (
+    "castsim.isa", "castsim.targets", "castsim.engines", "castsim.execution", "castsim.machines", "castsim.running",
+)  # fmt: skip
 
 
 def record_of_casts(
@@ -253,20 +305,24 @@ class _Table:
 
 def _made_from(target: TileTarget, sources: Sequence[str]) -> str:
     """Return the digest of the facts of a target, values of its options aside, and of the sources of the record."""
-    from castsim.execution.distributing import facts_digest  # noqa: PLC0415 - few requests look for a record
-
     folder = Path(__file__).parents[2]
     names = [
         "tools/lowering/tile_casts.py",
         "numerics/policy.py",
         *(f"machines/{name}" for name in sources),
     ]
-    parts = [facts_digest(target.model_copy(update={"options": {}})).encode()]
+    parts = [_digest_of_facts(target).encode()]
     parts += [sha256((folder / name).read_bytes()).digest() for name in names]
     return sha256(b"".join(parts)).hexdigest()
 
 
-def _option_values(target: TileTarget) -> dict[str, str]:
+def _digest_of_facts(target: Target) -> str:
+    from castsim.execution.distributing import facts_digest  # noqa: PLC0415 - few requests look for a record
+
+    return _DIGESTS.of(_facts(target), lambda: facts_digest(target.model_copy(update={"options": {}})), target)
+
+
+def _option_values(target: Target) -> dict[str, str]:
     return {name: str(option.value) for name, option in target.options.items()}
 
 
@@ -303,3 +359,5 @@ def _primitive(parts: Sequence[Any], policies: Sequence[Policy]) -> Primitive:
 
 
 _RECORDED: Shared[RecordedCasts | None] = Shared(16)
+_RECORDED_CYCLES: Shared[Mapping[str, int]] = Shared(16)
+_DIGESTS: Shared[str] = Shared(16)

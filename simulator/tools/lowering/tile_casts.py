@@ -70,15 +70,16 @@ def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[Lo
         if rule is None or (rule.approximate is not None and mnemonic not in _WITHIN):
             continue
         for name in rule.types:
-            fmt = FORMATS[name]
+            fmt, facts = FORMATS[name], ""
             for constant in _constants(constants, mnemonic, fmt):
                 form = TileOperationForm(mnemonic, constant, scratch=rule.tmp == "used")
                 run = _OnRow(target, form, fmt)
                 label = "" if constant is None else f" {_label(mnemonic, constant, fmt)}"
                 what = f"{mnemonic} {name}{label}"
+                facts = facts or run.facts  # constants do not change them
                 # A rounded sum keeps order; one that wraps does not.
                 ordered = mnemonic in _RISING or (mnemonic == "tadds" and isinstance(fmt, FloatFormat))
-                primitive = ConstantArithmetic(f"{target.name} {what}", fmt, run, ordered, constant, run.facts)
+                primitive = ConstantArithmetic(f"{target.name} {what}", fmt, run, ordered, constant, facts)
                 yield LoweringStep(fmt, fmt, (primitive,), (form,), what)
 
 

@@ -46,8 +46,8 @@ from castsim.tools.lowering.steps import (
     VectorForm,
     digest_of_facts,
 )
-from castsim.tpc_compiler.builtin_sequences import gather, read_signature, spread, widened_half
-from castsim.tpc_compiler.code_generation import Sequence, SequenceRegister, schedule
+from castsim.tools.tpc_compiler.builtin_sequences import gather, read_signature, spread, widened_half
+from castsim.tools.tpc_compiler.code_generation import Sequence, SequenceRegister, schedule
 
 _SPELT = TARGET_SPELLINGS
 """Word of `target_type=` by format name."""
@@ -328,7 +328,7 @@ class _Key:
 
 @cache
 def _table(key: _Key) -> Codes:
-    from castsim.tpc_compiler.builtin_calls import builtin, emitted  # noqa: PLC0415 - most casts call none
+    from castsim.tools.tpc_compiler.builtin_calls import builtin, emitted  # noqa: PLC0415 - most casts call none
 
     signature = emitted(key.name, key.target).built.signature
     assert signature.source.held is not None

@@ -25,11 +25,11 @@ from castsim.reports.pages.blocks import (
     cause_series,
     text_blocks,
 )
-from castsim.running.estimating import Estimate, Estimates
 from castsim.tools import notebooks
 from castsim.tools.accuracy.accuracy_assessment import AccuracyTables, MeasuredCurve, Statistics
 from castsim.tools.accuracy.page import accuracy_page
 from castsim.tools.accuracy.report import accuracy_document
+from castsim.tools.estimate.cast_estimates import Estimate, Estimates
 from castsim.tools.lowering.conform_report import cast_text, cell_text, conform_totals
 from castsim.tools.lowering.conformance import Matrix
 from castsim.tools.lowering.demand import Verdict

@@ -153,8 +153,8 @@ _ROOM = "castsim.tools.notebooks"
 
 _KINDS = {
     "castsim.running.program_runs.Result": "runs:RunPresentation",
-    "castsim.running.estimating.cast_estimates.Estimate": "answers:EstimatePresentation",
-    "castsim.running.estimating.cast_estimates.Estimates": "answers:EstimatesPresentation",
+    "castsim.tools.estimate.cast_estimates.Estimate": "answers:EstimatePresentation",
+    "castsim.tools.estimate.cast_estimates.Estimates": "answers:EstimatesPresentation",
     "castsim.tools.lowering.lowering_answers.Answer": "answers:LoweringPresentation",
     "castsim.tools.lowering.conformance.Matrix": "answers:ConformancePresentation",
     "castsim.tools.accuracy.accuracy_assessment.AccuracyTables": "answers:AccuracyPresentation",

@@ -5,16 +5,18 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
+from rich.text import Text
+
 from castsim.commands.option_parsers import refuse_both, workers_of
 from castsim.commands.outcome import STDOUT, CommandOutcome
 from castsim.commands.run_views import check_file, check_page, refuse_same, resume_hint, write_page
 from castsim.files import LEDGER
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import ReadError, escaped
 from castsim.reports.documents import Document
+from castsim.reports.numbers import grouped
 from castsim.reports.progress import stage_progress
 from castsim.tools.sweep.documents import SweepResults
-from castsim.tools.sweep.studies import sweep
-from castsim.tools.sweep.text import sweep_text
+from castsim.tools.sweep.studies import Sweep, sweep
 
 _OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".html", ".npy", ".txt")
 """Suffixes of other file formats, in lower case: a user of one expects that format."""
@@ -38,7 +40,7 @@ def execute(options: Namespace) -> CommandOutcome:
         )
     return CommandOutcome(
         SweepResults.of(found, out=found.path, resumed_chunks=found.resumed),
-        lambda _: sweep_text(found),
+        lambda _: _text(found),
         code=1 if found.failed else 0,
     )
 
@@ -88,3 +90,11 @@ def _check(options: Namespace) -> None:
     check_file("--out", options.out)
     if options.json not in (None, STDOUT):
         refuse_same("--json", options.json, {"--out": options.out, "the ledger beside --out": f"{options.out}{LEDGER}"})
+
+
+def _text(found: Sweep) -> Text:
+    """Return the written files and the failed points."""
+    rows = f"{grouped(found.rows)} rows in {escaped(str(found.path))}"
+    failed = f"; {grouped(found.failed)} of them failed: the column `error` has the reason" if found.failed else ""
+    resumed = f"; {grouped(found.resumed)} of {grouped(found.chunks)} chunks were done before" if found.resumed else ""
+    return Text(rows + failed + resumed)

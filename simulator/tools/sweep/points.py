@@ -24,11 +24,11 @@ from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.errors import CastsimError, EngineError, ReadError, missing_package
 from castsim.isa.pto.lexer import PtoSource, parameters, with_values
 from castsim.isa.reading import STDIN, Language, Source, read_source
-from castsim.running.estimating.tile_estimates import estimator_of
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, load_target, target_names
+from castsim.tools.estimate.tile_estimates import estimator_of
 from castsim.tools.sweep.specification import (
     CAST_AXES,
     DEFAULT,
@@ -50,8 +50,8 @@ from castsim.tools.sweep.specification import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from castsim.running.estimating.cast_estimates import Estimate
-    from castsim.running.estimating.tile_estimates import ArrayEstimator
+    from castsim.tools.estimate.cast_estimates import Estimate
+    from castsim.tools.estimate.tile_estimates import ArrayEstimator
 
     Integers = NDArray[np.int64]
 

@@ -138,7 +138,7 @@ FEATURES = (
         "pack instructions into bundles, and allocate registers",
         _schedule,
         "castsim.tools.tpc_assembly.schedule",
-        documents=("castsim.tools.tpc_assembly.documents:Schedule",),
+        documents=("castsim.tools.tpc_assembly.schedule:Schedule",),
     ),
     Feature(
         "unswizzle",

@@ -13,7 +13,7 @@ from itertools import product
 from castsim.isa.dataclass import dataclass, replace
 from castsim.isa.tpc.program import File, Immediate, LabelUse, Register, Slot
 from castsim.machines.vliw.control import LoopShape, innermost, trips_of
-from castsim.tpc_compiler.placing import (
+from castsim.tools.tpc_compiler.placing import (
     BasicBlock,
     BlockGraph,
     Entering,
@@ -26,8 +26,8 @@ from castsim.tpc_compiler.placing import (
     renamed,
     without_unread,
 )
-from castsim.tpc_compiler.scheduled_operations import OperationLookup, ScheduledOperation
-from castsim.tpc_compiler.virtual_registers import widened, written_as
+from castsim.tools.tpc_compiler.scheduled_operations import OperationLookup, ScheduledOperation
+from castsim.tools.tpc_compiler.virtual_registers import widened, written_as
 
 # Blocks that follow each other: what each finds under way, and empty bundles where a way back is too short.
 

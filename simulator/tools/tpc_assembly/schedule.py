@@ -9,9 +9,39 @@ from castsim.commands.option_parsers import statements_of
 from castsim.commands.outcome import CommandOutcome, plain, write_out
 from castsim.isa.tpc.parser import print_instruction
 from castsim.machines.vliw import chosen_target
+from castsim.reports.documents import CommandDocument, Keys, says
+from castsim.reports.schemas.keys import Bundles, Line, Name
 from castsim.tools.tpc_assembly.asm import read_assembly
-from castsim.tools.tpc_assembly.documents import Schedule as ScheduleDocument
 from castsim.tools.tpc_assembly.scheduling import BundleCount, Scheduled, schedule
+
+
+class Length(Keys):
+    """A number of bundles."""
+
+    static: Bundles = says("Length of the text.")
+    executed: Bundles | None = says("Length of a run; null if it is unknown.")
+
+
+class Removed(Keys):
+    """An instruction that was left out."""
+
+    line: Line = says("Line of the source.")
+    instruction: str = says("The instruction.")
+
+
+class Schedule(CommandDocument, name="schedule", version=2):
+    """A scheduled program."""
+
+    file: str = says("The source.")
+    target: str = says("Name of the target.")
+    output: str | None = says("The output file; null if none was written.")
+    method: str = says("Method of scheduling the loops.")
+    bundles: Length = says("Its length.")
+    padding: Length = says("The length with one instruction a bundle and NOPs.")
+    registers: dict[Name, list[str]] = says("The registers of each virtual one.")
+    removed: list[Removed] = says("Removed instructions.")
+    spilled: list[str] = says("Virtual registers whose values are spilled to local memory or recomputed.")
+    program: str = says("The text.")
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -26,7 +56,7 @@ def execute(options: Namespace) -> CommandOutcome:
     found = schedule(text, file, target, statements_of(options), longer=options.longer_text)
     written = write_out(options.out, found.text.encode(), options.file)
     document = {
-        "schema_version": ScheduleDocument.VERSION,
+        "schema_version": Schedule.VERSION,
         "file": file,
         "target": target.name,
         "output": None if written is None else str(written),

@@ -39,7 +39,7 @@ from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding, live_behind
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_assembly.pipelining import Schedule, pipelined, place_all
-from castsim.tpc_compiler.placing import (
+from castsim.tools.tpc_compiler.placing import (
     BasicBlock,
     BlockGraph,
     LiveUnits,
@@ -54,7 +54,7 @@ from castsim.tpc_compiler.placing import (
     rename_values,
     without_unread,
 )
-from castsim.tpc_compiler.scheduled_operations import (
+from castsim.tools.tpc_compiler.scheduled_operations import (
     Distances,
     OperationLookup,
     ScheduledOperation,
@@ -62,7 +62,7 @@ from castsim.tpc_compiler.scheduled_operations import (
     reading_sources,
     renumbered,
 )
-from castsim.tpc_compiler.virtual_registers import (
+from castsim.tools.tpc_compiler.virtual_registers import (
     STRIDE,
     Names,
     Numbers,

@@ -41,9 +41,9 @@ from castsim.tools.tpc_assembly.swizzle_analysis import (
     plans_of,
     registers_written,
 )
-from castsim.tpc_compiler.c_table import HopMethod, PathHop
-from castsim.tpc_compiler.cast_building import hop_in_swizzle, in_lane, takes_group
-from castsim.tpc_compiler.code_generation import (
+from castsim.tools.tpc_compiler.c_table import HopMethod, PathHop
+from castsim.tools.tpc_compiler.cast_building import hop_in_swizzle, in_lane, takes_group
+from castsim.tools.tpc_compiler.code_generation import (
     NOTHING,
     EmittedInstruction,
     Line,

@@ -38,7 +38,7 @@ FEATURES = (
         "open a program's report in the browser, or a trace in the Perfetto UI",
         _view,
         "castsim.tools.traces.command",
-        documents=("castsim.tools.traces.documents:Viewed",),
+        documents=("castsim.tools.traces.command:Viewed",),
         interactive=True,
     ),
 )

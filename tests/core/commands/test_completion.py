@@ -18,11 +18,11 @@ from kit.paths import PROGRAMS, ROOT
 from castsim import __version__
 from castsim.__main__ import main
 from castsim.commands.command_line import parser_of
-from castsim.commands.completion import SHELLS, words_of
 from castsim.commands.feature import COMMANDS
 from castsim.isa.formats import FORMATS
 from castsim.reports.pages.grammars import FILES, written
 from castsim.targets.loader import specification_names, target_names
+from castsim.tools.reference.completion import SHELLS, words_of
 
 Capture = pytest.CaptureFixture[str]
 PAGE = ROOT / "docs" / "man" / "castsim.1"

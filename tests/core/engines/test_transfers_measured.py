@@ -32,11 +32,11 @@ from castsim.execution.tree import Access, Block, GlobalSpace, Tree, loop_of
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets.description import with_cores, with_options
 from castsim.targets.loader import SHIPPED, Target, load_target
 from castsim.tools.accuracy.accuracy_assessment import assess_row
 from castsim.tools.accuracy.measured_rows import MeasuredRow, read_table
+from castsim.tools.estimate.tile_estimates import estimate_load
 
 HERE = TESTS
 A2A3, A5 = load_target("a2a3"), load_target("a5")

@@ -12,8 +12,8 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import Slot
 from castsim.machines.vliw.lint_checking import lint
-from castsim.tpc_compiler.builtin_calls import KernelResult, execute
-from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
+from castsim.tools.tpc_compiler.builtin_calls import KernelResult, execute
+from castsim.tools.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
 
 
 def quantiser(name: str) -> ScheduledKernel:

@@ -16,9 +16,15 @@ from kit.paths import PROGRAMS
 from castsim import run
 from castsim.__main__ import main
 from castsim.execution.timing import WAITING, Cause
-from castsim.machines.mechanisms import InstructionLaunches, LineLaunches, LineWait
-from castsim.reports.sections.kernel import all_launches
-from castsim.running.program_runs import Result, launch_slices, written_launches
+from castsim.reports.launches import (
+    InstructionLaunches,
+    LineLaunches,
+    LineWait,
+    all_launches,
+    launch_slices,
+    written_launches,
+)
+from castsim.running.program_runs import Result
 
 TILES = sorted(PROGRAMS.glob("a5_*.pto"))
 SAMPLES = sorted((PROGRAMS / "micro").glob("*.pto"))

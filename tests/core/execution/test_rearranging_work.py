@@ -28,7 +28,7 @@ from castsim.execution.synchronisation.race_detector import find_races
 from castsim.execution.synchronisation.race_findings import RaceKind
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.running.estimating.operation_estimates import estimate_tile_operation
+from castsim.tools.estimate.operation_estimates import estimate_tile_operation
 
 TARGETS = ("a2a3", "a5")
 MOVED = ("i8", "i16", "i32", "f16", "bf16", "f32")

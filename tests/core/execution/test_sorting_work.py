@@ -15,7 +15,7 @@ from kit.work_programs import NATIVE, Spot, computed, expect, noise, program, ra
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.running.estimating.operation_estimates import estimate_tile_operation
+from castsim.tools.estimate.operation_estimates import estimate_tile_operation
 
 TARGETS = ("a2a3", "a5")
 PAIR = {"f32": 2, "f16": 4}

@@ -23,8 +23,8 @@ from castsim.__main__ import main
 from castsim.execution.tree import ResolvedTileOp
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.machines.mechanisms import lowerer_of
-from castsim.running.estimating.cast_estimates import HERE, timed_alone
-from castsim.running.estimating.operation_estimates import estimate_tile_operation
+from castsim.tools.estimate.cast_estimates import HERE, timed_alone
+from castsim.tools.estimate.operation_estimates import estimate_tile_operation
 
 CHIPS = ("a2a3", "a5")
 

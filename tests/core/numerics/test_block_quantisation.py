@@ -23,7 +23,7 @@ import castsim
 from castsim.execution.tree import ResolvedTileOp
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.machines.mechanisms import lowerer_of
-from castsim.running.estimating.cast_estimates import HERE, timed_alone
+from castsim.tools.estimate.cast_estimates import HERE, timed_alone
 
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 LARGEST = {"MXFP8": (8, 448), "MXFP4_E2M1": (2, 6)}

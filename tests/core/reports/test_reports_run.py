@@ -23,7 +23,7 @@ from castsim.isa.errors import ReadError, Span
 from castsim.reports.numbers import doubtful_facts, duration, facts_of
 from castsim.reports.progress import ProgressBar, RunProgress, operation_count
 from castsim.reports.run_report import RunReport
-from castsim.running.estimating.cast_estimates import Standing, fact_at, sensitivities, trust_of
+from castsim.running.cycle_evidence import Standing, fact_at, sensitivities, trust_of
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, bookkeeping, inserted, run, run_loaded, source_lines
 from castsim.targets.description import SourceKind, Status, watched, with_facts, with_options

@@ -19,9 +19,9 @@ from project.test_readme import COMMANDS as README_COMMANDS
 from project.test_readme import commands, some_codes
 
 from castsim.__main__ import main
-from castsim.commands import document_schemas as registry
 from castsim.commands.feature import COMMANDS
 from castsim.tools.graphs import graph_execution
+from castsim.tools.reference import schema as registry
 
 SHAPES = json.loads(Path(__file__).with_name("schema_shapes.json").read_text(encoding="utf-8"))
 """Digests of the shapes that documents have had, by name and version."""
@@ -178,6 +178,6 @@ def test_the_schemas_are_what_the_models_say() -> None:
 
 def test_other_commands_do_not_load_the_documents_of_all() -> None:
     code = "import sys; from castsim.__main__ import main; main(['cast', 'f32', 'f16', '1', '--json', '-']); "
-    code += "assert 'castsim.commands.document_schemas' not in sys.modules"
+    code += "assert 'castsim.tools.reference.schema' not in sys.modules"
     shown = run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert shown.returncode == 0, shown.stderr

@@ -14,7 +14,8 @@ from kit.paths import PROGRAMS, ROOT
 
 import castsim
 from castsim.__main__ import main
-from castsim.running.checking import Severity, check, check_text, files_of
+from castsim.isa.errors import Severity
+from castsim.running.checking import check, check_text, files_of
 
 CASES = [
     *((f"{name}.pto", text) for name, text in (TILES | MICRO).items()),

@@ -15,7 +15,6 @@ from kit.engine_trees import a2a3
 
 from castsim import estimate, run
 from castsim.__main__ import main
-from castsim.commands.estimate import _LIMITS
 from castsim.engines import simulate
 from castsim.execution.timing import Cause
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
@@ -23,16 +22,25 @@ from castsim.isa.formats import Saturation, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.tpc.program import Slot
 from castsim.machines.mechanisms import lowerer_of
-from castsim.running.estimating import Estimate, Estimates, of_timing, timed_alone
-from castsim.running.estimating.cast_estimates import SCALAR, CastShape, OperandPlacement, TileCastRequest
-from castsim.running.estimating.operation_estimates import estimate_tile_operation
-from castsim.running.estimating.tile_estimates import TileEstimator, estimate_load, estimator_of
-from castsim.running.estimating.vliw_estimate import KernelEstimator
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.c_table import path_of
+from castsim.tools.estimate.cast_estimates import (
+    SCALAR,
+    CastShape,
+    Estimate,
+    Estimates,
+    OperandPlacement,
+    TileCastRequest,
+    of_timing,
+    timed_alone,
+)
+from castsim.tools.estimate.command import _LIMITS
+from castsim.tools.estimate.operation_estimates import estimate_tile_operation
+from castsim.tools.estimate.tile_estimates import TileEstimator, estimate_load, estimator_of
+from castsim.tools.estimate.vliw_estimate import KernelEstimator
+from castsim.tools.tpc_compiler.c_table import path_of
 
 EXAMPLES = 5000 if "CASTSIM_THOROUGH" in os.environ else 250
 A5 = load_target("a5")

@@ -15,6 +15,7 @@ from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.reading import Language, Source
 from castsim.running.loaded import ExecutionResult, LoadRequest, RunOptions
+from castsim.running.micro import MicroProgram
 from castsim.running.program_loading import load_tiles
 from castsim.running.program_runs import run
 from castsim.targets.description import with_options
@@ -482,3 +483,51 @@ def test_a_tile_operation_without_a_flag_before_it_is_a_race(tmp_path: Path) -> 
     path.write_text('module attributes {pto.target_arch = "a5"} {\n' + text + "\n}\n")
     with pytest.raises(RaceError, match="tload"):
         run(path, inputs={"x": ramp(256).reshape(4, 64)})
+
+
+MIXED = "!pto.mask<b16>"
+BODIES = {
+    "vabs": f"%r = pto.vabs %v, %all : {F32}, {B32} -> {F32}",
+    "vadd": f"%r = pto.vadd %v, %w, %all : {F32}, {F32}, {B32} -> {F32}",
+    "vcmax": f"%r = pto.vcmax %v, %all : {F32}, {B32} -> {F32}",
+    "vcadd": f"%r = pto.vcadd %v, %all : {F32}, {B32} -> {F32}",
+    "vexp": f"%r = pto.vexp %v, %all : {F32}, {B32} -> {F32}",
+    "vdintlv": f"%r, %q = pto.vdintlv %v, %w : {F32}, {F32} -> {F32}, {F32}",
+    "vcvt": f"""%b = pto.vcvt %v, %all {{part = "ODD", rnd = "R", sat = "SAT"}} : {F32}, {B32} -> !pto.vreg<128xf16>
+      %h = pto.vcvt %b, %wide {{part = "ODD"}} : !pto.vreg<128xf16>, {MIXED} -> {F32}
+      %r = pto.vmul %h, %w, %all : {F32}, {F32}, {B32} -> {F32}""",
+    "vldsx2": f"""%r, %q = pto.vldsx2 %u[%c0], "DINTLV_B32" : {UB}, index -> {F32}, {F32}
+      pto.vstsx2 %w, %r, %u[%c64], "INTLV_B32", %all : {F32}, {F32}, {UB}, index, {B32}""",
+    "vbr": f"""%t = pto.vbr %s : f32 -> {F32}
+      pto.vsts %t, %u[%c64], %all : {F32}, {UB}, {B32}
+      %r = pto.vmax %v, %t, %all : {F32}, {F32}, {B32} -> {F32}""",
+    "vcmps": f"""%b = pto.vcmps %v, %s, %all, "lt" : {F32}, f32, {B32} -> {B32}
+      %r = pto.vsel %v, %w, %b : {F32}, {F32}, {B32} -> {F32}""",
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_several_runs_give_what_each_gives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One walk computes them, unless a mask depends on the numbers."""
+    body = f"""{LOAD}
+    %s = arith.constant 0.0 : f32
+    pto.vecscope {{
+      %all = pto.pset_b32 "PAT_VL32" : {B32}
+      %wide = pto.pset_b16 "PAT_ALL" : {MIXED}
+      %w = pto.vlds %u[%c64] : {UB} -> {F32}
+      %v = pto.vlds %u[%c0] : {UB} -> {F32}
+      {BODIES[name]}
+      pto.vsts %r, %u[%c0], %all : {F32}, {UB}, {B32}
+    }}
+    {STORE}"""
+    loaded = load_tiles(Source("k.pto", Language.TILES, program(body)), LoadRequest("a5"))
+    assert isinstance(loaded, MicroProgram)
+    numbers = np.random.default_rng(7).standard_normal((5, 256)).astype(np.float32)
+    numbers[3, :4] = np.nan, np.inf, -0.0, 1e38
+    inputs = [{"x": each} for each in numbers]
+    expected = [loaded.issue(each, RunOptions()).outputs["y"] for each in inputs]
+    if name != "vcmps":
+        monkeypatch.setattr(MicroProgram, "issue", None)
+    found = [outputs["y"] for outputs in loaded.outputs_of(inputs, RunOptions())]
+    assert [np.asarray(one).tobytes() for one in found] == [np.asarray(one).tobytes() for one in expected]
+    assert not np.array_equal(found[0], found[1])

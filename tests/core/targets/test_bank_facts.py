@@ -25,17 +25,16 @@ from castsim.execution.timing import Cause
 from castsim.isa.errors import EngineError
 from castsim.isa.formats import format_named
 from castsim.machines.mechanisms import lowerer_of
-from castsim.running.estimating import timed_alone
-from castsim.running.estimating.cast_estimates import SCALAR, CastShape, OperandPlacement, TileCastRequest
-from castsim.running.estimating.operation_estimates import estimate_tile_operation
-from castsim.running.estimating.strided import further_repeats
-from castsim.running.estimating.tile_estimates import TileEstimator, estimator_of
 from castsim.running.lifted_limits import what_if
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import lifted, with_facts, with_options
 from castsim.targets.loader import load_target
 from castsim.tools.accuracy.accuracy_assessment import assess
 from castsim.tools.accuracy.measured_rows import read_table
+from castsim.tools.estimate.cast_estimates import SCALAR, CastShape, OperandPlacement, TileCastRequest, timed_alone
+from castsim.tools.estimate.operation_estimates import estimate_tile_operation
+from castsim.tools.estimate.strided import further_repeats
+from castsim.tools.estimate.tile_estimates import TileEstimator, estimator_of
 
 SEEDS, LOOPED = (4000, 800) if "CASTSIM_THOROUGH" in os.environ else (240, 10)
 LIMIT = 10**6
@@ -361,6 +360,6 @@ def test_held_out_operations_above_ten_percent_have_a_reason() -> None:
 def test_engines_agree_on_repeats_in_conflict(operation: str, second: int, monkeypatch: pytest.MonkeyPatch) -> None:
     cycles = []
     for engine in ("event", "fast"):
-        monkeypatch.setattr("castsim.running.estimating.cast_estimates.simulate", partial(simulate, engine=engine))
+        monkeypatch.setattr("castsim.tools.estimate.cast_estimates.simulate", partial(simulate, engine=engine))
         cycles.append(further_repeats(load_target("a2a3"), operation, format_named("f32"), 32, (0, second, 0x8000), 1))
     assert cycles[0] == cycles[1]

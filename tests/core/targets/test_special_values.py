@@ -249,7 +249,7 @@ def by_instruction(row: Row, mode: str) -> Codes | None:
     first = found[1 if name == "vmull" and mode == SATURATING else 0]
     if isinstance(first, PredicateRegister):
         return first.lanes(fmt.bits)[:1].astype(np.uint8)
-    assert isinstance(first, VectorRegister) and first.is_defined
+    assert isinstance(first, VectorRegister) and first.defined.all()
     return first.lanes(result.storage_bits)[:1]
 
 

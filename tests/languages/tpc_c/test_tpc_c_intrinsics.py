@@ -19,7 +19,7 @@ from castsim.languages.tpc_c.launching import tensor_given
 from castsim.running.loaded import LaunchRequest
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
-from castsim.tpc_compiler.c_language import GENERATIONS, constants
+from castsim.tools.tpc_compiler.c_language import GENERATIONS, constants
 
 pytest.importorskip("pcpp")
 ROWS = TESTS / "vectors" / "tpc_c_intrinsics.csv"

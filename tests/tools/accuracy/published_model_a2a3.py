@@ -25,10 +25,10 @@ from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.strided.strided_instructions import StridedInstruction
-from castsim.running.estimating.cast_estimates import HERE
-from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.targets.csv_tables import SHIPPED
 from castsim.tools.accuracy.measured_rows import CAST, TRANSFERS, MeasuredRow, read_table
+from castsim.tools.estimate.cast_estimates import HERE
+from castsim.tools.estimate.operation_estimates import estimate_tile_operation
 
 DRAIN = 16
 TABLES = tuple(SHIPPED / f"a2a3_measured_{name}.csv" for name in ("casts", "operations"))
@@ -96,7 +96,7 @@ def of_row(row: MeasuredRow) -> int | None:
         ]
         lowered = lowerer.cast(TileCast(tiles[0], tiles[1], None, None, None, HERE))
     else:
-        with patch("castsim.running.estimating.operation_estimates.timed_alone", lambda _, lowered, *__: lowered):
+        with patch("castsim.tools.estimate.operation_estimates.timed_alone", lambda _, lowered, *__: lowered):
             lowered = estimate_tile_operation(
                 row.operation, row.src.name, *shape, target=TARGET, valid_rows=valid[0], valid_cols=valid[1],
                 in_place=row.in_place, scratch=row.parameters == "isBinary",

@@ -28,11 +28,10 @@ from castsim.execution.pipe_operations import PipeBarrier
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FORMATS
 from castsim.machines.strided.strided_instructions import Stream, StridedInstruction
-from castsim.running.estimating import estimate
-from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets.loader import SHIPPED, format_of, load_target
 from castsim.tools.accuracy.accuracy_assessment import LABEL_SHAPE, SHAPE, Accuracy, AssessedRow, assess, assess_row
 from castsim.tools.accuracy.measured_rows import read_table
+from castsim.tools.estimate.tile_estimates import estimate, estimate_load
 
 TARGETS = ROOT / "targets"
 HEADER = (

@@ -15,12 +15,12 @@ from tools.accuracy.calibration_a5 import FITTED, FITTED_ELSEWHERE, PORT, Calibr
 
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, ReadError
-from castsim.running.estimating import estimate
 from castsim.targets.description import with_facts
 from castsim.targets.loader import SHIPPED, load_target
 from castsim.tools.accuracy.accuracy_assessment import assess, assess_row, simulated
 from castsim.tools.accuracy.left_out import CrossValidation, LeftOut, cross_validate
 from castsim.tools.accuracy.measured_rows import MeasuredTable, read_table
+from castsim.tools.estimate.tile_estimates import estimate
 
 MEAN, LARGEST = 0.65, 2.5
 """Percent; a worsening beyond fails. Reached: 0.63 and 2.47. The best published model: 0.81 and 5.1."""

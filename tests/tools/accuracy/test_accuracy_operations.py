@@ -14,12 +14,12 @@ from kit.a5_benchmark import BenchmarkRow, benchmark, simulated
 from kit.paths import VECTORS
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.targets.description import with_options
 from castsim.targets.loader import SHIPPED, load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.tools.accuracy.accuracy_assessment import IN_PLACE, SHAPE, Accuracy, AssessedRow, assess
 from castsim.tools.accuracy.measured_rows import read_table
+from castsim.tools.estimate.operation_estimates import estimate_tile_operation
 
 A5 = load_target("a5")
 FILE = SHIPPED / "a5_measured_operations.csv"

@@ -32,16 +32,16 @@ from tools.advise.advice_programs import (
 
 import castsim
 from castsim.__main__ import main
-from castsim.commands import document_schemas as registry
 from castsim.isa.errors import WarningKind, WarningText
 from castsim.isa.formats import format_named
 from castsim.isa.reading import Language, Source
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.policy import abstract_policy
-from castsim.running.program_edits import RunConfig, Suggestion, SuggestionEvidence
 from castsim.tools.advise import equivalence
 from castsim.tools.advise.advice_search import Advice
 from castsim.tools.advise.equivalence import boundary_codes, original, proven, ranged_codes, warned_of
+from castsim.tools.advise.suggestions import RunConfig, Suggestion, SuggestionEvidence
+from castsim.tools.reference import schema as registry
 
 IN_CI = ("f32_to_i8_own_barriers.pto", "a5_f32_to_e4m3fn_padded.pto", "tpc_i8_f32_mediator_gaudi.tpc")
 CHOSEN = tuple(SAMPLES) if os.environ.get("CASTSIM_THOROUGH") else IN_CI

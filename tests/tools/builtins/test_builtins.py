@@ -25,8 +25,8 @@ from castsim.numerics.codec import array_from_codes, codes_from_array
 from castsim.targets.description import with_options
 from castsim.targets.tpc_compiler import all_builtins, builtins_of, special_functions
 from castsim.targets.tpc_encoding import encoding_of
-from castsim.tpc_compiler.builtin_calls import Builtin, BuiltinResult, call, emitted
-from castsim.tpc_compiler.builtin_sequences import read_signature
+from castsim.tools.tpc_compiler.builtin_calls import Builtin, BuiltinResult, call, emitted
+from castsim.tools.tpc_compiler.builtin_sequences import read_signature
 
 PUBLISHED = table("tpc_builtin_casts.csv")
 SIGNATURES = table("tpc_builtin_signatures.csv")

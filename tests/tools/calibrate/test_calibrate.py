@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from castsim.__main__ import main
-from castsim.commands.document_schemas import form_schema
 from castsim.isa.errors import ReadError
 from castsim.targets.description import with_facts
 from castsim.targets.loader import load_target
@@ -21,6 +20,7 @@ from castsim.tools.accuracy.accuracy_assessment import assess_row
 from castsim.tools.accuracy.measured_rows import read_table
 from castsim.tools.calibrate.calibration import FittedParameter, _check_determined
 from castsim.tools.calibrate.report import Calibrated
+from castsim.tools.reference.schema import form_schema
 
 pytest.importorskip("scipy")
 

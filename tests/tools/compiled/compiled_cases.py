@@ -17,8 +17,8 @@ from castsim.numerics.blocks import code_dtype
 from castsim.targets.tpc_compiler import ChainReading, LoweringKind
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.compiled.compiled_casts import CompiledCast, MatrixEntry, SourceForm, compile_cast, kept, prepared
-from castsim.tpc_compiler.c_table import bits_of, native_elements
-from castsim.tpc_compiler.cast_building import Order
+from castsim.tools.tpc_compiler.c_table import bits_of, native_elements
+from castsim.tools.tpc_compiler.cast_building import Order
 
 UNUSED = ("i4", "u4")
 """They have no linear order."""

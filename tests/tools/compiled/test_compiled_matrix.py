@@ -22,7 +22,7 @@ from castsim.isa.tpc.program import Slot
 from castsim.numerics.codec import codes_from_array
 from castsim.targets.tpc_compiler import LoweringKind, c_types
 from castsim.tools.compiled.compiled_casts import CompiledCast, MatrixEntry, compile_cast, entries
-from castsim.tpc_compiler.cast_building import Order
+from castsim.tools.tpc_compiler.cast_building import Order
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 

@@ -23,7 +23,7 @@ from castsim.isa.formats import FORMATS
 from castsim.numerics.codec import codes_from_array
 from castsim.tools.compiled.cast_comparison import casts_of_text, compare, defined, inputs_of, opcodes
 from castsim.tools.compiled.compiled_casts import compile_cast
-from castsim.tpc_compiler.c_table import vector_type
+from castsim.tools.tpc_compiler.c_table import vector_type
 
 PROMOTIONS = ("char", "short", "int", "uint", "float")
 """The order that the vendor's document lists, as far as TPC has the types."""

@@ -17,7 +17,7 @@ from castsim.isa.errors import IllegalError
 from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, Decomposition, c_types, chains
 from castsim.tools.compiled.compiled_casts import CompiledCast, compile_cast
-from castsim.tpc_compiler.c_table import NONE, HopMethod, Path, bits_of, cast_table, path_of, spelled
+from castsim.tools.tpc_compiler.c_table import NONE, HopMethod, Path, bits_of, cast_table, path_of, spelled
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 MODES = {"goya": ("rz", "ru", "rd"), "gaudi": ("rz", "ru", "rd", "rhaz"), "greco": ("rz", "ru", "rd", "rhaz")}

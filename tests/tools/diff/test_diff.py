@@ -19,12 +19,12 @@ from kit.sample_arguments import command, scalars
 
 import castsim
 from castsim.__main__ import main
-from castsim.commands import document_schemas as registry
 from castsim.reports.run_findings import Run
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
 from castsim.tools.diff.comparing import speed_of
 from castsim.tools.diff.differences import by_effect, compared, difference, side_of
+from castsim.tools.reference import schema as registry
 
 SMALL = PROGRAMS / "f32_to_f16.pto"
 GREATER = PROGRAMS / "tpc_f32_i16_quantise_greco.tpc"

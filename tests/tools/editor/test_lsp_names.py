@@ -17,7 +17,7 @@ from pygls.exceptions import JsonRpcException
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import pto_parser
 from castsim.isa.pto import statement_reader as reader
-from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.parser import has_virtual_registers, parse
 from castsim.isa.tpc.program import GROUPED, Immediate, LabelUse, Register
 from castsim.machines.vliw import chosen_target
 from castsim.tools.editor.actions import formatted
@@ -25,8 +25,7 @@ from castsim.tools.editor.completion import shown, signatures
 from castsim.tools.editor.navigation import LEGEND, CIndex, _edit, _packed
 from castsim.tools.editor.program_slice import EditedText, Settings
 from castsim.tools.editor.symbols import AssemblyIndex, SymbolKind, TileIndex
-from castsim.tpc_compiler.c_language import names_in
-from castsim.tpc_compiler.virtual_registers import has_virtual_registers
+from castsim.tools.tpc_compiler.c_language import names_in
 
 TILES, ASSEMBLY = sorted(PROGRAMS.rglob("*.pto")), sorted(PROGRAMS.rglob("*.tpc"))
 KERNELS = sorted((PROGRAMS / "tpc_c").glob("*.c"))

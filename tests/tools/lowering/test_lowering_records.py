@@ -12,10 +12,10 @@ import pytest
 from kit.paths import ROOT
 from tools.lowering import cast_catalogue
 
-from castsim.targets.loader import TileTarget, load_specification, load_target
+from castsim.targets.loader import TileTarget, load_specification, load_target, target_names
 from castsim.tools.lowering.demand import CastRequest
-from castsim.tools.lowering.lowering_answers import answer
-from castsim.tools.lowering.sharing import RECORDS, recorded_casts
+from castsim.tools.lowering.lowering_answers import answer, changed
+from castsim.tools.lowering.sharing import RECORDS, program_key, recorded_casts, recorded_cycles
 
 DOCS = ROOT / "docs"
 SPECIFICATIONS = ["tosa", "onnx"]
@@ -82,3 +82,22 @@ def test_a_record_of_other_facts_is_not_used(name: str) -> None:
     target = cast(TileTarget, load_target(name))
     other = target.model_copy(update={"title": f"{target.title}, changed"})
     assert recorded_casts(other, cast_catalogue.PLANNING[name].sources) is None
+
+
+# --------------------------------------------------------------------- Cycles of lowered programs, as shipped data
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_the_shipped_cycles_are_those_of_a_simulation(name: str) -> None:
+    """A few casts are planned again, and all programs that this times are simulated."""
+    recorded = recorded_cycles(load_target(name))
+    assert recorded, f"records/cycles_{name}.json is of other sources: run python tests cast_catalogue"
+    simulated = cast_catalogue.simulated(name, "tosa", src="f32")
+    assert simulated
+    assert {key: recorded[key] for key in simulated} == simulated
+
+
+def test_cycles_of_other_facts_or_options_are_not_used() -> None:
+    target = load_target("a5")
+    assert not recorded_cycles(target.model_copy(update={"title": f"{target.title}, changed"}))
+    assert program_key(changed(target, {"ctrl_48_at_start": 1}), "text") != program_key(target, "text")

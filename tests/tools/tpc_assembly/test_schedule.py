@@ -24,9 +24,14 @@ from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.tools.tpc_assembly import pipelining
 from castsim.tools.tpc_assembly.scheduling import Scheduled, schedule
-from castsim.tpc_compiler.placing import BasicBlock, BlockGraph, mark_fresh, renamed
-from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, reading_sources
-from castsim.tpc_compiler.virtual_registers import read_sequential
+from castsim.tools.tpc_compiler.placing import BasicBlock, BlockGraph, mark_fresh, renamed
+from castsim.tools.tpc_compiler.scheduled_operations import (
+    Distances,
+    OperationLookup,
+    ScheduledOperation,
+    reading_sources,
+)
+from castsim.tools.tpc_compiler.virtual_registers import read_sequential
 
 Capture = pytest.CaptureFixture[str]
 

@@ -15,10 +15,10 @@ from castsim.isa.tpc.parser import parse
 from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
 from castsim.tools.tpc_assembly.swizzle_elimination import Elimination, compared, eliminate
-from castsim.tpc_compiler.builtin_sequences import gather, spread
-from castsim.tpc_compiler.c_table import bits_of, path_of
-from castsim.tpc_compiler.cast_building import in_lane
-from castsim.tpc_compiler.code_generation import Sequence, schedule
+from castsim.tools.tpc_compiler.builtin_sequences import gather, spread
+from castsim.tools.tpc_compiler.c_table import bits_of, path_of
+from castsim.tools.tpc_compiler.cast_building import in_lane
+from castsim.tools.tpc_compiler.code_generation import Sequence, schedule
 
 LINEAR, SWIZZLED = (PROGRAMS / f"tpc_bf16_scale_{order}_gaudi.tpc" for order in ("linear", "swizzled"))
 

@@ -22,10 +22,10 @@ from kit.sample_arguments import scalars
 
 import castsim
 from castsim.__main__ import main
-from castsim.commands.document_schemas import form_schema
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
+from castsim.tools.reference.schema import form_schema
 from castsim.tools.tune.candidates import Bounds, ChoiceRow
 from castsim.tools.tune.report import Tune, tuning_document
 from castsim.tools.tune.studies import Tuning, TuningLedger, about, front, search

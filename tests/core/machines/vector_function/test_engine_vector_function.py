@@ -15,9 +15,9 @@ from castsim.engines import simulate
 from castsim.execution.pipe_operations import Transfer
 from castsim.execution.timing import Cause
 from castsim.isa.errors import IllegalError
+from castsim.machines.vector_function.front_end import head_of
 from castsim.machines.vector_function.function_launches import timed as launch_timing
 from castsim.machines.vector_function.function_timing import GROUPS_PER_WORD, launch_reads, launch_writes
-from castsim.machines.vector_function.trip_timing import head_of
 
 USE, CONVERT, LOGIC, INTERLEAVE, STORE, DRAIN = 6, 4.5, 3, 11, 9, 12
 ONE_TRIP, LOOP, ROWS = 22, 24, 24.5

@@ -24,9 +24,9 @@ from castsim.isa.pto.value_types import MicroOperation
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.vector_function.function_lowering import kernel_variant, lower_work
 from castsim.machines.vector_function.function_operations import Nest, computes, is_load, mnemonic
-from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.targets.description import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.tools.estimate.operation_estimates import estimate_tile_operation
 
 HEIGHT, COLS = 4, 320
 NO_FUNCTION = ("TLOAD", "TSTORE", "TRESHAPE")

@@ -222,7 +222,7 @@ def test_what_is_not_defined_in_reductions() -> None:
         (got,) = execute(Operands(op, fmt, fmt, 32, A5, (hole,), (every_lane(32),)))
         assert isinstance(got, VectorRegister) and np.flatnonzero(~got.defined_lanes(32)).tolist() == want
         (got,) = execute(Operands(op, fmt, fmt, 32, A5, (hole,), (PredicateRegister(np.arange(256) % 8 == 0),)))
-        assert isinstance(got, VectorRegister) and got.is_defined
+        assert isinstance(got, VectorRegister) and got.defined.all()
 
 
 def test_what_is_not_defined_in_moves() -> None:

@@ -32,7 +32,6 @@ from castsim.machines.vector_function.vector_registers import (
     documented_target,
     every_lane,
     policy_of,
-    unwritten,
 )
 from castsim.numerics.tiers import convert_codes
 from castsim.targets.description import with_options
@@ -107,8 +106,15 @@ def test_what_is_not_defined_spreads() -> None:
     source = VectorRegister(np.zeros(256, np.uint8), defined)
     got = convert(source, row, "ODD", every_lane(32), "R", "SAT")
     assert np.flatnonzero(~got.defined_lanes(16)).tolist() == [5, 31]
-    none = convert(unwritten(), row, "ODD", PredicateRegister(np.zeros(256, np.bool_)), "R", "SAT")
-    assert none.is_defined
+    none = convert(
+        VectorRegister(np.zeros(256, np.uint8), np.zeros(256, np.bool_)),
+        row,
+        "ODD",
+        PredicateRegister(np.zeros(256, np.bool_)),
+        "R",
+        "SAT",
+    )
+    assert none.defined.all()
     unknown = PredicateRegister(np.ones(256, np.bool_), np.arange(256) != 8)
     got = convert(VectorRegister(np.zeros(256, np.uint8)), row, "EVEN", unknown, "R", "SAT")
     assert np.flatnonzero(~got.defined_lanes(16)).tolist() == [4]

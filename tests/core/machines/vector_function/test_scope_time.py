@@ -19,7 +19,8 @@ from castsim.execution.timing import Cause, Timing
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Operation, Tree
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import IntFormat, format_named
-from castsim.machines.vector_function.function_launches import MicroFunction, time_scope
+from castsim.machines.vector_function.front_end import time_scope
+from castsim.machines.vector_function.function_launches import MicroFunction
 from castsim.machines.vector_function.launched_scope import Scope, ScopeInstruction, TimingKind
 from castsim.targets.description import with_facts, with_options
 from castsim.targets.vector_function import VectorFunctionTarget

@@ -24,13 +24,13 @@ from castsim.machines.vliw.lookup_tables import BINARY, KNOWN, rounded
 from castsim.targets.tpc_compiler import FunctionKind, SpecialFunction, library_functions, special_functions
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.builtin_calls import (
+from castsim.tools.tpc_compiler.builtin_calls import (
     FunctionProgram,
     call_function,
     descriptor_call,
     function_program,
 )
-from castsim.tpc_compiler.builtin_sequences import find_function
+from castsim.tools.tpc_compiler.builtin_sequences import find_function
 
 ROWS = {row.name: row for row in library_functions()}
 ARITHMETIC = tuple(n for n, row in ROWS.items() if row.kind in (FunctionKind.SEQUENCE, FunctionKind.TABLE))

@@ -14,7 +14,7 @@ from castsim.isa.tpc.parser import canonical_text
 from castsim.languages.tpc_c.code import Value
 from castsim.languages.tpc_c.compiling import Compiler
 from castsim.languages.tpc_c.source_text import Parsed
-from castsim.tpc_compiler.c_language import (
+from castsim.tools.tpc_compiler.c_language import (
     BOOL,
     FLOAT,
     INDEX,

@@ -1,0 +1,119 @@
+"""A change to a program's text, the run that checks it, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import unified_diff
+from enum import StrEnum
+
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.isa.dataclass import dataclass, field
+from castsim.isa.errors import WarningKind
+from castsim.isa.formats import Codes
+from castsim.isa.reading import Source
+from castsim.running.loaded import LoadedProgram
+from castsim.running.program_loading import load
+from castsim.targets.description import with_options
+from castsim.targets.loader import Target
+
+TRIES = 4
+"""Minimum number of inputs on which an unproven change is tried."""
+
+SECONDS = 10.0
+"""Processor time in seconds for making changes, and again for checking them."""
+
+
+class SuggestionEvidence(StrEnum):
+    """Evidence that a change keeps every bit of the outputs."""
+
+    PROVEN = "proven"
+    """Every output byte is the same term of the same input bytes."""
+    TRIED = "tried"
+    """Equal bit for bit on random and boundary inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedChange:
+    """A text that may be better: `kind` names the change, `line` its position, `reason` its expected effect.
+
+    `recasts` marks a change of intermediate formats, which must be tried on every code; `warns` are the warnings that
+    the change inherently adds.
+    """
+
+    kind: str
+    title: str
+    reason: str
+    line: int
+    text: str
+    recasts: bool = False
+    warns: frozenset[WarningKind] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A change that was examined and rejected, and `why`."""
+
+    change: ProposedChange
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A change that keeps the outputs and saves cycles; `runs` is the number of inputs that it was tried on."""
+
+    change: ProposedChange
+    how: SuggestionEvidence
+    runs: int
+    cycles_before: int
+    cycles: int
+    diff: str
+
+    @property
+    def gained(self) -> int:
+        """Number of cycles saved."""
+        return self.cycles_before - self.cycles
+
+    @property
+    def gained_percent(self) -> float:
+        """Cycles saved, in percent of those of the unchanged program."""
+        return round(100 * self.gained / self.cycles_before, 2)
+
+    @property
+    def evidence(self) -> str:
+        """Evidence that the outputs stay the same, in words."""
+        return self.how.value if self.how is SuggestionEvidence.PROVEN else f"{self.how} on {self.runs} inputs"
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """Target and arguments for runs of the original and the changed program."""
+
+    target: str | Target | None = None
+    entry: str | None = None
+    args: Mapping[str, int | float] = field(default_factory=dict)
+    inputs: Mapping[str, Codes | str] = field(default_factory=dict)
+    options: Mapping[str, int | str] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    tries: int = TRIES
+    seconds: float = SECONDS
+    limits: Limits = DEFAULT_LIMITS
+
+    def loaded(self, source: Source) -> LoadedProgram:
+        """Read a program.
+
+        Raises:
+            CastsimError: the program is refused.
+        """
+        return load(
+            source, self.target, self.entry, self.args, lambda chosen: with_options(chosen, self.options),
+            limits=self.limits,
+        )  # fmt: skip
+
+
+def diff_of(file: str, before: str, after: str) -> str:
+    """Return a unified diff that `patch` applies to the file."""
+    lines: Sequence[str] = list(
+        unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), file, file)
+    )
+    ended = [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]
+    return "".join(ended)

@@ -1,0 +1,213 @@
+"""The command `schema`: the documents that each command may write, and their JSON Schemas."""
+
+from __future__ import annotations
+
+import ast
+import json
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from importlib import import_module
+from inspect import cleandoc, getdoc, getsource
+from itertools import pairwise
+from textwrap import dedent
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+
+from castsim.commands.feature import Feature, shipped_features
+from castsim.commands.outcome import CommandOutcome, plain
+from castsim.isa.errors import ReadError
+from castsim.reports.documents import CommandDocument, Document, Json, Keys, keys_of, says
+from castsim.reports.schemas.command_documents import Failure
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+class FormEntry(Keys):
+    """A document that a command may write."""
+
+    name: str = says("Its name.")
+    version: int = says("Its `schema_version`.")
+    meaning: str = says("Meaning of the form.")
+
+
+class CommandSchemas(Keys):
+    """A command."""
+
+    command: str = says("Its name.")
+    documents: list[FormEntry] = says("The documents that it may write.")
+
+
+class SchemaList(CommandDocument, name="schema-list", version=2):
+    """The documents of all commands."""
+
+    commands: list[CommandSchemas] = says("The commands.")
+
+
+class SchemaEntry(CommandDocument, name="schema"):
+    """The schema of a command's documents."""
+
+    command: str = says("Its name.")
+    schema_: dict[str, object] = says("The JSON Schema, draft 2020-12.", alias="schema")
+
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def every_command() -> tuple[tuple[str, tuple[type[CommandDocument], ...]], ...]:
+    """Return the commands that write JSON with their documents, and last the document of failing commands."""
+    documents = ((feature.name, documents_of(feature)) for feature in shipped_features())
+    return (*((name, forms) for name, forms in documents if forms), (Failure.NAME, (Failure,)))
+
+
+def documents_of(feature: Feature) -> tuple[type[CommandDocument], ...]:
+    """Return the documents that a command may write."""
+    named = (each.split(":") for each in feature.documents)
+    return tuple(getattr(import_module(module), name) for module, name in named)
+
+
+def schema_of(command: str) -> Document:
+    """Return the JSON Schema of the documents of `castsim COMMAND --json`; for `errors`, of a failing command.
+
+    Raises:
+        ReadError: the command does not exist.
+    """
+    forms = dict(every_command())
+    if command not in forms:
+        raise ReadError(f"no command '{command}' writes JSON", legal=tuple(forms))
+    return form_schema(*dict.fromkeys((*forms[command], Failure)))
+
+
+def list_document() -> Document:
+    """Return the documents of all commands as JSON."""
+    return SchemaList.of(
+        commands=[{"command": name, "documents": [_entry(form) for form in forms]} for name, forms in every_command()]
+    )
+
+
+def _entry(form: type[CommandDocument]) -> Document:
+    return {
+        "name": form.NAME,
+        "version": form.VERSION,
+        "meaning": (form.__doc__ or "").strip(),
+    }
+
+
+def form_schema(*forms: type[CommandDocument]) -> Document:
+    """Return the JSON Schema of a document that is one of `forms`."""
+    found: dict[str, Document] = {}
+    choices: list[Json] = []
+    for form in forms:
+        choices.append(_reference(form, found))
+        properties = found[form.__name__]["properties"]
+        assert isinstance(properties, dict)
+        properties["schema_version"] |= {"const": form.VERSION}
+    return {"$schema": DRAFT, "anyOf": choices, "$defs": dict(sorted(found.items()))}
+
+
+_SIMPLE = {
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    type(None): {"type": "null"},
+}
+_ANYTHING = "JsonValue"
+
+
+def _reference(form: type, found: dict[str, Document]) -> Document:
+    """Return a reference to the definition of an object, an enumeration or, for `object`, of anything."""
+    name = _ANYTHING if form is object else form.__name__
+    if name not in found:
+        found[name] = {}
+        if issubclass(form, Keys):
+            found[name] = _object(form, found)
+        elif issubclass(form, Enum):
+            found[name] = {"description": getdoc(form), "enum": [each.value for each in form], "type": "string"}
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _object(form: type[Keys], found: dict[str, Document]) -> Document:
+    """Return the definition of an object."""
+    properties: Document = {}
+    required: list[Json] = []
+    told = {name: text for part in (form, *form.further_keys()) for each in part.__mro__ for name, text in _below(each)}
+    for name, (meaning, hint, _) in keys_of(form).items():
+        key = meaning.alias or name
+        properties[key] = dict(sorted({"description": meaning.text or told[name], **_typed(hint, found)}.items()))
+        required += [] if meaning.optional else [key]
+    return {
+        "additionalProperties": False,
+        "description": getdoc(form),
+        "properties": properties,
+        "required": required,
+        "type": "object",
+    }
+
+
+def _below(form: type) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a class that have a text, with the text."""
+    if not issubclass(form, Keys) or "__annotations__" not in vars(form):
+        return
+    (tree,) = ast.parse(dedent(getsource(form))).body
+    assert isinstance(tree, ast.ClassDef)
+    for key, text in pairwise(tree.body):
+        if isinstance(key, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            assert isinstance(key.target, ast.Name)
+            yield key.target.id, cleandoc(str(text.value.value))
+
+
+def _typed(hint: Any, found: dict[str, Document]) -> Document:
+    """Return the schema of a key's type; `Annotated` adds to that of the bare type."""
+    if hint in _SIMPLE:
+        return dict(_SIMPLE[hint])
+    inner = get_args(hint)
+    made: Document
+    match get_origin(hint):
+        case None:
+            return _reference(hint, found)
+        case origin if origin is Annotated:
+            made = _typed(inner[0], found) | {
+                name: list(value) if isinstance(value, tuple) else value for name, value in hint.__metadata__
+            }
+        case origin if origin is Literal:
+            made = {"enum": list(inner), "type": "string"}
+        case origin if origin in (list, Sequence):
+            made = {"items": _typed(inner[0], found), "type": "array"}
+        case origin if origin is dict:
+            names, values = (_typed(each, found) for each in inner)
+            made = {"additionalProperties": values, "type": "object"}
+            if "pattern" in names:
+                made = {"patternProperties": {str(names["pattern"]): values}, "type": "object"}
+            if "enum" in names:
+                made["propertyNames"] = {"enum": names["enum"]}
+        case _:
+            made = {"anyOf": [_typed(each, found) for each in inner]}
+    return dict(sorted(made.items()))
+
+
+# The command.
+
+
+def execute(options: Namespace) -> CommandOutcome:
+    """Print the schema of a command's documents, or list the documents of all commands.
+
+    Raises:
+        ReadError: the command does not exist.
+    """
+    if options.command is None:
+        return CommandOutcome(list_document(), lambda _: _listed())
+    schema = schema_of(options.command)
+
+    return CommandOutcome({"command": options.command, "schema": schema}, lambda _: plain(json.dumps(schema, indent=2)))
+
+
+def _listed() -> RenderableType:
+    from castsim.reports.terminal import table  # noqa: PLC0415 - rich, only if printed
+
+    rows = (
+        (command, form.NAME, str(form.VERSION), (form.__doc__ or "").strip())
+        for command, forms in every_command()
+        for form in forms
+    )
+    return table("command", "document", ">version", "content", rows=rows)

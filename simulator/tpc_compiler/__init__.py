@@ -1,1 +1,0 @@
-"""Casts in the TPC compiler: builtins, C and LLVM casts, schedules, redundant reordering."""
